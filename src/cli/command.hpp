@@ -1,0 +1,29 @@
+// What every subcommand shares: how it is added, how it writes JSON, how it reads sizes.
+// A subcommand's action returns the exit status: 0 success, 1 what it checked does not hold.
+// Bad usage and bad input are thrown as medley::Error of kind invalid and become status 2 in main().
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace medley::cli {
+
+/// Adds a subcommand whose `action` runs after parsing; `example` closes its --help.
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& what, const std::string& example,
+                      std::function<int()> action);
+
+/// The status that the chosen subcommand's action returned.
+int& exit_status();
+
+/// Writes `value` to `path`, or to stdout for "-"; nothing for an empty path.
+void write_json(const std::string& path, const nlohmann::ordered_json& value);
+
+// One per file, in alphabetical order.
+void add_info(CLI::App& app);
+void add_plan(CLI::App& app);
+void add_shape(CLI::App& app);
+
+}  // namespace medley::cli

@@ -1,0 +1,29 @@
+// The command `medley`: finds the subcommand and turns errors into one line and an exit status.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <medley/error.hpp>
+
+#include "cli/command.hpp"
+
+int main(int argc, char** argv) {
+  CLI::App app{"Medley: mix-and-match communication for deep learning"};
+  app.name("medley");
+  app.require_subcommand(1);
+  medley::cli::add_info(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    fmt::print(stderr, "medley: {}\n", error.what());
+    return 2;
+  } catch (const medley::Error& error) {
+    fmt::print(stderr, "medley: {}\n", error.what());
+    return error.kind() == medley::ErrorKind::invalid ? 2 : 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "medley: {}\n", error.what());
+    return 1;
+  }
+  return medley::cli::exit_status();
+}
