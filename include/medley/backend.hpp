@@ -1,0 +1,140 @@
+// What a communication library must offer to carry Medley's operations: the one header a backend includes.
+// Nothing here may block: operations are started, then polled by the engine, which holds its lock around every call.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <medley/error.hpp>
+#include <medley/export.hpp>
+#include <medley/store.hpp>
+#include <medley/types.hpp>
+
+namespace medley {
+
+/// Changes whenever a class below changes its layout; a plugin built against another is refused.
+inline constexpr std::string_view backend_abi = "medley-backend-1";
+
+/// One operation as a backend sees it: already validated, plain data, valid until its transfer is released.
+struct Call {
+  Op op{};
+  DType dtype{};
+  ReduceOp reduce{};
+  Memory memory{};
+  bool deterministic = false;
+  int root = 0;                  ///< the root, or the peer of a send or receive (any_source allowed)
+  int tag = 0;
+  const void* in = nullptr;      ///< null where this rank gives nothing
+  void* out = nullptr;           ///< null where this rank receives nothing
+  std::int64_t in_count = 0;     ///< elements this rank gives, all parts together
+  std::int64_t out_count = 0;    ///< elements this rank receives, all parts together
+  /// v-forms: one entry per rank of the comm, in elements; null elsewhere.
+  const std::int64_t* in_counts = nullptr;
+  const std::int64_t* in_offsets = nullptr;
+  const std::int64_t* out_counts = nullptr;
+  const std::int64_t* out_offsets = nullptr;
+  std::string_view algorithm{};  ///< empty: the backend's own choice
+  void* stream = nullptr;
+};
+
+/// A started operation.
+class Transfer {
+ public:
+  /// Moves it on; true once it is complete. Throws when it cannot complete; it is then only released.
+  virtual bool poll() = 0;
+  /// Ranks of the comm it is waiting for, for messages.
+  virtual std::vector<int> awaited() const { return {}; }
+  /// Of a completed receive: who sent it.
+  virtual int source() const { return -1; }
+  /// Gives it back to its lane.
+  virtual void release() noexcept { delete this; }
+
+ protected:
+  virtual ~Transfer() = default;
+};
+
+/// One backend on one comm.
+class Lane {
+ public:
+  virtual ~Lane() = default;
+  /// Starts an operation. Collectives come in the same order on all ranks of the comm.
+  virtual Transfer* start(const Call& call) = 0;
+  /// Work beside the transfers: control messages, unexpected arrivals. Called while anything is pending.
+  virtual void progress() {}
+  /// True while something that is complete for the caller still needs progress() to reach its peer.
+  virtual bool undelivered() const { return false; }
+  /// Whether a collective may start before the one before it on this lane is complete.
+  virtual bool concurrent_collectives() const { return true; }
+  /// Throws when a peer is known to be dead or has aborted. Called now and then while somebody waits.
+  virtual void check() {}
+  /// Makes every pending and later operation fail, here and on the peers. No user memory is written afterwards.
+  virtual void abort(const std::string& reason) noexcept = 0;
+};
+
+/// A way to sleep until a peer has written something. A backend without one is polled at short intervals.
+class Waiter {
+ public:
+  virtual ~Waiter() = default;
+  /// How often a waiting thread may poll before it yields its core, and yield before it sleeps.
+  virtual int spins() const = 0;
+  virtual int yields() const = 0;
+  /// Announces the wish to sleep; the caller polls once more between this and sleep().
+  virtual std::uint32_t prepare() = 0;
+  virtual void sleep(std::uint32_t ticket, std::chrono::nanoseconds at_most) = 0;
+  virtual void cancel() = 0;
+  /// Wakes the other sleeping threads of this rank.
+  virtual void wake_own() noexcept = 0;
+};
+
+/// The ranks of a comm, as a backend needs them to connect.
+struct Group {
+  std::string name;                     ///< of the comm, unique in the job
+  int rank = 0;
+  int size = 1;
+  std::vector<int> world_ranks;         ///< of each member
+  std::shared_ptr<Store> store;         ///< private to this comm and backend
+  Deadline deadline;
+  std::function<void()> progress;       ///< to be called in every loop that waits for a peer
+};
+
+/// What a backend is told when a context starts.
+struct Surroundings {
+  int rank = 0;
+  int size = 1;
+  int device = 0;
+  std::vector<std::string> hosts;       ///< of each world rank: equal strings can share memory
+  std::shared_ptr<Store> store;
+  Deadline deadline;
+};
+
+/// One communication library in one context.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  /// Of the library behind it.
+  virtual std::string version() const = 0;
+  virtual bool has_memory(Memory memory) const = 0;
+  /// Whether it does the operation itself; what it does not is filled in over its sends and receives.
+  virtual bool native(Op op, DType dtype, ReduceOp reduce, Memory memory) const = 0;
+  /// Why it cannot serve these ranks; empty if it can. The same answer on every one of them.
+  virtual std::string refuses(const std::vector<int>& world_ranks) const = 0;
+  virtual std::unique_ptr<Lane> connect(const Group& group) = 0;
+  virtual Waiter* waiter() { return nullptr; }
+};
+
+/// How a backend is found and made; a plugin exports `medley_backend` returning one.
+struct BackendPlugin {
+  std::string_view abi;
+  std::string_view name;
+  /// Why it cannot run on this machine; empty if it can.
+  std::string (*unavailable)();
+  std::unique_ptr<Backend> (*create)(const Surroundings&);
+};
+
+}  // namespace medley

@@ -1,0 +1,101 @@
+// A Comm is an ordered set of ranks with its own sequence of operations. Copies name the same comm.
+// Every rank of a comm issues the same collectives in the same order; sends and receives match by (peer, tag).
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <medley/buffer.hpp>
+#include <medley/export.hpp>
+#include <medley/options.hpp>
+#include <medley/work.hpp>
+
+namespace medley {
+
+namespace core {
+class CommState;
+}
+
+/// Elements per rank and where each rank's part starts, for the v-forms. Without offsets the parts lie side by side.
+struct Parts {
+  std::span<const std::int64_t> counts;
+  std::span<const std::int64_t> offsets{};
+};
+
+/// One message of a batch; make them with outgoing() and incoming().
+struct Message {
+  bool is_send = true;
+  Buffer buffer;
+  int peer = 0;
+  int tag = 0;
+};
+MEDLEY_API Message outgoing(ConstBuffer buffer, int to, int tag = 0);
+MEDLEY_API Message incoming(Buffer buffer, int from, int tag = 0);
+
+/// All operations wait unless Options::async is set. Counts: all_gather's output, reduce_scatter's input and both
+/// sides of all_to_all hold size() parts; gather's output and scatter's input do so on the root.
+/// In place: give the same buffer twice (all_reduce, reduce, all_to_all), or as the small side the caller's own part
+/// of the large one (gather, scatter, all_gather, reduce_scatter). Any other overlap is refused.
+class MEDLEY_API Comm {
+ public:
+  int rank() const noexcept;
+  int size() const noexcept;
+  const std::string& name() const noexcept;
+
+  // Sends and receives. recv with any_source takes the first message of its tag; Work::source() tells from whom.
+  Work send(ConstBuffer buffer, int to, Options options = {});
+  Work recv(Buffer buffer, int from, Options options = {});
+  Work sendrecv(ConstBuffer outgoing, int to, Buffer incoming, int from, Options options = {});
+  Work batch(std::span<const Message> messages, Options options = {});
+  Work batch(std::initializer_list<Message> messages, Options options = {}) {
+    return batch(std::span(messages.begin(), messages.size()), options);
+  }
+
+  // Collectives.
+  Work broadcast(Buffer buffer, int root, Options options = {});
+  Work reduce(ConstBuffer in, Buffer out, ReduceOp op, int root, Options options = {});
+  Work reduce(Buffer inout, ReduceOp op, int root, Options options = {}) { return reduce(inout, inout, op, root, options); }
+  Work all_reduce(ConstBuffer in, Buffer out, ReduceOp op, Options options = {});
+  Work all_reduce(Buffer inout, ReduceOp op, Options options = {}) { return all_reduce(inout, inout, op, options); }
+  Work gather(ConstBuffer in, Buffer out, int root, Options options = {});
+  Work all_gather(ConstBuffer in, Buffer out, Options options = {});
+  Work scatter(ConstBuffer in, Buffer out, int root, Options options = {});
+  Work reduce_scatter(ConstBuffer in, Buffer out, ReduceOp op, Options options = {});
+  Work all_to_all(ConstBuffer in, Buffer out, Options options = {});
+  Work barrier(Options options = {});
+
+  // v-forms: parts of different sizes. all_gatherv and reduce_scatterv need the counts of all ranks on every rank.
+  Work gatherv(ConstBuffer in, Buffer out, Parts out_parts, int root, Options options = {});
+  Work scatterv(ConstBuffer in, Parts in_parts, Buffer out, int root, Options options = {});
+  Work all_gatherv(ConstBuffer in, Buffer out, Parts out_parts, Options options = {});
+  Work reduce_scatterv(ConstBuffer in, Parts in_parts, Buffer out, ReduceOp op, Options options = {});
+  Work all_to_allv(ConstBuffer in, Parts in_parts, Buffer out, Parts out_parts, Options options = {});
+
+  // New comms, made by all ranks of this one together.
+  /// Ranks of one color form a comm, ordered by (key, rank); a negative color gets an empty Comm.
+  Comm split(int color, int key = 0);
+  /// The listed ranks, in that order; an empty Comm for everyone else.
+  Comm subset(std::span<const int> ranks);
+  Comm subset(std::initializer_list<int> ranks) { return subset(std::span(ranks.begin(), ranks.size())); }
+  Comm dup();
+
+  /// False for the Comm that a rank outside a split or subset gets.
+  explicit operator bool() const noexcept { return state_ != nullptr; }
+
+  /// Every pending and later operation of this comm fails, on all its ranks.
+  void abort();
+
+  Comm() = default;
+
+ private:
+  friend class Context;
+  explicit Comm(std::shared_ptr<core::CommState> state) : state_(std::move(state)) {}
+  core::CommState& state() const;
+  std::shared_ptr<core::CommState> state_;
+};
+
+}  // namespace medley

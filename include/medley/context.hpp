@@ -1,0 +1,56 @@
+// A Context is one rank's membership in a job: who it is, which backends it may use, and the world comm.
+// Several contexts can live in one process, one per thread or device; they share nothing.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <medley/comm.hpp>
+#include <medley/export.hpp>
+#include <medley/store.hpp>
+
+namespace medley {
+
+namespace core {
+class ContextState;
+}
+
+/// Everything a context may be told; what is left empty comes from the launcher's environment.
+struct ContextOptions {
+  std::vector<std::string> backends{};        ///< in order of preference; empty: MEDLEY_BACKENDS or all that work
+  int rank = -1;                              ///< with size and store: an explicit place in the job
+  int size = 0;
+  std::shared_ptr<Store> store{};             ///< where the ranks of this context meet
+  int device = 0;                             ///< the CUDA device of this rank
+  std::chrono::nanoseconds deadline = std::chrono::minutes(10);   ///< default of every wait
+};
+
+/// A backend as a context sees it.
+struct BackendInfo {
+  std::string name;
+  std::string version;     ///< of the library behind it
+  bool available = false;
+  std::string reason;      ///< why not
+};
+
+class MEDLEY_API Context {
+ public:
+  Context() : Context(ContextOptions{}) {}
+  explicit Context(std::vector<std::string> backends) : Context(ContextOptions{.backends = std::move(backends)}) {}
+  explicit Context(ContextOptions options);
+  ~Context();   ///< waits for nobody; comms that outlive it refuse every call
+  Context(Context&&) noexcept;
+  Context& operator=(Context&&) noexcept;
+
+  Comm world() const;
+  int rank() const noexcept;
+  int size() const noexcept;
+  const std::vector<BackendInfo>& backends() const noexcept;
+
+ private:
+  std::shared_ptr<core::ContextState> state_;
+};
+
+}  // namespace medley

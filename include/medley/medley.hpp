@@ -1,0 +1,11 @@
+// Everything a program needs: #include <medley/medley.hpp>
+#pragma once
+
+#include <medley/buffer.hpp>
+#include <medley/comm.hpp>
+#include <medley/context.hpp>
+#include <medley/error.hpp>
+#include <medley/options.hpp>
+#include <medley/store.hpp>
+#include <medley/types.hpp>
+#include <medley/work.hpp>

@@ -1,0 +1,34 @@
+// A small key-value store through which ranks find each other before they have any other way to talk.
+// Medley brings its own (served by the launcher or rank 0, or in memory for threads); a program may bring another.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <medley/export.hpp>
+
+namespace medley {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+/// Keys and values are byte strings. Every method may be called from any thread, and none waits beyond its deadline.
+class MEDLEY_API Store {
+ public:
+  virtual ~Store() = default;
+  virtual void set(const std::string& key, const std::string& value) = 0;
+  /// Waits until the key is there; Error of kind timeout when the deadline passes first.
+  virtual std::string get(const std::string& key, Deadline deadline) = 0;
+  virtual std::optional<std::string> try_get(const std::string& key) = 0;
+  /// Adds to a decimal number (an absent key counts as 0) and gives the sum, atomically.
+  virtual std::int64_t add(const std::string& key, std::int64_t delta) = 0;
+  virtual void erase(const std::string& key) = 0;
+  virtual void erase_prefix(const std::string& prefix) = 0;
+};
+
+/// A store inside one process, for ranks that are threads.
+MEDLEY_API std::shared_ptr<Store> make_local_store();
+
+}  // namespace medley

@@ -1,0 +1,52 @@
+// The handle of an issued operation. A blocking call returns one that is already complete.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include <medley/error.hpp>
+#include <medley/export.hpp>
+
+namespace medley {
+
+namespace core {
+class Operation;
+}
+
+/// Copies share one operation. Dropping the last copy does not cancel it; its buffers must outlive its completion.
+class MEDLEY_API Work {
+ public:
+  Work() noexcept = default;                       ///< a complete one
+  explicit Work(core::Operation* operation) noexcept : operation_(operation) {}   ///< takes over one reference
+  Work(const Work& other) noexcept;
+  Work(Work&& other) noexcept : operation_(std::exchange(other.operation_, nullptr)), source_(other.source_) {}
+  Work& operator=(Work other) noexcept {
+    std::swap(operation_, other.operation_);
+    source_ = other.source_;
+    return *this;
+  }
+  ~Work();
+
+  /// Waits until the operation is complete, driving every other pending operation meanwhile. Throws its error.
+  /// With a deadline: throws Error(timeout) once it has passed; the operation's comm is then no longer usable.
+  void wait();
+  void wait(std::chrono::nanoseconds deadline);
+
+  /// Whether it is complete; drives pending operations, never blocks, throws the operation's error.
+  bool test();
+
+  /// The error it ended with, if any; does not throw and does not wait.
+  const Error* error() const noexcept;
+
+  /// Of a completed receive: the rank the message came from.
+  int source() const noexcept;
+
+ private:
+  friend class Comm;
+  core::Operation* operation_ = nullptr;
+  int source_ = -1;
+};
+
+}  // namespace medley

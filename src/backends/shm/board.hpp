@@ -1,0 +1,103 @@
+// The shared segment of one comm, as a typed view: who writes which cache line, and where data is staged.
+// Every word has a single writer, the rank whose area it lies in; pipes have one writer and one reader.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace medley::shm {
+
+/// Exchanges rotate through this many lines and staging slots, so that none needs a closing barrier: a rank reuses
+/// a slot only after all peers have arrived at a later exchange. Four lets a broadcast's root run three ahead.
+inline constexpr std::uint32_t depth = 4;
+
+/// What fits beside the flag in its own cache line.
+inline constexpr std::size_t inline_bytes = 56;
+
+/// A rank's arrival at an exchange, with its payload or a description of where the payload is.
+struct alignas(64) Line {
+  std::atomic<std::uint64_t> word;
+  std::byte payload[inline_bytes];
+};
+
+struct alignas(64) Counter {
+  std::atomic<std::uint64_t> value;
+};
+
+/// What one rank gives to one peer in a v-form: an offset into the staging slot, or an address.
+struct TableEntry {
+  std::uint64_t where;
+  std::uint64_t bytes;
+};
+
+/// One direction between two ranks: a ring of bytes.
+struct PipeEnds {
+  Counter written;
+  Counter read;
+};
+
+struct alignas(64) Header {
+  std::atomic<std::uint32_t> attached;
+  std::atomic<std::uint32_t> aborted;     ///< 1 + the rank that aborted
+  char reason[192];                       ///< why, complete before `aborted` is set
+};
+
+/// Sizes and offsets; the same on every rank because they follow from the number of ranks alone.
+struct Geometry {
+  explicit Geometry(int ranks);
+  int ranks;
+  std::size_t slot_bytes;    ///< staging per exchange and rank
+  std::size_t pipe_bytes;    ///< ring per ordered pair
+  std::size_t area_bytes;    ///< of one rank, staging included
+  std::size_t table_offset, staging_offset, pipes_offset;
+  std::size_t total;
+  /// The part that every comm touches at once: header, lines, counters and tables lie before the first staging slot.
+  std::size_t control_bytes() const { return staging_offset; }
+};
+
+class Board {
+ public:
+  Board(std::byte* base, const Geometry& geometry) : base_(base), geometry_(geometry) {}
+  const Geometry& geometry() const { return geometry_; }
+  Header& header() const { return *reinterpret_cast<Header*>(base_); }
+  Line& line(int rank, std::uint32_t sequence) const {
+    return reinterpret_cast<Line*>(area(rank))[sequence % depth];
+  }
+  /// The last exchange in which this rank has read everything it takes directly from its peers' memory.
+  Counter& finished(int rank) const { return counters(rank)[0]; }
+  /// How many chunks this rank has laid out in a streamed exchange: sequence in the upper half, chunks in the lower.
+  Counter& laid(int rank) const { return counters(rank)[1]; }
+  /// How many of `giver`'s chunks this rank has consumed, in the same form.
+  std::atomic<std::uint64_t>& taken(int rank, int giver) const {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(counters(rank) + 2)[giver];
+  }
+  TableEntry* table(int rank, std::uint32_t sequence) const {
+    auto* tables = reinterpret_cast<TableEntry*>(area(rank) + geometry_.table_offset);
+    return tables + (sequence % depth) * static_cast<std::size_t>(geometry_.ranks);
+  }
+  std::byte* staging(int rank, std::uint32_t sequence) const {
+    return all_staging(rank) + (sequence % depth) * geometry_.slot_bytes;
+  }
+  /// All slots as one piece, for streamed exchanges.
+  std::byte* all_staging(int rank) const {
+    return base_ + geometry_.staging_offset + static_cast<std::size_t>(rank) * geometry_.slot_bytes * depth;
+  }
+  PipeEnds& pipe(int from, int to) const { return *reinterpret_cast<PipeEnds*>(pipe_base(from, to)); }
+  std::byte* pipe_ring(int from, int to) const { return pipe_base(from, to) + sizeof(PipeEnds); }
+
+ private:
+  std::byte* area(int rank) const {
+    return base_ + sizeof(Header) + static_cast<std::size_t>(rank) * geometry_.area_bytes;
+  }
+  Counter* counters(int rank) const { return reinterpret_cast<Counter*>(area(rank) + depth * sizeof(Line)); }
+  std::byte* pipe_base(int from, int to) const {
+    const auto index = static_cast<std::size_t>(from) * static_cast<std::size_t>(geometry_.ranks) +
+                       static_cast<std::size_t>(to);
+    return base_ + geometry_.pipes_offset + index * (sizeof(PipeEnds) + geometry_.pipe_bytes);
+  }
+  std::byte* base_;
+  Geometry geometry_;
+};
+
+}  // namespace medley::shm

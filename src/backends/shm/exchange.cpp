@@ -1,0 +1,162 @@
+// Arrival, comparison and the in-line path of an exchange.
+#include "backends/shm/exchange.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "backends/shm/direct_read.hpp"
+#include "backends/shm/neighbourhood.hpp"
+
+namespace medley::shm {
+namespace {
+
+// A flag word: the exchange's number above, what the rank called below. Counts and roots are cut to their low bits,
+// so that near misses always show; exact values stand in the sizes that are compared later.
+constexpr int op_shift = 28, dtype_shift = 24, reduce_shift = 21, mode_shift = 19, root_shift = 13;
+constexpr std::uint32_t mode_mask = 3u << mode_shift;
+
+std::uint32_t fingerprint(const Identity& i, Mode mode) {
+  return static_cast<std::uint32_t>(i.op) << op_shift | static_cast<std::uint32_t>(i.dtype) << dtype_shift |
+         static_cast<std::uint32_t>(i.reduce) << reduce_shift | static_cast<std::uint32_t>(mode) << mode_shift |
+         (static_cast<std::uint32_t>(i.root) & 63u) << root_shift | (static_cast<std::uint32_t>(i.count) & 8191u);
+}
+
+Identity identity(std::uint32_t fingerprint) {
+  return {.op = static_cast<Op>(fingerprint >> op_shift & 15u),
+          .dtype = static_cast<DType>(fingerprint >> dtype_shift & 15u),
+          .reduce = static_cast<ReduceOp>(fingerprint >> reduce_shift & 7u),
+          .root = static_cast<int>(fingerprint >> root_shift & 63u),
+          .count = static_cast<std::int64_t>(fingerprint & 8191u)};
+}
+
+std::uint64_t flag(std::uint32_t sequence, std::uint32_t fingerprint) {
+  return static_cast<std::uint64_t>(sequence) << 32 | fingerprint;
+}
+
+std::uint32_t sequence_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
+
+// Sequences wrap; the distance between any two ranks is small.
+bool at_least(std::uint32_t sequence, std::uint32_t wanted) {
+  return static_cast<std::int32_t>(sequence - wanted) >= 0;
+}
+
+bool rooted(Op op) {
+  return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter || op == Op::gatherv ||
+         op == Op::scatterv;
+}
+
+bool reduces(Op op) {
+  return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter || op == Op::reduce_scatterv;
+}
+
+std::string describe(const Identity& i) {
+  std::string text = fmt::format("{} of {}", name(i.op), name(i.dtype));
+  if (reduces(i.op)) text += fmt::format(" by {}", name(i.reduce));
+  if (rooted(i.op)) text += fmt::format(" with root {}", i.root);
+  return text;
+}
+
+}  // namespace
+
+void throw_mismatch(const Identity& mine, const Identity& theirs, int rank, std::int64_t my_bytes,
+                    std::int64_t their_bytes) {
+  std::string sentence = fmt::format("this rank called {} but rank {} called {}", describe(mine), rank, describe(theirs));
+  if (my_bytes != their_bytes) {
+    sentence = fmt::format("in {}, rank {} gives {} bytes where this rank expects {}: the counts differ between ranks",
+                           describe(mine), rank, their_bytes, my_bytes);
+  } else if (describe(mine) == describe(theirs)) {
+    sentence = fmt::format("in {}, rank {} gives another count than this rank expects", describe(mine), rank);
+  }
+  throw Error(ErrorKind::mismatch, sentence, {.ranks = {rank}});
+}
+
+Exchanger::Exchanger(Board board, int rank, const Neighbourhood& neighbours, std::vector<int> members)
+    : board_(board), rank_(rank), neighbours_(neighbours), members_(std::move(members)), sources_(members_.size()) {
+  for (int r = 0; r < ranks(); ++r) {
+    if (r != rank_) peers_.push_back(members_[static_cast<std::size_t>(r)]);
+  }
+}
+
+void Exchanger::wake() const { neighbours_.wake(peers_); }
+
+bool Exchanger::can_begin() {
+  const std::uint32_t needed = sequence_ + 1 - (depth - 1);
+  if (at_least(all_at_, needed)) return true;
+  const std::uint64_t mine = board_.line(rank_, needed).word.load(std::memory_order_relaxed);
+  for (int r = 0; r < ranks(); ++r) {
+    const std::uint64_t word = board_.line(r, needed).word.load(std::memory_order_acquire);
+    if (!at_least(sequence_of(word), needed)) return false;
+    // A rooted exchange does not read every flag; a difference there shows here, a few exchanges later.
+    if (sequence_of(word) == needed && ((word ^ mine) & ~std::uint64_t{mode_mask}) != 0) {
+      throw_mismatch(identity(static_cast<std::uint32_t>(mine)), identity(static_cast<std::uint32_t>(word)), r, 0, 0);
+    }
+  }
+  all_at_ = needed;
+  return true;
+}
+
+void Exchanger::arrive(const Exchange& exchange) {
+  Line& line = board_.line(rank_, sequence_);
+  line.word.store(flag(sequence_, fingerprint(exchange.identity, exchange.mode)), std::memory_order_release);
+  wake();
+}
+
+void Exchanger::arrive_in_line(const Exchange& exchange) {
+  ++sequence_;
+  if (exchange.give.kind != Pieces::Kind::none && exchange.give.base) {
+    std::memcpy(board_.line(rank_, sequence_).payload, exchange.give.base, exchange.give.total(ranks()));
+  }
+  arrive(exchange);
+}
+
+bool Exchanger::arrived(int rank) const {
+  return sequence_of(board_.line(rank, sequence_).word.load(std::memory_order_acquire)) == sequence_;
+}
+
+void Exchanger::compare(const Exchange& exchange, int rank) const {
+  const auto theirs = static_cast<std::uint32_t>(board_.line(rank, sequence_).word.load(std::memory_order_relaxed));
+  const std::uint32_t mine = fingerprint(exchange.identity, exchange.mode);
+  if (((theirs ^ mine) & ~mode_mask) != 0) throw_mismatch(exchange.identity, identity(theirs), rank, 0, 0);
+}
+
+bool Exchanger::take_in_line(const Exchange& exchange) {
+  for (int r = 0; r < ranks(); ++r) {
+    if (!exchange.waits_for_all && exchange.take.at(r).bytes == 0 && !exchange.combine) continue;
+    if (!arrived(r)) return false;
+  }
+  const std::size_t own = exchange.give.kind == Pieces::Kind::uniform ? static_cast<std::size_t>(rank_) * exchange.give.bytes : 0;
+  for (int r = 0; r < ranks(); ++r) {
+    const auto wanted = exchange.take.at(r);
+    if (!exchange.waits_for_all && wanted.bytes == 0 && !exchange.combine) continue;
+    compare(exchange, r);
+    const std::byte* payload = board_.line(r, sequence_).payload + own;
+    if (exchange.combine) {
+      sources_[static_cast<std::size_t>(r)] = payload;
+    } else if (wanted.bytes > 0) {
+      std::memcpy(wanted.data, payload, wanted.bytes);
+    }
+  }
+  if (exchange.combine) {
+    exchange.combine(exchange.into, sources_.data(), ranks(), exchange.into_bytes / exchange.element, exchange.divisor,
+                     false);
+  }
+  if (exchange.waits_for_all) all_at_ = sequence_;
+  return true;
+}
+
+Mode Exchanger::mode_of(int rank) const {
+  return static_cast<Mode>(board_.line(rank, sequence_).word.load(std::memory_order_relaxed) >> mode_shift & 3u);
+}
+
+std::vector<int> Exchanger::missing() const {
+  std::vector<int> ranks_missing;
+  for (int r = 0; r < ranks(); ++r) {
+    if (!at_least(sequence_of(board_.line(r, sequence_).word.load(std::memory_order_relaxed)), sequence_)) {
+      ranks_missing.push_back(r);
+    }
+  }
+  return ranks_missing;
+}
+
+}  // namespace medley::shm

@@ -1,0 +1,124 @@
+// The one mechanism under all shm collectives: every rank lays out what it gives and takes what the others gave,
+// by copying each part or by reducing over all. The collectives (collectives.cpp) are one or two exchanges each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <medley/backend.hpp>
+#include <vector>
+
+#include "backends/shm/board.hpp"
+#include "backends/shm/pieces.hpp"
+#include "core/reduce.hpp"
+#include "core/task.hpp"
+
+namespace medley::shm {
+
+class Neighbourhood;
+
+/// How a rank hands over what it gives. Each rank chooses for itself; the readers find the choice in its flag.
+enum class Mode : std::uint8_t {
+  in_line,    ///< in the flag's own cache line
+  staged,     ///< copied into this exchange's staging slot
+  direct,     ///< read out of the giver's memory by process_vm_readv
+  streamed,   ///< through all staging slots, chunk after chunk, where direct reads are not possible
+};
+
+/// What every rank of an exchange must agree on; compared at every arrival.
+struct Identity {
+  Op op{};
+  DType dtype{};
+  ReduceOp reduce{};
+  int root = 0;
+  std::int64_t count = 0;      ///< 0 for forms whose counts differ by right
+};
+
+struct Exchange {
+  Identity identity;
+  Pieces give;
+  Mode mode = Mode::in_line;
+  Pieces take;                        ///< where each rank's piece goes, when copying
+  ReduceFn combine = nullptr;         ///< set: reduce over all ranks into `into` instead
+  std::byte* into = nullptr;
+  const std::byte* own = nullptr;     ///< this rank's own contribution to a reduction
+  std::size_t into_bytes = 0;
+  std::size_t element = 1;
+  int divisor = 1;
+  bool waits_for_all = true;          ///< false: only for the ranks it takes from (rooted forms)
+  bool past_cache = false;            ///< results too large for the cache are written around it
+};
+
+/// Thrown inside the lane and completed with comm and sequence by the engine.
+[[noreturn]] void throw_mismatch(const Identity& mine, const Identity& theirs, int rank, std::int64_t my_bytes,
+                                 std::int64_t their_bytes);
+
+/// Runs the exchanges of one comm, one after another.
+class Exchanger {
+ public:
+  Exchanger(Board board, int rank, const Neighbourhood& neighbours, std::vector<int> members);
+
+  /// In-line exchanges in three steps that never suspend and allocate nothing.
+  bool can_begin();
+  void arrive_in_line(const Exchange& exchange);
+  bool take_in_line(const Exchange& exchange);
+
+  /// Any exchange, from beginning to end.
+  core::Task run(Exchange exchange);
+
+  /// Ranks whose arrival the running exchange still waits for.
+  std::vector<int> missing() const;
+
+  int rank() const { return rank_; }
+  int ranks() const { return board_.geometry().ranks; }
+  const Board& board() const { return board_; }
+  std::size_t slot_bytes() const { return board_.geometry().slot_bytes; }
+
+ private:
+  /// Where a giver's data is, when it is not in the flag's line; lies in the line's payload.
+  struct Descriptor {
+    std::uint64_t address;       ///< of the first piece (direct)
+    std::uint64_t bytes;         ///< of one piece, unless listed
+    Pieces::Kind kind;
+  };
+  struct Offer {
+    std::uint64_t where;         ///< an address in the giver (direct), or an offset in its staging
+    std::size_t bytes;
+  };
+
+  void arrive(const Exchange& exchange);
+  bool arrived(int rank) const;
+  Mode mode_of(int rank) const;
+  Descriptor descriptor(int rank) const;
+  Offer offer(int rank) const;
+  void compare(const Exchange& exchange, int rank) const;
+  void expect(const Exchange& exchange, int rank, std::size_t offered, std::size_t wanted) const;
+  void lay_out_staged(const Exchange& exchange);
+  void list_pieces(const Exchange& exchange);
+  void copy_own(const Exchange& exchange) const;
+  void copy(void* to, const void* from, std::size_t bytes, bool past_cache) const;
+  void wake() const;
+
+  core::Task take_copies(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming);
+  core::Task reduce_all(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming);
+  core::Task reduce_direct(const Exchange& exchange);
+  core::Task stream(const Exchange& exchange, std::vector<int> sources);
+
+  Board board_;
+  int rank_;
+  const Neighbourhood& neighbours_;
+  std::vector<int> members_;              ///< of each rank: its index in the neighbourhood
+  std::vector<int> peers_;                ///< members_ without this rank
+  std::vector<const void*> sources_;      ///< scratch for reductions
+  std::vector<std::byte> scratch_;
+  std::uint32_t sequence_ = 0;            ///< of the running exchange, or the last one
+  std::uint32_t all_at_ = 0;              ///< every peer is known to have arrived at this exchange
+
+  friend class Streamer;
+};
+
+/// Suspends for one poll, so that long work lets other operations move.
+inline auto breathe() {
+  return core::until([first = true]() mutable { return !std::exchange(first, false); });
+}
+
+}  // namespace medley::shm

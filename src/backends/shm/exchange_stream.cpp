@@ -1,0 +1,159 @@
+// Exchanges larger than a staging slot where neighbours cannot read each other's memory: chunk after chunk through
+// the staging area, two halves in turn, each giver as fast as its slowest reader.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/shm/exchange.hpp"
+#include "backends/shm/neighbourhood.hpp"
+
+namespace medley::shm {
+namespace {
+
+std::uint64_t stamp(std::uint32_t sequence, std::size_t chunks) {
+  return static_cast<std::uint64_t>(sequence) << 32 | chunks;
+}
+
+std::size_t chunks_of(std::size_t bytes, std::size_t quota) { return (bytes + quota - 1) / quota; }
+
+}  // namespace
+
+/// One rank's part in a streamed exchange: laying out its own chunks and taking those of its sources.
+class Streamer {
+ public:
+  Streamer(Exchanger& owner, const Exchange& exchange, std::vector<int> sources)
+      : owner_(owner), exchange_(exchange), board_(owner.board_), sources_(std::move(sources)),
+        taken_(sources_.size(), 0), half_(board_.geometry().slot_bytes * depth / 2) {
+    if (exchange.mode == Mode::streamed) {
+      quota_ = quota(exchange.give.kind);
+      for (int r = 0; r < owner.ranks(); ++r) {
+        if (r != owner.rank_) to_lay_ = std::max(to_lay_, chunks_of(exchange.give.at(r).bytes, quota_));
+      }
+    }
+  }
+
+  /// Moves whatever can be moved; false if nothing could.
+  bool step() {
+    bool moved = lay();
+    moved = (exchange_.combine ? reduce() : copy()) || moved;
+    if (moved) owner_.wake();
+    return moved;
+  }
+
+  bool done() const {
+    if (laid_ < to_lay_ || !readers_at(to_lay_)) return false;
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      if (taken_[i] < chunks_of(wanted(i), source_quota(i))) return false;
+    }
+    return true;
+  }
+
+ private:
+  // A chunk holds a piece for every reader, or one piece that serves all.
+  std::size_t quota(Pieces::Kind kind) const {
+    if (kind == Pieces::Kind::common || kind == Pieces::Kind::only) return half_;
+    return std::max<std::size_t>(64, half_ / static_cast<std::size_t>(owner_.ranks()) / 64 * 64);
+  }
+  std::size_t source_quota(std::size_t i) const { return quota(owner_.descriptor(sources_[i]).kind); }
+  std::size_t wanted(std::size_t i) const {
+    return exchange_.combine ? exchange_.into_bytes : exchange_.take.at(sources_[i]).bytes;
+  }
+
+  /// Whether every reader has taken `chunks` of mine, or all of its own if that is less.
+  bool readers_at(std::size_t chunks) const {
+    for (int r = 0; r < owner_.ranks(); ++r) {
+      if (r == owner_.rank_) continue;
+      const std::size_t needed = std::min(chunks, chunks_of(exchange_.give.at(r).bytes, quota_));
+      if (needed == 0) continue;
+      const std::uint64_t seen = board_.taken(r, owner_.rank_).load(std::memory_order_acquire);
+      if (seen >> 32 != owner_.sequence_ || (seen & 0xffffffffu) < needed) return false;
+    }
+    return true;
+  }
+
+  bool lay() {
+    if (laid_ >= to_lay_ || (laid_ >= 2 && !readers_at(laid_ - 1))) return false;
+    std::byte* half = board_.all_staging(owner_.rank_) + laid_ % 2 * half_;
+    const std::size_t begin = laid_ * quota_;
+    const bool shared = exchange_.give.kind == Pieces::Kind::common;
+    for (int r = 0; r < owner_.ranks(); ++r) {
+      const auto piece = exchange_.give.at(r);
+      if (r == owner_.rank_ || piece.bytes <= begin) continue;
+      std::byte* place = half + (quota_ == half_ ? 0 : static_cast<std::size_t>(r) * quota_);
+      std::memcpy(place, piece.data + begin, std::min(quota_, piece.bytes - begin));
+      if (shared) break;
+    }
+    ++laid_;
+    board_.laid(owner_.rank_).value.store(stamp(owner_.sequence_, laid_), std::memory_order_release);
+    return true;
+  }
+
+  bool available(std::size_t i) const {
+    const std::uint64_t seen = board_.laid(sources_[i]).value.load(std::memory_order_acquire);
+    return seen >> 32 == owner_.sequence_ && (seen & 0xffffffffu) > taken_[i];
+  }
+  const std::byte* chunk(std::size_t i) const {
+    const std::size_t q = source_quota(i);
+    return board_.all_staging(sources_[i]) + taken_[i] % 2 * half_ +
+           (q == half_ ? 0 : static_cast<std::size_t>(owner_.rank_) * q);
+  }
+  void took(std::size_t i) {
+    ++taken_[i];
+    board_.taken(owner_.rank_, sources_[i]).store(stamp(owner_.sequence_, taken_[i]), std::memory_order_release);
+  }
+
+  bool copy() {
+    bool moved = false;
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      const std::size_t begin = taken_[i] * source_quota(i);
+      if (begin >= wanted(i) || !available(i)) continue;
+      owner_.copy(exchange_.take.at(sources_[i]).data + begin, chunk(i), std::min(source_quota(i), wanted(i) - begin),
+                  exchange_.past_cache);
+      took(i);
+      moved = true;
+    }
+    return moved;
+  }
+
+  bool reduce() {
+    if (sources_.empty()) return false;
+    const std::size_t begin = taken_[0] * source_quota(0);
+    if (begin >= exchange_.into_bytes) return false;
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      if (!available(i)) return false;
+      owner_.sources_[static_cast<std::size_t>(sources_[i])] = chunk(i);
+    }
+    owner_.sources_[static_cast<std::size_t>(owner_.rank_)] = exchange_.own + begin;
+    exchange_.combine(exchange_.into + begin, owner_.sources_.data(), owner_.ranks(),
+                      std::min(source_quota(0), exchange_.into_bytes - begin) / exchange_.element, exchange_.divisor,
+                      exchange_.past_cache);
+    for (std::size_t i = 0; i < sources_.size(); ++i) took(i);
+    return true;
+  }
+
+  Exchanger& owner_;
+  const Exchange& exchange_;
+  const Board& board_;
+  std::vector<int> sources_;
+  std::vector<std::size_t> taken_;
+  std::size_t half_;
+  std::size_t quota_ = 1;
+  std::size_t to_lay_ = 0;
+  std::size_t laid_ = 0;
+};
+
+core::Task Exchanger::stream(const Exchange& exchange, std::vector<int> sources) {
+  // The whole staging area is used, so everybody must be through with the exchanges before this one.
+  if (exchange.mode == Mode::streamed) {
+    for (int r = 0; r < ranks(); ++r) co_await core::until([this, r] { return arrived(r); });
+  }
+  Streamer streamer(*this, exchange, std::move(sources));
+  while (!streamer.done()) {
+    if (streamer.step()) {
+      co_await breathe();
+    } else {
+      co_await core::until([&] { return streamer.step() || streamer.done(); });
+    }
+  }
+}
+
+}  // namespace medley::shm

@@ -1,0 +1,108 @@
+#include "backends/shm/lane.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "backends/shm/neighbourhood.hpp"
+
+namespace medley::shm {
+namespace {
+
+std::vector<int> members_of(const Group& group, const Neighbourhood& neighbours) {
+  std::vector<int> members;
+  for (int world_rank : group.world_ranks) members.push_back(neighbours.index(world_rank));
+  return members;
+}
+
+Segment attach(const Group& group, const Geometry& geometry) {
+  const std::string key = "segment";
+  if (group.rank == 0) {
+    Segment segment = Segment::make(geometry.total, fmt::format("the {} ranks of comm {}", group.size, group.name));
+    segment.populate(0, geometry.control_bytes());
+    group.store->set(key, segment.address());
+    return segment;
+  }
+  std::optional<std::string> address;
+  while (!(address = group.store->try_get(key))) {
+    if (std::chrono::steady_clock::now() > group.deadline) {
+      throw Error(ErrorKind::timeout, fmt::format("rank 0 of comm {} did not offer its shared memory in time", group.name),
+                  {.comm = group.name, .backend = "shm", .ranks = {0}});
+    }
+    group.progress();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return Segment::open(*address, geometry.total);
+}
+
+/// Waits until all members have opened the segment, so that its maker can close the way in.
+void await_all(const Group& group, const Board& board) {
+  auto& attached = board.header().attached;
+  attached.fetch_add(1);
+  while (attached.load() < static_cast<std::uint32_t>(group.size)) {
+    if (std::chrono::steady_clock::now() > group.deadline) {
+      throw Error(ErrorKind::timeout, fmt::format("only {} of the {} ranks of comm {} opened its shared memory in time",
+                                                  attached.load(), group.size, group.name),
+                  {.comm = group.name, .backend = "shm"});
+    }
+    group.progress();
+    std::this_thread::yield();
+  }
+}
+
+}  // namespace
+
+ShmLane::ShmLane(const Group& group, const Neighbourhood& neighbours)
+    : neighbours_(neighbours), members_(members_of(group, neighbours)), segment_(attach(group, Geometry(group.size))),
+      board_(segment_.data(), Geometry(group.size)), rank_(group.rank),
+      exchanger_(board_, rank_, neighbours_, members_), collective_(exchanger_, neighbours_.direct_reads()) {
+  await_all(group, board_);
+  segment_.seal();
+  // The staging of this rank, which the first larger collective writes.
+  segment_.populate(static_cast<std::size_t>(board_.all_staging(rank_) - segment_.data()),
+                    board_.geometry().slot_bytes * depth);
+}
+
+Transfer* ShmLane::start(const Call& call) {
+  if (call.op == Op::send || call.op == Op::recv) {
+    if (!mail_) mail_ = std::make_unique<Mail>(board_, rank_, neighbours_, members_, neighbours_.direct_reads());
+    return mail_->start(call);
+  }
+  collective_.start(call);
+  return &collective_;
+}
+
+void ShmLane::progress() {
+  if (mail_) mail_->progress();
+}
+
+void ShmLane::check() {
+  const std::uint32_t by = board_.header().aborted.load(std::memory_order_acquire);
+  if (by != 0 && by < (1u << 31)) {
+    throw Error(ErrorKind::aborted, fmt::format("rank {} aborted the comm: {}", by - 1, board_.header().reason),
+                {.ranks = {static_cast<int>(by) - 1}});
+  }
+  for (std::size_t r = 0; r < members_.size(); ++r) {
+    if (static_cast<int>(r) == rank_ || !neighbours_.dead(members_[r])) continue;
+    throw Error(ErrorKind::rank_lost, fmt::format("rank {} (process {}) died", r, neighbours_.process(members_[r])),
+                {.ranks = {static_cast<int>(r)}});
+  }
+}
+
+void ShmLane::abort(const std::string& reason) noexcept {
+  collective_.stop();
+  if (mail_) mail_->stop();
+  Header& header = board_.header();
+  std::uint32_t nobody = 0;
+  constexpr std::uint32_t writing = 1u << 31;
+  if (!header.aborted.compare_exchange_strong(nobody, writing)) return;
+  const std::size_t length = std::min(reason.size(), sizeof header.reason - 1);
+  std::memcpy(header.reason, reason.data(), length);
+  header.reason[length] = '\0';
+  header.aborted.store(static_cast<std::uint32_t>(rank_) + 1, std::memory_order_release);
+  neighbours_.wake(members_);
+}
+
+}  // namespace medley::shm

@@ -1,0 +1,133 @@
+#include "backends/shm/mail.hpp"
+
+#include <algorithm>
+#include <medley/options.hpp>
+
+#include "backends/shm/neighbourhood.hpp"
+
+namespace medley::shm {
+
+Mail::Mail(const Board& board, int rank, const Neighbourhood& neighbours, const std::vector<int>& members,
+           bool direct_reads)
+    : board_(board), rank_(rank), neighbours_(neighbours), members_(members), direct_reads_(direct_reads),
+      queued_(members.size()) {
+  for (int r = 0; r < static_cast<int>(members.size()); ++r) {
+    outgoing_.emplace_back(board_, rank_, r);
+    incoming_.emplace_back(board_, r, rank_);
+  }
+}
+
+void Mail::wake(int rank) const {
+  const int member[] = {members_[static_cast<std::size_t>(rank)]};
+  neighbours_.wake(member);
+}
+
+Transfer* Mail::start(const Call& call) {
+  if (call.op == Op::send) {
+    auto* send = new SendTransfer(*this, call);
+    sends_.push_back(send);
+    queued_[static_cast<std::size_t>(call.root)].push_back(send);
+    send->poll();
+    return send;
+  }
+  auto* recv = new RecvTransfer(*this, call);
+  const auto waiting = std::find_if(unexpected_.begin(), unexpected_.end(), [&](const Unexpected& message) {
+    return recv->matches(message.from, message.frame.tag);
+  });
+  if (waiting == unexpected_.end()) {
+    posted_.push_back(recv);
+    return recv;
+  }
+  if (waiting->frame.kind == FrameKind::offer) {
+    recv->take_offer(waiting->from, waiting->frame);
+  } else {
+    recv->from_ = waiting->from;
+    recv->take(waiting->data.data(), waiting->data.size());
+  }
+  unexpected_.erase(waiting);
+  return recv;
+}
+
+void Mail::progress() {
+  if (idle()) return;
+  for (int r = 0; r < static_cast<int>(incoming_.size()); ++r) take_in(r);
+}
+
+void Mail::take_in(int from) {
+  Pipe& pipe = incoming_[static_cast<std::size_t>(from)];
+  bool moved = false;
+  while (const auto frame = pipe.front()) {
+    arrived(from, *frame, pipe);
+    moved = true;
+  }
+  if (moved) wake(from);   // there is room in the pipe again
+}
+
+void Mail::arrived(int from, const Frame& frame, Pipe& pipe) {
+  if (frame.kind == FrameKind::eager || frame.kind == FrameKind::offer) {
+    const auto match = std::find_if(posted_.begin(), posted_.end(),
+                                    [&](RecvTransfer* recv) { return recv->matches(from, frame.tag); });
+    if (match == posted_.end()) {
+      unexpected_.push_back({from, frame, {}});
+      if (frame.kind == FrameKind::eager) unexpected_.back().data.resize(frame.bytes);
+      pipe.pop(frame, unexpected_.back().data.data());
+      return;
+    }
+    RecvTransfer* recv = *match;
+    posted_.erase(match);
+    if (frame.kind == FrameKind::offer) {
+      pipe.pop(frame, nullptr);
+      recv->take_offer(from, frame);
+      return;
+    }
+    recv->from_ = from;
+    if (frame.bytes <= recv->capacity_) {
+      pipe.pop(frame, recv->data_);
+    } else {
+      recv->too_long_ = frame.bytes;
+      pipe.pop(frame, nullptr);
+    }
+    recv->state_ = RecvTransfer::State::done;
+    return;
+  }
+  if (frame.kind == FrameKind::data) {
+    const auto match = std::find_if(reading_.begin(), reading_.end(), [&](RecvTransfer* recv) {
+      return recv->from_ == from && recv->offer_.id == frame.id;
+    });
+    if (match == reading_.end()) return pipe.pop(frame, nullptr);
+    RecvTransfer* recv = *match;
+    pipe.pop(frame, recv->too_long_ ? nullptr : recv->data_ + frame.where);
+    recv->done_ += frame.bytes;
+    if (recv->done_ == recv->offer_.bytes) {
+      recv->state_ = RecvTransfer::State::done;
+      reading_.erase(match);
+    }
+    return;
+  }
+  pipe.pop(frame, nullptr);
+  if (SendTransfer* send = find_send(frame.id)) {
+    send->state_ = frame.kind == FrameKind::received ? SendTransfer::State::done : SendTransfer::State::accepted;
+  }
+}
+
+SendTransfer* Mail::find_send(std::uint64_t id) {
+  const auto found = std::find_if(sends_.begin(), sends_.end(), [&](SendTransfer* send) { return send->id_ == id; });
+  return found == sends_.end() ? nullptr : *found;
+}
+
+bool Mail::answer(int to, FrameKind kind, std::uint64_t id) {
+  const Frame frame{kind, 0, id, 0, 0};
+  if (!outgoing_[static_cast<std::size_t>(to)].write(frame, nullptr, 0)) return false;
+  wake(to);
+  return true;
+}
+
+void Mail::stop() noexcept {
+  sends_.clear();
+  posted_.clear();
+  reading_.clear();
+  unexpected_.clear();
+  for (auto& queue : queued_) queue.clear();
+}
+
+}  // namespace medley::shm

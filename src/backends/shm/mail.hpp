@@ -1,0 +1,102 @@
+// Sends and receives of one comm: matching by (source, tag) in order, eager for small messages, by offer for large.
+// Independent of the comm's collectives: neither ever waits for the other.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <medley/backend.hpp>
+#include <vector>
+
+#include "backends/shm/pipe.hpp"
+
+namespace medley::shm {
+
+class Neighbourhood;
+class Mail;
+
+class SendTransfer final : public Transfer {
+ public:
+  SendTransfer(Mail& mail, const Call& call);
+  bool poll() override;
+  std::vector<int> awaited() const override { return {to_}; }
+  void release() noexcept override;
+
+ private:
+  friend class Mail;
+  enum class State : std::uint8_t { queued, offered, accepted, done };
+  Mail& mail_;
+  State state_ = State::queued;
+  int to_;
+  int tag_;
+  std::uint64_t id_;
+  const std::byte* data_;
+  std::size_t bytes_;
+  std::size_t sent_ = 0;
+};
+
+class RecvTransfer final : public Transfer {
+ public:
+  RecvTransfer(Mail& mail, const Call& call);
+  bool poll() override;
+  std::vector<int> awaited() const override;
+  int source() const override { return from_; }
+  void release() noexcept override;
+
+ private:
+  friend class Mail;
+  enum class State : std::uint8_t { posted, reading, answering, streaming, done };
+  bool matches(int from, int tag) const { return tag == tag_ && (from_ < 0 || from == from_); }
+  void take(const std::byte* data, std::size_t bytes);
+  void take_offer(int from, const Frame& frame);
+  Mail& mail_;
+  State state_ = State::posted;
+  int from_;
+  int tag_;
+  std::byte* data_;
+  std::size_t capacity_;
+  Frame offer_{};
+  std::size_t done_ = 0;
+  std::uint64_t too_long_ = 0;    ///< bytes of a message that did not fit
+};
+
+class Mail {
+ public:
+  Mail(const Board& board, int rank, const Neighbourhood& neighbours, const std::vector<int>& members,
+       bool direct_reads);
+  Transfer* start(const Call& call);
+  /// Takes in what has arrived. Called while a send or receive of this comm is pending.
+  void progress();
+  bool idle() const { return posted_.empty() && sends_.empty() && reading_.empty(); }
+  /// Forgets everything; the transfers are only released afterwards.
+  void stop() noexcept;
+
+ private:
+  friend class SendTransfer;
+  friend class RecvTransfer;
+  struct Unexpected {
+    int from;
+    Frame frame;
+    std::vector<std::byte> data;
+  };
+  void take_in(int from);
+  void arrived(int from, const Frame& frame, Pipe& pipe);
+  void wake(int rank) const;
+  bool answer(int to, FrameKind kind, std::uint64_t id);
+  SendTransfer* find_send(std::uint64_t id);
+
+  const Board& board_;
+  int rank_;
+  const Neighbourhood& neighbours_;
+  const std::vector<int>& members_;
+  bool direct_reads_;
+  std::uint64_t next_id_ = 1;
+  std::vector<Pipe> outgoing_, incoming_;
+  std::vector<std::deque<SendTransfer*>> queued_;   ///< per peer: those that wait for room, in order
+  std::list<SendTransfer*> sends_;                  ///< not complete
+  std::list<RecvTransfer*> posted_;                 ///< without a message yet, in order
+  std::list<RecvTransfer*> reading_;                ///< with an offered message
+  std::list<Unexpected> unexpected_;                ///< without a receive yet, in order of arrival
+};
+
+}  // namespace medley::shm

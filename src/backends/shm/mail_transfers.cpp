@@ -1,0 +1,113 @@
+// The two ends of a message.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/shm/direct_read.hpp"
+#include "backends/shm/mail.hpp"
+#include "backends/shm/neighbourhood.hpp"
+
+namespace medley::shm {
+namespace {
+
+constexpr std::size_t breath = 1u << 20;   // as in exchanges: between two looks at other operations
+
+std::size_t bytes_of(const Call& call, std::int64_t count) {
+  return static_cast<std::size_t>(count) * size_of(call.dtype);
+}
+
+}  // namespace
+
+SendTransfer::SendTransfer(Mail& mail, const Call& call)
+    : mail_(mail), to_(call.root), tag_(call.tag), id_(mail.next_id_++),
+      data_(static_cast<const std::byte*>(call.in)), bytes_(bytes_of(call, call.in_count)) {}
+
+bool SendTransfer::poll() {
+  Pipe& pipe = mail_.outgoing_[static_cast<std::size_t>(to_)];
+  auto& queue = mail_.queued_[static_cast<std::size_t>(to_)];
+  if (state_ == State::queued && queue.front() == this) {   // messages to one peer leave in order
+    // Beyond 16 KiB one copy saved is worth the answer it needs; without direct reads, the ring's half is the limit.
+    const bool eager = bytes_ <= std::min<std::size_t>(pipe.payload_limit(), 16u << 10);
+    const Frame frame{eager ? FrameKind::eager : FrameKind::offer, tag_, id_, bytes_,
+                      reinterpret_cast<std::uint64_t>(data_)};
+    if (!pipe.write(frame, data_, eager ? bytes_ : 0)) return false;
+    queue.pop_front();
+    state_ = eager ? State::done : State::offered;
+    mail_.wake(to_);
+  } else if (state_ == State::accepted) {
+    while (sent_ < bytes_) {
+      const std::size_t now = std::min(pipe.room(), bytes_ - sent_);
+      if (now == 0 || !pipe.write({FrameKind::data, tag_, id_, now, sent_}, data_ + sent_, now)) break;
+      sent_ += now;
+      mail_.wake(to_);
+    }
+    if (sent_ == bytes_) state_ = State::done;
+  }
+  return state_ == State::done;
+}
+
+void SendTransfer::release() noexcept {
+  mail_.sends_.remove(this);
+  std::erase(mail_.queued_[static_cast<std::size_t>(to_)], this);
+  delete this;
+}
+
+RecvTransfer::RecvTransfer(Mail& mail, const Call& call)
+    : mail_(mail), from_(call.root), tag_(call.tag), data_(static_cast<std::byte*>(call.out)),
+      capacity_(bytes_of(call, call.out_count)) {}
+
+void RecvTransfer::take(const std::byte* data, std::size_t bytes) {
+  if (bytes > capacity_) {
+    too_long_ = bytes;
+  } else if (bytes > 0) {
+    std::memcpy(data_, data, bytes);
+  }
+  state_ = State::done;
+}
+
+void RecvTransfer::take_offer(int from, const Frame& frame) {
+  from_ = from;
+  offer_ = frame;
+  if (frame.bytes > capacity_) too_long_ = frame.bytes;
+  const bool direct = mail_.direct_reads_ || from == mail_.rank_;
+  if (too_long_ || !direct) {
+    state_ = State::answering;   // a message that does not fit is declared received, so that its sender goes on
+  } else {
+    state_ = State::reading;
+  }
+  mail_.reading_.push_back(this);
+}
+
+bool RecvTransfer::poll() {
+  if (state_ == State::reading) {
+    const std::size_t now = std::min<std::size_t>(breath, offer_.bytes - done_);
+    direct_read(data_ + done_, mail_.neighbours_.process(mail_.members_[static_cast<std::size_t>(from_)]),
+                offer_.where + done_, now);
+    done_ += now;
+    if (done_ == offer_.bytes) state_ = State::answering;
+  }
+  if (state_ == State::answering) {
+    const bool complete = done_ == offer_.bytes || too_long_;
+    if (!mail_.answer(from_, complete ? FrameKind::received : FrameKind::accept, offer_.id)) return false;
+    state_ = complete ? State::done : State::streaming;
+    if (complete) mail_.reading_.remove(this);
+  }
+  if (state_ != State::done) return false;
+  if (too_long_) {
+    throw Error(ErrorKind::mismatch,
+                fmt::format("rank {} sent {} bytes with tag {} but the receive has room for {}", from_, too_long_, tag_,
+                            capacity_),
+                {.ranks = {from_}});
+  }
+  return true;
+}
+
+std::vector<int> RecvTransfer::awaited() const { return from_ < 0 ? std::vector<int>{} : std::vector<int>{from_}; }
+
+void RecvTransfer::release() noexcept {
+  mail_.posted_.remove(this);
+  mail_.reading_.remove(this);
+  delete this;
+}
+
+}  // namespace medley::shm

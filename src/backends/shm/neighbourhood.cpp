@@ -1,0 +1,134 @@
+#include "backends/shm/neighbourhood.hpp"
+
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <ctime>
+
+#include "backends/shm/direct_read.hpp"
+#include "bootstrap/host.hpp"
+
+namespace medley::shm {
+namespace {
+
+constexpr std::size_t bells_offset = 64;
+
+std::vector<int> neighbours_of(const Surroundings& s) {
+  std::vector<int> ranks;
+  for (int r = 0; r < s.size; ++r) {
+    if (s.hosts[static_cast<std::size_t>(r)] == s.hosts[static_cast<std::size_t>(s.rank)]) ranks.push_back(r);
+  }
+  return ranks;
+}
+
+std::string key(const char* what, int world_rank) { return fmt::format("neighbour/{}/{}", what, world_rank); }
+
+Segment attach(const Surroundings& s, const std::vector<int>& ranks) {
+  const std::size_t bytes = bells_offset + ranks.size() * sizeof(Bell);
+  if (ranks.front() != s.rank) return Segment::open(s.store->get(key("bells", ranks.front()), s.deadline), bytes);
+  Segment segment = Segment::make(bytes, "the bells of this host's ranks");
+  segment.populate(0, bytes);
+  s.store->set(key("bells", s.rank), segment.address());
+  return segment;
+}
+
+long futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value, const timespec* timeout) {
+  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(word), operation, value, timeout, nullptr, 0);
+}
+
+}  // namespace
+
+Neighbourhood::Neighbourhood(const Surroundings& s)
+    : index_(static_cast<std::size_t>(s.size), -1),
+      cores_(usable_cores()),
+      segment_(attach(s, neighbours_of(s))),
+      sleeping_(reinterpret_cast<std::atomic<std::uint32_t>*>(segment_.data())),
+      bells_(reinterpret_cast<Bell*>(segment_.data() + bells_offset)) {
+  const std::vector<int> ranks = neighbours_of(s);
+  // Rank, process and the address of a word to read it by: a probe of process_vm_readv on the very pairs that use it.
+  s.store->set(key("process", s.rank), fmt::format("{} {}", getpid(), probe_address()));
+  std::vector<std::uint64_t> probes;
+  for (int r : ranks) {
+    int process = 0;
+    std::uint64_t probe = 0;
+    sscanf(s.store->get(key("process", r), s.deadline).c_str(), "%d %lu", &process, &probe);
+    if (r == s.rank) own_ = static_cast<int>(processes_.size());
+    index_[static_cast<std::size_t>(r)] = static_cast<int>(processes_.size());
+    processes_.push_back(process);
+    process_files_.push_back(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+    probes.push_back(probe);
+  }
+  bool works = true;
+  for (std::size_t i = 0; i < probes.size(); ++i) works = works && probe_read(processes_[i], probes[i]);
+  // All neighbours must come to the same answer: one that cannot read decides for all.
+  s.store->set(key("direct", s.rank), works ? "1" : "0");
+  direct_reads_ = true;
+  for (int r : ranks) direct_reads_ = s.store->get(key("direct", r), s.deadline) == "1" && direct_reads_;
+  segment_.seal();
+
+  // Spinning helps only while every rank has a core of its own. 2 µs of polling covers a peer that is in the same
+  // call; yielding is cheaper than a futex as long as the peers are about to run (measured: docs/performance.md).
+  const bool crowded = static_cast<int>(processes_.size()) > cores_;
+  spins_ = crowded ? 0 : 4000;
+  yields_ = crowded ? 60 : 20;
+}
+
+Neighbourhood::~Neighbourhood() {
+  for (int file : process_files_) {
+    if (file >= 0) close(file);
+  }
+}
+
+bool Neighbourhood::dead(int neighbour) const {
+  const auto i = static_cast<std::size_t>(neighbour);
+  if (processes_[i] == processes_[static_cast<std::size_t>(own_)]) return false;
+  if (process_files_[i] < 0) return true;   // it was gone before we could open it
+  pollfd file{process_files_[i], POLLIN, 0};
+  return ::poll(&file, 1, 0) == 1;
+}
+
+void Neighbourhood::ring(std::span<const int> neighbours) const {
+  for (int n : neighbours) {
+    Bell& bell = bells_[n];
+    if (bell.sleepers.load(std::memory_order_seq_cst) == 0) continue;
+    bell.rings.fetch_add(1, std::memory_order_seq_cst);
+    futex(&bell.rings, FUTEX_WAKE, INT_MAX, nullptr);
+  }
+}
+
+std::uint32_t Neighbourhood::prepare() {
+  Bell& bell = bells_[own_];
+  const std::uint32_t ticket = bell.rings.load(std::memory_order_seq_cst);
+  bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  sleeping_->fetch_add(1, std::memory_order_seq_cst);
+  // A writer stores its flag and then reads `sleeping_` without a fence between them, which would cost every small
+  // operation a cache miss. Its store leaves the store buffer within nanoseconds; giving up the core here takes longer,
+  // so the poll that follows sees it. Should it not, sleep() is short enough to be a delay and never a hang.
+  sched_yield();
+  return ticket;
+}
+
+void Neighbourhood::sleep(std::uint32_t ticket, std::chrono::nanoseconds at_most) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(at_most);
+  timespec timeout{seconds.count(), (at_most - seconds).count()};
+  futex(&bells_[own_].rings, FUTEX_WAIT, ticket, &timeout);
+  cancel();
+}
+
+void Neighbourhood::cancel() {
+  sleeping_->fetch_sub(1, std::memory_order_relaxed);
+  bells_[own_].sleepers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Neighbourhood::wake_own() noexcept {
+  const int self[] = {own_};
+  ring(self);
+}
+
+}  // namespace medley::shm

@@ -1,0 +1,66 @@
+// The ranks of one context that share this host: their processes, whether they live, and the bell each sleeps on.
+// One per context; every shm comm rings its bells.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <medley/backend.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/shm/segment.hpp"
+
+namespace medley::shm {
+
+struct alignas(64) Bell {
+  std::atomic<std::uint32_t> rings;
+  std::atomic<std::uint32_t> sleepers;   ///< threads of the owner that sleep or are about to
+};
+
+class Neighbourhood final : public Waiter {
+ public:
+  explicit Neighbourhood(const Surroundings& surroundings);
+  ~Neighbourhood() override;
+  Neighbourhood(const Neighbourhood&) = delete;
+  Neighbourhood& operator=(const Neighbourhood&) = delete;
+
+  /// Index among the neighbours of a world rank, or -1 when it is on another host.
+  int index(int world_rank) const { return index_[static_cast<std::size_t>(world_rank)]; }
+  int process(int neighbour) const { return processes_[static_cast<std::size_t>(neighbour)]; }
+  /// Whether the neighbour's process is gone.
+  bool dead(int neighbour) const;
+  /// Whether process_vm_readv works between all neighbours.
+  bool direct_reads() const { return direct_reads_; }
+  void allow_direct_reads(bool allowed) { direct_reads_ = allowed; }
+  int cores() const { return cores_; }
+
+  /// Wakes those of `neighbours` that sleep. Call after the store they wait for; see sleep() for why no fence is needed.
+  void wake(std::span<const int> neighbours) const {
+    if (sleeping_->load(std::memory_order_relaxed) != 0) ring(neighbours);
+  }
+
+  int spins() const override { return spins_; }
+  int yields() const override { return yields_; }
+  std::uint32_t prepare() override;
+  void sleep(std::uint32_t ticket, std::chrono::nanoseconds at_most) override;
+  void cancel() override;
+  void wake_own() noexcept override;
+
+ private:
+  void ring(std::span<const int> neighbours) const;
+  std::vector<int> index_;
+  std::vector<int> processes_;
+  std::vector<int> process_files_;    ///< pidfds
+  int own_ = 0;
+  int cores_ = 1;
+  bool direct_reads_ = false;
+  int spins_ = 0;
+  int yields_ = 0;
+  Segment segment_;
+  std::atomic<std::uint32_t>* sleeping_;   ///< how many threads of all neighbours sleep
+  Bell* bells_;
+};
+
+}  // namespace medley::shm

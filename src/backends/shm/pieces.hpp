@@ -1,0 +1,65 @@
+// A piece of memory per rank of a comm, described rather than stored: what a rank gives to each, or takes from each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace medley::shm {
+
+struct Pieces {
+  enum class Kind : std::uint8_t {
+    none,
+    common,    ///< one piece for all ranks
+    only,      ///< a piece for one rank
+    uniform,   ///< equal pieces, side by side
+    listed,    ///< counts and offsets per rank
+  };
+  struct Piece {
+    std::byte* data;
+    std::size_t bytes;
+  };
+
+  Kind kind = Kind::none;
+  std::byte* base = nullptr;
+  std::size_t bytes = 0;                       ///< of one piece, unless listed
+  int rank = 0;                                ///< whose piece it is (only)
+  const std::int64_t* counts = nullptr;        ///< listed, in elements
+  const std::int64_t* offsets = nullptr;
+  std::size_t element = 1;
+
+  static Pieces common(const void* base, std::size_t bytes) { return {Kind::common, bare(base), bytes}; }
+  static Pieces only(const void* base, std::size_t bytes, int rank) { return {Kind::only, bare(base), bytes, rank}; }
+  static Pieces uniform(const void* base, std::size_t bytes) { return {Kind::uniform, bare(base), bytes}; }
+  static Pieces listed(const void* base, const std::int64_t* counts, const std::int64_t* offsets,
+                       std::size_t element) {
+    return {Kind::listed, bare(base), 0, 0, counts, offsets, element};
+  }
+
+  Piece at(int r) const {
+    const auto i = static_cast<std::size_t>(r);
+    switch (kind) {
+      case Kind::none: break;
+      case Kind::common: return {base, bytes};
+      case Kind::only: return r == rank ? Piece{base, bytes} : Piece{nullptr, 0};
+      case Kind::uniform: return {base + i * bytes, bytes};
+      case Kind::listed:
+        return {base + static_cast<std::size_t>(offsets[i]) * element, static_cast<std::size_t>(counts[i]) * element};
+    }
+    return {nullptr, 0};
+  }
+
+  /// Bytes of all pieces laid side by side; a common piece is laid once.
+  std::size_t total(int ranks) const {
+    if (kind == Kind::uniform) return bytes * static_cast<std::size_t>(ranks);
+    if (kind != Kind::listed) return bytes;
+    std::size_t sum = 0;
+    for (int r = 0; r < ranks; ++r) sum += at(r).bytes;
+    return sum;
+  }
+
+ private:
+  // Pieces serve both directions; what is given is never written.
+  static std::byte* bare(const void* p) { return static_cast<std::byte*>(const_cast<void*>(p)); }
+};
+
+}  // namespace medley::shm

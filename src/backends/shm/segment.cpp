@@ -1,0 +1,99 @@
+#include "backends/shm/segment.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <medley/error.hpp>
+#include <utility>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23  // Linux 5.14; older kernels answer EINVAL
+#endif
+
+namespace medley::shm {
+namespace {
+
+constexpr const char* folder = "/dev/shm";
+
+std::string mebibytes(std::size_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
+
+[[noreturn]] void too_small(std::size_t needed, std::size_t available, const std::string& purpose) {
+  throw Error(ErrorKind::unavailable,
+              fmt::format("{} is too small for {}: {} are needed and {} are free; enlarge it (docker run --shm-size, "
+                          "mount -o remount,size=…) or leave shm out of the backends",
+                          folder, purpose, mebibytes(needed), mebibytes(available)));
+}
+
+std::byte* map(int file, std::size_t bytes) {
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (data == MAP_FAILED) {
+    const int error = errno;
+    ::close(file);
+    throw Error(ErrorKind::system, fmt::format("cannot map {} of shared memory: {}", mebibytes(bytes), strerror(error)));
+  }
+  // A forked child (a data loader) must not hold pages of a job it is no part of.
+  madvise(data, bytes, MADV_DONTFORK);
+  return static_cast<std::byte*>(data);
+}
+
+}  // namespace
+
+Segment Segment::make(std::size_t bytes, const std::string& purpose) {
+  const int file = ::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file < 0) {
+    throw Error(ErrorKind::unavailable, fmt::format("cannot make shared memory in {}: {}", folder, strerror(errno)));
+  }
+  struct statvfs room{};
+  const bool known = fstatvfs(file, &room) == 0 && room.f_blocks > 0;
+  const std::size_t available = known ? static_cast<std::size_t>(room.f_bavail) * room.f_frsize : 0;
+  if (known && available < bytes) {
+    ::close(file);
+    too_small(bytes, available, purpose);
+  }
+  if (ftruncate(file, static_cast<off_t>(bytes)) != 0) {
+    const int error = errno;
+    ::close(file);
+    throw Error(ErrorKind::system, fmt::format("cannot size {} of shared memory: {}", mebibytes(bytes), strerror(error)));
+  }
+  return {file, map(file, bytes), bytes};
+}
+
+Segment Segment::open(const std::string& address, std::size_t bytes) {
+  const int file = ::open(address.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) {
+    throw Error(ErrorKind::system, fmt::format("cannot open the shared memory of a neighbour at {}: {}; it may have "
+                                               "died, or this process may not look into it", address, strerror(errno)));
+  }
+  return {file, map(file, bytes), bytes};
+}
+
+Segment::Segment(Segment&& other) noexcept
+    : file_(std::exchange(other.file_, -1)), data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+
+Segment::~Segment() {
+  seal();
+  if (data_) munmap(data_, bytes_);
+}
+
+std::string Segment::address() const { return fmt::format("/proc/{}/fd/{}", getpid(), file_); }
+
+void Segment::seal() noexcept {
+  if (file_ >= 0) ::close(std::exchange(file_, -1));
+}
+
+void Segment::populate(std::size_t offset, std::size_t bytes) const {
+  constexpr std::size_t page = 4096;
+  const std::size_t begin = offset / page * page;
+  if (madvise(data_ + begin, offset + bytes - begin, MADV_POPULATE_WRITE) == 0) return;
+  if (errno == EINVAL || errno == ENOSYS) return;
+  throw Error(ErrorKind::unavailable,
+              fmt::format("{} is full: {} more are needed for a comm's buffers ({}); enlarge it or use fewer comms",
+                          folder, mebibytes(bytes), strerror(errno)));
+}
+
+}  // namespace medley::shm

@@ -1,0 +1,36 @@
+// A piece of shared memory without a name: made by one rank, opened by its neighbours through the maker's /proc entry.
+// Nothing ever stands in /dev/shm, so nothing can be left behind there.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace medley::shm {
+
+class Segment {
+ public:
+  /// Makes one of `bytes`, zeroed; throws when /dev/shm has no room, naming the size needed.
+  static Segment make(std::size_t bytes, const std::string& purpose);
+  /// Opens the one that another process offers at `address()`.
+  static Segment open(const std::string& address, std::size_t bytes);
+
+  Segment(Segment&& other) noexcept;
+  Segment& operator=(Segment&&) = delete;
+  ~Segment();
+
+  std::byte* data() const { return data_; }
+  /// Where neighbours open it, until seal().
+  std::string address() const;
+  /// After the last neighbour has opened it: nobody else can.
+  void seal() noexcept;
+  /// Takes memory for a part now, so that a full /dev/shm is an error here and not a SIGBUS later.
+  void populate(std::size_t offset, std::size_t bytes) const;
+
+ private:
+  Segment(int file, std::byte* data, std::size_t bytes) : file_(file), data_(data), bytes_(bytes) {}
+  int file_;
+  std::byte* data_;
+  std::size_t bytes_;
+};
+
+}  // namespace medley::shm

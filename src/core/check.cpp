@@ -1,0 +1,78 @@
+#include "core/check.hpp"
+
+#include <fmt/format.h>
+
+namespace medley::core {
+
+void Checker::refuse(const std::string& why) const {
+  throw Error(ErrorKind::invalid, fmt::format("{} on comm {}: {}", name(op), comm.name, why),
+              {.op = op, .comm = comm.name});
+}
+
+void Checker::rank(std::string_view what, int value) const {
+  if (value < 0 || value >= comm.size) {
+    refuse(fmt::format("{} {} is not a rank of this comm, which has ranks 0 to {}", what, value, comm.size - 1));
+  }
+}
+
+void Checker::buffer(std::string_view what, const ConstBuffer& buffer) const {
+  if (static_cast<int>(buffer.dtype) >= dtype_count) {
+    refuse(fmt::format("the {} buffer has unknown element type {}", what, static_cast<int>(buffer.dtype)));
+  }
+  if (buffer.count < 0) refuse(fmt::format("the {} buffer has a negative count, {}", what, buffer.count));
+  if (buffer.count > 0 && !buffer.data) {
+    refuse(fmt::format("the {} buffer is null but has {} elements", what, buffer.count));
+  }
+  if (buffer.count > INT64_MAX / 8) refuse(fmt::format("the {} buffer's count {} is impossible", what, buffer.count));
+}
+
+void Checker::same_type(const ConstBuffer& in, const ConstBuffer& out) const {
+  if (in.dtype != out.dtype) {
+    refuse(fmt::format("the input is {} but the output is {}", name(in.dtype), name(out.dtype)));
+  }
+  if (in.memory != out.memory) {
+    refuse(fmt::format("the input is in {} memory but the output is in {} memory", name(in.memory), name(out.memory)));
+  }
+}
+
+void Checker::reduction(DType dtype, ReduceOp reduce) const {
+  if (static_cast<int>(reduce) >= reduce_op_count) refuse(fmt::format("unknown reduction {}", static_cast<int>(reduce)));
+  if (!reducible(dtype, reduce)) {
+    refuse(fmt::format("{} is not defined for {}: {}", name(reduce), name(dtype),
+                       reduce == ReduceOp::avg ? "averaging needs a floating-point type"
+                                               : "bitwise reductions need an integer or bool type"));
+  }
+}
+
+void Checker::count(std::string_view what, std::int64_t value, std::int64_t expected, std::string_view because) const {
+  if (value != expected) refuse(fmt::format("the {} buffer has {} elements but needs {} ({})", what, value, expected, because));
+}
+
+void Checker::parts(std::string_view what, const ConstBuffer& whole, const Parts& parts) const {
+  const auto ranks = static_cast<std::size_t>(comm.size);
+  if (parts.counts.size() != ranks || (!parts.offsets.empty() && parts.offsets.size() != ranks)) {
+    refuse(fmt::format("{} has {} counts and {} offsets for {} ranks", what, parts.counts.size(), parts.offsets.size(), ranks));
+  }
+  std::int64_t at = 0;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const std::int64_t begin = parts.offsets.empty() ? at : parts.offsets[r];
+    if (parts.counts[r] < 0) refuse(fmt::format("{} has a negative count, {}, for rank {}", what, parts.counts[r], r));
+    if (begin < 0 || parts.counts[r] > whole.count || begin > whole.count - parts.counts[r]) {
+      refuse(fmt::format("{} puts rank {} at elements {} to {}, outside the buffer of {}", what, r, begin,
+                         begin + parts.counts[r], whole.count));
+    }
+    at = begin + parts.counts[r];
+  }
+}
+
+void Checker::overlap(const ConstBuffer& in, const ConstBuffer& out, const void* in_place_in,
+                      const void* in_place_out) const {
+  if (in.count == 0 || out.count == 0 || in_place_in == in_place_out) return;
+  const auto* in_begin = static_cast<const std::byte*>(in.data);
+  const auto* out_begin = static_cast<const std::byte*>(out.data);
+  if (in_begin < out_begin + out.bytes() && out_begin < in_begin + in.bytes()) {
+    refuse("the input and output buffers overlap; give the same memory for both to work in place, or separate buffers");
+  }
+}
+
+}  // namespace medley::core

@@ -1,0 +1,94 @@
+// Making comms from comms: all members meet in the store while the engine goes on.
+#include <medley/comm.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "core/context_state.hpp"
+
+namespace medley {
+namespace {
+
+struct Bid {
+  int color;
+  int key;
+};
+
+/// Everyone's bid, by rank of the parent. Polls, so that operations of other comms go on meanwhile.
+std::vector<Bid> exchange_bids(core::ContextState& context, core::CommState& parent, const std::string& prefix, Bid mine) {
+  const Deadline deadline = std::chrono::steady_clock::now() + parent.deadline;
+  context.store->set(fmt::format("{}/{}", prefix, parent.rank), fmt::format("{} {}", mine.color, mine.key));
+  std::vector<Bid> bids;
+  while (static_cast<int>(bids.size()) < parent.size) {
+    const auto text = context.store->try_get(fmt::format("{}/{}", prefix, bids.size()));
+    if (text) {
+      Bid bid{};
+      sscanf(text->c_str(), "%d %d", &bid.color, &bid.key);
+      bids.push_back(bid);
+      continue;
+    }
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw Error(ErrorKind::timeout,
+                  fmt::format("making a comm from {}: rank {} did not take part within the deadline", parent.name, bids.size()),
+                  {.comm = parent.name, .ranks = {static_cast<int>(bids.size())}});
+    }
+    context.engine->progress();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return bids;
+}
+
+std::shared_ptr<core::ContextState> context_of(const core::CommState& comm) {
+  auto context = comm.context.lock();
+  if (!context) {
+    throw Error(ErrorKind::invalid, fmt::format("comm {}: its context no longer exists", comm.name), {.comm = comm.name});
+  }
+  return context;
+}
+
+}  // namespace
+
+Comm Comm::split(int color, int key) {
+  core::CommState& parent = state();
+  const auto context = context_of(parent);
+  const std::string name = fmt::format("{}/{}", parent.name, ++parent.children);
+  const std::vector<Bid> bids = exchange_bids(*context, parent, "bids/" + name, {color, key});
+  if (color < 0) return {};
+  std::vector<int> members;
+  for (int r = 0; r < parent.size; ++r) {
+    if (bids[static_cast<std::size_t>(r)].color == color) members.push_back(r);
+  }
+  std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+    return bids[static_cast<std::size_t>(a)].key < bids[static_cast<std::size_t>(b)].key;
+  });
+  std::vector<int> world_ranks;
+  for (int r : members) world_ranks.push_back(parent.world_ranks[static_cast<std::size_t>(r)]);
+  return Comm(context->make_comm(fmt::format("{}.{}", name, color), world_ranks));
+}
+
+Comm Comm::subset(std::span<const int> ranks) {
+  core::CommState& parent = state();
+  std::vector<int> seen(static_cast<std::size_t>(parent.size), 0);
+  for (int r : ranks) {
+    if (r < 0 || r >= parent.size) {
+      throw Error(ErrorKind::invalid, fmt::format("subset of comm {}: {} is not one of its ranks 0 to {}", parent.name, r,
+                                                  parent.size - 1), {.comm = parent.name});
+    }
+    if (seen[static_cast<std::size_t>(r)]++) {
+      throw Error(ErrorKind::invalid, fmt::format("subset of comm {}: rank {} is listed twice", parent.name, r),
+                  {.comm = parent.name});
+    }
+  }
+  if (ranks.empty()) {
+    throw Error(ErrorKind::invalid, fmt::format("subset of comm {}: no ranks are listed", parent.name), {.comm = parent.name});
+  }
+  const auto place = std::find(ranks.begin(), ranks.end(), parent.rank);
+  return split(place == ranks.end() ? -1 : 0, static_cast<int>(place - ranks.begin()));
+}
+
+Comm Comm::dup() { return split(0, state().rank); }
+
+}  // namespace medley

@@ -1,0 +1,44 @@
+// What a Comm stands for: its ranks, its lanes, its counters, and whether it still works.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <medley/backend.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace medley::core {
+
+class ContextState;
+class Engine;
+class Operation;
+
+/// One backend on one comm, with what the engine keeps about it.
+struct LaneState {
+  Backend* backend = nullptr;
+  std::unique_ptr<Lane> lane;
+  Operation* last_collective = nullptr;   ///< the latest one that is not complete
+  int active = 0;                         ///< started and not complete
+  Waiter* waiter = nullptr;
+};
+
+/// Lanes, counters and failure are guarded by the engine's lock.
+class CommState {
+ public:
+  std::string name;
+  int rank = 0;
+  int size = 1;
+  std::vector<int> world_ranks;
+  std::chrono::nanoseconds deadline{};
+  std::shared_ptr<Engine> engine;
+  std::weak_ptr<ContextState> context;
+  std::vector<std::unique_ptr<LaneState>> lanes;   ///< in order of preference
+  std::uint64_t collectives = 0;                   ///< issued so far
+  std::uint64_t messages = 0;
+  std::uint64_t children = 0;                      ///< comms made from this one
+  std::optional<Error> failure;                    ///< why nothing works any more
+};
+
+}  // namespace medley::core

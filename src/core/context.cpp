@@ -1,0 +1,167 @@
+#include <medley/context.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "backends/shm/plugin.hpp"
+#include "bootstrap/environment.hpp"
+#include "bootstrap/host.hpp"
+#include "bootstrap/rendezvous.hpp"
+#include "core/context_state.hpp"
+
+namespace medley {
+namespace core {
+namespace {
+
+std::vector<std::string> wanted_backends(const ContextOptions& options) {
+  if (!options.backends.empty()) return options.backends;
+  std::vector<std::string> names;
+  if (const char* text = std::getenv("MEDLEY_BACKENDS")) {
+    std::string_view list = text;
+    while (!list.empty()) {
+      const std::size_t comma = std::min(list.find(','), list.size());
+      if (comma > 0) names.emplace_back(list.substr(0, comma));
+      list.remove_prefix(std::min(comma + 1, list.size()));
+    }
+  }
+  return names;
+}
+
+void find_place_in_job(const ContextOptions& options, ContextState& state) {
+  const Deadline deadline = std::chrono::steady_clock::now() + options.deadline;
+  if (options.rank >= 0 || options.size > 0 || options.store) {
+    if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
+      throw Error(ErrorKind::invalid, fmt::format("a context cannot be rank {} of {}", options.rank, options.size));
+    }
+    if (!options.store && options.size > 1) {
+      throw Error(ErrorKind::invalid, fmt::format("a context of rank {} of {} needs a store to meet the others; give "
+                                                  "one, or leave rank and size to the launcher", options.rank, options.size));
+    }
+    state.rank = options.rank;
+    state.size = options.size;
+    state.store = options.store ? options.store : make_local_store();
+    return;
+  }
+  const std::optional<Place> place = find_place();
+  if (!place) {
+    state.store = make_local_store();
+    return;
+  }
+  state.rank = place->rank;
+  state.size = place->size;
+  state.store = connect_store(*place, deadline);
+}
+
+}  // namespace
+
+std::vector<const BackendPlugin*> known_backends() { return {&shm::plugin()}; }
+
+ContextState::ContextState(const ContextOptions& options) : deadline(options.deadline) {
+  if (options.deadline <= std::chrono::nanoseconds{0}) {
+    throw Error(ErrorKind::invalid, "a context's deadline must be positive");
+  }
+  find_place_in_job(options, *this);
+  make_backends(options);
+}
+
+void ContextState::make_backends(const ContextOptions& options) {
+  const Deadline until = std::chrono::steady_clock::now() + deadline;
+  const std::vector<std::string> wanted = wanted_backends(options);
+  const std::vector<const BackendPlugin*> known = known_backends();
+  Surroundings surroundings{.rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
+  surroundings.hosts = exchange(*store, "hosts", rank, size, host_identity(), until);
+  std::vector<std::string> names;
+  for (const BackendPlugin* plugin : known) names.emplace_back(plugin->name);
+  for (const std::string& name : wanted) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    throw Error(ErrorKind::unavailable, fmt::format("there is no backend \"{}\" in this build; it has {}", name,
+                                                    fmt::join(names, ", ")), {.backend = name});
+  }
+  const auto place = [&](const BackendPlugin* plugin) {   // as asked for, then as built
+    return std::find(wanted.begin(), wanted.end(), plugin->name) - wanted.begin();
+  };
+  std::vector<const BackendPlugin*> ordered = known;
+  std::stable_sort(ordered.begin(), ordered.end(), [&](auto* a, auto* b) { return place(a) < place(b); });
+  for (const BackendPlugin* plugin : ordered) {
+    const bool asked = std::find(wanted.begin(), wanted.end(), plugin->name) != wanted.end();
+    if (!wanted.empty() && !asked) continue;
+    BackendInfo info{.name = std::string(plugin->name), .version = {}, .available = false, .reason = plugin->unavailable()};
+    if (info.reason.empty()) {
+      backends_.push_back(plugin->create(surroundings));
+      info.version = backends_.back()->version();
+      info.available = true;
+    } else if (asked) {
+      throw Error(ErrorKind::unavailable, fmt::format("backend {} cannot run here: {}", info.name, info.reason),
+                  {.backend = info.name});
+    }
+    infos.push_back(std::move(info));
+  }
+}
+
+std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, const std::vector<int>& world_ranks) {
+  auto comm = std::make_shared<CommState>();
+  comm->name = name;
+  comm->world_ranks = world_ranks;
+  comm->size = static_cast<int>(world_ranks.size());
+  comm->rank = static_cast<int>(std::find(world_ranks.begin(), world_ranks.end(), rank) - world_ranks.begin());
+  comm->deadline = deadline;
+  comm->engine = engine;
+  comm->context = weak_from_this();
+  std::string refusals;
+  for (const auto& backend : backends_) {
+    if (std::string why = backend->refuses(world_ranks); !why.empty()) {
+      refusals += (refusals.empty() ? "" : "; ") + why;
+      continue;
+    }
+    Group group{.name = name, .rank = comm->rank, .size = comm->size, .world_ranks = world_ranks,
+                .store = prefixed(store, fmt::format("comm/{}/{}/", name, backend->name())),
+                .deadline = std::chrono::steady_clock::now() + deadline,
+                .progress = [engine = engine] { engine->progress(); }};
+    auto lane = std::make_unique<LaneState>();
+    lane->backend = backend.get();
+    lane->waiter = backend->waiter();
+    lane->lane = backend->connect(group);
+    comm->lanes.push_back(std::move(lane));
+  }
+  if (comm->lanes.empty()) {
+    throw Error(ErrorKind::unavailable, fmt::format("comm {}: no backend can serve it: {}", name,
+                                                    refusals.empty() ? "none is available" : refusals), {.comm = name});
+  }
+  const std::lock_guard lock(comms_mutex_);
+  std::erase_if(comms_, [](const auto& weak) { return weak.expired(); });
+  comms_.push_back(comm);
+  return comm;
+}
+
+ContextState::~ContextState() {
+  if (!fork_guard_.here()) {   // a forked child leaves the parent's comms and segments alone
+    for (auto& backend : backends_) static_cast<void>(backend.release());
+    return;
+  }
+  for (const auto& weak : comms_) {
+    if (const auto comm = weak.lock()) engine->close(*comm);
+  }
+  world.reset();
+}
+
+}  // namespace core
+
+Context::Context(ContextOptions options) : state_(std::make_shared<core::ContextState>(options)) {
+  std::vector<int> everyone(static_cast<std::size_t>(state_->size));
+  for (int r = 0; r < state_->size; ++r) everyone[static_cast<std::size_t>(r)] = r;
+  state_->world = state_->make_comm("world", everyone);
+}
+
+Context::~Context() = default;
+Context::Context(Context&&) noexcept = default;
+Context& Context::operator=(Context&&) noexcept = default;
+
+Comm Context::world() const { return Comm(state_->world); }
+int Context::rank() const noexcept { return state_->rank; }
+int Context::size() const noexcept { return state_->size; }
+const std::vector<BackendInfo>& Context::backends() const noexcept { return state_->infos; }
+
+}  // namespace medley

@@ -1,0 +1,43 @@
+// What a Context stands for: its place in the job, its backends, its comms.
+#pragma once
+
+#include <medley/backend.hpp>
+#include <medley/context.hpp>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/comm_state.hpp"
+#include "core/engine.hpp"
+
+namespace medley::core {
+
+class ContextState : public std::enable_shared_from_this<ContextState> {
+ public:
+  explicit ContextState(const ContextOptions& options);
+  ~ContextState();
+
+  /// Makes a comm of these world ranks; called by all of them together, with the same name.
+  std::shared_ptr<CommState> make_comm(const std::string& name, const std::vector<int>& world_ranks);
+
+  int rank = 0;
+  int size = 1;
+  std::chrono::nanoseconds deadline{};
+  std::shared_ptr<Store> store;
+  std::shared_ptr<Engine> engine = std::make_shared<Engine>();
+  std::vector<BackendInfo> infos;
+  std::shared_ptr<CommState> world;
+
+ private:
+  void make_backends(const ContextOptions& options);
+  std::vector<std::unique_ptr<Backend>> backends_;
+  std::mutex comms_mutex_;
+  std::vector<std::weak_ptr<CommState>> comms_;
+  ForkGuard fork_guard_;
+};
+
+/// All backends this build knows, built in or found.
+std::vector<const BackendPlugin*> known_backends();
+
+}  // namespace medley::core

@@ -1,0 +1,73 @@
+// The engine of a context: starts operations when they may start, polls them until they are complete, and waits.
+// It has one lock; nobody blocks while holding it, and every library is called under it.
+#pragma once
+
+#include <medley/backend.hpp>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/comm_state.hpp"
+#include "core/fork_guard.hpp"
+#include "core/operation.hpp"
+
+namespace medley::core {
+
+struct Patience;
+
+/// A call on its way into the engine.
+struct Request {
+  std::shared_ptr<CommState>& comm;
+  Call call;
+  bool async = false;
+  std::chrono::nanoseconds deadline{0};   ///< 0: the comm's
+  std::string_view backend{};             ///< empty: the comm's first
+};
+
+class Engine {
+ public:
+  /// Issues an operation and, unless it is async, waits for it. Returns null when it is already complete;
+  /// otherwise a reference that the caller takes over. `source` gets the sender of a completed receive.
+  Operation* issue(Request request, int& source);
+  /// Issues several that belong together; the result is complete when all are.
+  Operation* issue_group(std::vector<Request> requests);
+  /// Waits until it is complete and throws its error.
+  void wait(Operation& operation, Deadline deadline);
+  /// Moves everything that is pending.
+  void progress();
+  /// Makes all operations of a comm fail, now and later.
+  void fail(CommState& comm, const Error& why);
+  /// The same, when its context goes: lanes are let go as well.
+  void close(CommState& comm);
+
+ private:
+  LaneState& admit(const Request& request) const;
+  LaneState& choose_lane(CommState& comm, const Call& call, std::string_view backend) const;
+  Operation* try_inline(Request& request, LaneState& lane, int& source, bool& done);
+  Operation* enlist(const Request& request, LaneState& lane);
+  void depend_on_earlier(Operation& operation);
+  void start(Operation& operation);
+  void settle(Operation& operation);
+  void complete(Operation& operation);
+  void finish_with_error(Operation& operation, const Error& error);
+  void progress_locked();
+  void fail_locked(CommState& comm, const Error& why);
+  bool advance(Operation& operation, Waiter*& waiter);
+  bool expire(Operation& operation, Deadline deadline, Patience& patience);
+  bool sleep(Operation& operation, Deadline deadline, Waiter* waiter, Patience& patience);
+  Waiter* common_waiter() const;
+  bool quiet() const { return pending_.empty() && undelivered_lanes_ == 0; }
+
+  mutable std::mutex mutex_;
+  ForkGuard fork_guard_;
+  std::vector<Operation*> pending_;        ///< issued and not complete, in order of issue
+  std::vector<LaneState*> busy_lanes_;     ///< with active operations
+  int undelivered_lanes_ = 0;
+  std::vector<Waiter*> sleepers_;          ///< of threads asleep in wait()
+};
+
+/// The operation, its comm, its number and its backend in front of what went wrong.
+Error with_context(const Error& error, const CommState& comm, const Call& call, std::uint64_t sequence,
+                   std::string_view backend);
+
+}  // namespace medley::core

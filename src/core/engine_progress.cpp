@@ -1,0 +1,158 @@
+// Progress, completion and failure.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/engine.hpp"
+
+namespace medley::core {
+Error with_context(const Error& error, const CommState& comm, const Call& call, std::uint64_t sequence,
+                   std::string_view backend) {
+  ErrorContext context = error.context();
+  if (context.op) return error;   // it says already where it happened
+  context.op = call.op;
+  context.comm = comm.name;
+  context.sequence = sequence;
+  context.backend = std::string(backend);
+  std::string where = fmt::format("{} #{} on comm {}", name(call.op), sequence, comm.name);
+  if (!backend.empty()) where += fmt::format(" over {}", backend);
+  return Error(error.kind(), where + ": " + error.what(), context);
+}
+
+void Engine::start(Operation& operation) {
+  LaneState& lane = *operation.lane;
+  if (operation.comm->failure) return finish_with_error(operation, *operation.comm->failure);
+  try {
+    operation.transfer = lane.lane->start(operation.call);
+  } catch (const Error& error) {
+    return finish_with_error(operation, error);
+  }
+  operation.state.store(Operation::State::active, std::memory_order_relaxed);
+  if (lane.active++ == 0) busy_lanes_.push_back(&lane);
+  for (Operation* next : std::exchange(operation.after_start, {})) {
+    if (--next->blockers == 0) start(*next);
+  }
+}
+
+void Engine::settle(Operation& operation) {
+  LaneState& lane = *operation.lane;
+  if (operation.transfer) {
+    operation.source = operation.transfer->source();
+    operation.transfer->release();
+    operation.transfer = nullptr;
+    --lane.active;
+  }
+  if (lane.last_collective == &operation) lane.last_collective = nullptr;
+  complete(operation);
+}
+
+void Engine::complete(Operation& operation) {
+  operation.state.store(Operation::State::complete, std::memory_order_release);
+  std::vector<Operation*> next = std::exchange(operation.after_completion, {});
+  const std::vector<Operation*> started = std::exchange(operation.after_start, {});
+  next.insert(next.end(), started.begin(), started.end());
+  for (Operation* other : next) {
+    if (--other->blockers == 0 && !other->complete()) start(*other);
+  }
+  if (Operation* group = std::exchange(operation.group, nullptr)) {
+    if (operation.error && !group->error) group->error = operation.error;
+    if (operation.source >= 0) group->source = operation.source;
+    if (--group->members == 0) group->state.store(Operation::State::complete, std::memory_order_release);
+    group->release();
+  }
+}
+
+void Engine::finish_with_error(Operation& operation, const Error& error) {
+  operation.error = with_context(error, *operation.comm, operation.call, operation.sequence,
+                                 operation.lane->backend->name());
+  settle(operation);
+  // A collective that failed on one rank leaves the others in the middle of it: the comm is of no more use.
+  if (operation.collective() && !operation.comm->failure) fail_locked(*operation.comm, *operation.error);
+}
+
+void Engine::progress_locked() {
+  for (std::size_t i = 0; i < busy_lanes_.size(); ++i) busy_lanes_[i]->lane->progress();
+  bool some_complete = false;
+  for (std::size_t i = 0; i < pending_.size(); ++i) {   // completing one may start or append others
+    Operation& operation = *pending_[i];
+    if (operation.state.load(std::memory_order_relaxed) == Operation::State::active) {
+      try {
+        if (operation.transfer->poll()) settle(operation);
+      } catch (const Error& error) {
+        finish_with_error(operation, error);
+      }
+    }
+    some_complete = some_complete || operation.complete();
+  }
+  std::erase_if(busy_lanes_, [](LaneState* lane) { return lane->active == 0 && !lane->lane->undelivered(); });
+  undelivered_lanes_ = static_cast<int>(
+      std::count_if(busy_lanes_.begin(), busy_lanes_.end(), [](LaneState* lane) { return lane->active == 0; }));
+  if (!some_complete) return;
+  std::erase_if(pending_, [](Operation* operation) {
+    if (!operation->complete()) return false;
+    operation->release();
+    return true;
+  });
+  for (Waiter* asleep : sleepers_) asleep->wake_own();
+}
+
+void Engine::progress() {
+  const std::lock_guard lock(mutex_);
+  progress_locked();
+}
+
+void Engine::fail(CommState& comm, const Error& why) {
+  const std::lock_guard lock(mutex_);
+  fail_locked(comm, why);
+}
+
+void Engine::fail_locked(CommState& comm, const Error& why) {
+  if (comm.failure) return;
+  // Later operations get the cause with their own place in front, so the first one's place is dropped.
+  ErrorContext context = why.context();
+  context.op.reset();
+  comm.failure = Error(why.kind(), std::string("the comm failed earlier: ") + why.what(), context);
+  for (auto& lane : comm.lanes) {
+    if (lane->lane) lane->lane->abort(why.what());
+  }
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    Operation& operation = *pending_[i];
+    if (operation.comm.get() != &comm || operation.complete()) continue;
+    operation.error = with_context(why, comm, operation.call, operation.sequence, operation.lane->backend->name());
+    settle(operation);
+  }
+}
+
+void Engine::close(CommState& comm) {
+  const std::lock_guard lock(mutex_);
+  if (comm.lanes.empty()) return;
+  const bool pending = std::any_of(pending_.begin(), pending_.end(), [&](const Operation* operation) {
+    return operation->comm.get() == &comm && !operation->complete();
+  });
+  const Error gone(ErrorKind::invalid, "its context no longer exists", {});
+  if (pending) {
+    fail_locked(comm, Error(ErrorKind::aborted, "its context was destroyed before the operation was complete"));
+  }
+  comm.failure = gone;
+  std::erase_if(pending_, [](Operation* operation) {
+    if (!operation->complete()) return false;
+    operation->release();
+    return true;
+  });
+  std::erase_if(busy_lanes_, [&](LaneState* lane) {
+    return std::any_of(comm.lanes.begin(), comm.lanes.end(), [&](const auto& own) { return own.get() == lane; });
+  });
+  comm.lanes.clear();
+}
+
+Waiter* Engine::common_waiter() const {
+  Waiter* waiter = nullptr;
+  for (const LaneState* lane : busy_lanes_) {
+    if (!lane->waiter || (waiter && lane->waiter != waiter)) return nullptr;
+    waiter = lane->waiter;
+  }
+  return waiter;
+}
+
+}  // namespace medley::core

@@ -1,0 +1,36 @@
+// From checked arguments to the engine; shared by all operations of Comm.
+#pragma once
+
+#include <medley/backend.hpp>
+#include <medley/comm.hpp>
+
+#include "core/engine.hpp"
+
+namespace medley::core {
+
+inline Call call_of(Op op, DType dtype, Memory memory, const Options& options) {
+  Call call;
+  call.op = op;
+  call.dtype = dtype;
+  call.memory = memory;
+  call.deterministic = options.deterministic;
+  call.tag = options.tag;
+  call.stream = options.stream;
+  return call;
+}
+
+inline void set_buffers(Call& call, const ConstBuffer& in, const Buffer& out) {
+  call.in = in.data;
+  call.in_count = in.count;
+  call.out = out.data;
+  call.out_count = out.count;
+}
+
+inline Work issue(std::shared_ptr<CommState>& comm, const Call& call, const Options& options, int* source = nullptr) {
+  int from = -1;
+  Operation* pending = comm->engine->issue({comm, call, options.async, options.deadline, options.backend}, from);
+  if (source) *source = from;
+  return pending ? Work(pending) : Work();
+}
+
+}  // namespace medley::core

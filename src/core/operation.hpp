@@ -1,0 +1,57 @@
+// An issued operation as the engine keeps it until it is complete: what it does, what it waits for, how it ended.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <medley/backend.hpp>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace medley::core {
+
+class CommState;
+struct LaneState;
+
+/// A stretch of memory that an operation reads or writes.
+struct Access {
+  const std::byte* begin;
+  const std::byte* end;
+  bool write;
+};
+
+/// Owned by its references: the engine holds one until it is complete, every Work holds one.
+/// All fields but `references` and `state` are guarded by the engine's lock.
+class Operation {
+ public:
+  enum class State : std::uint8_t { waiting, active, complete };
+
+  std::atomic<int> references{1};
+  std::atomic<State> state{State::waiting};   ///< complete is stored last, with release
+  std::shared_ptr<CommState> comm;
+  LaneState* lane = nullptr;
+  Call call;
+  std::vector<std::int64_t> parts;            ///< what the call's counts and offsets point into
+  std::uint64_t sequence = 0;
+  Deadline deadline{};
+  Transfer* transfer = nullptr;
+  std::optional<Error> error;
+  int source = -1;
+
+  std::vector<Access> accesses;
+  int blockers = 0;                           ///< operations that must start or complete before this one starts
+  std::vector<Operation*> after_start;        ///< those that wait for this one to start
+  std::vector<Operation*> after_completion;   ///< those that wait for this one to be complete
+  Operation* group = nullptr;                 ///< the batch it belongs to
+  int members = 0;                            ///< of a batch: how many are not complete
+
+  bool collective() const { return call.op != Op::send && call.op != Op::recv; }
+  bool complete() const { return state.load(std::memory_order_acquire) == State::complete; }
+  void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept {
+    if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+};
+
+}  // namespace medley::core

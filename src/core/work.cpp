@@ -1,0 +1,40 @@
+#include <medley/work.hpp>
+
+#include "core/engine.hpp"
+
+namespace medley {
+
+Work::Work(const Work& other) noexcept : operation_(other.operation_), source_(other.source_) {
+  if (operation_) operation_->retain();
+}
+
+Work::~Work() {
+  if (operation_) operation_->release();
+}
+
+void Work::wait() {
+  if (operation_) operation_->comm->engine->wait(*operation_, operation_->deadline);
+}
+
+void Work::wait(std::chrono::nanoseconds deadline) {
+  if (operation_) operation_->comm->engine->wait(*operation_, std::chrono::steady_clock::now() + deadline);
+}
+
+bool Work::test() {
+  if (!operation_) return true;
+  if (!operation_->complete()) operation_->comm->engine->progress();
+  if (!operation_->complete()) return false;
+  if (operation_->error) throw *operation_->error;
+  return true;
+}
+
+const Error* Work::error() const noexcept {
+  if (!operation_ || !operation_->complete() || !operation_->error) return nullptr;
+  return &*operation_->error;
+}
+
+int Work::source() const noexcept {
+  return operation_ && operation_->complete() ? operation_->source : source_;
+}
+
+}  // namespace medley
