@@ -1,5 +1,5 @@
-// Combining the buffers of several ranks into one, and copying past the cache: the arithmetic under every reduction.
-// Used by backends that combine in host memory (shm, filled-in algorithms); vectorised for the CPU found at run time.
+// Combining the buffers of several ranks into one, and copying past the cache, vectorised for this CPU.
+// Used by whatever combines in host memory: the shm backend and the algorithms over send and recv.
 #pragma once
 
 #include <cstddef>
@@ -9,19 +9,19 @@
 
 namespace medley {
 
-/// dst[i] = (srcs[0][i] op srcs[1][i] op …) / divisor, combined in that order, for i < count.
+/// dst[i] = (srcs[0][i] op srcs[1][i] op …) / divisor, in that order, for i < count; n_srcs >= 1.
 ///
 /// Every element is a pure function of its inputs: neither the CPU, the alignment, the chunking nor `stream`
-/// changes a bit. dst may be one of the sources, at the same address; other overlaps are not allowed. n_srcs >= 1.
+/// changes a bit. dst may be one of the sources, at the same address; no other overlap is allowed.
 ///
 /// - Integers wrap. f16 and bf16 combine in f32 and are rounded once, to nearest even.
-/// - bool is one byte: any nonzero input is true, results are 0 or 1; sum, max and bor are or; product, min and band
-///   are and; bxor is exclusive or.
-/// - A NaN among the inputs gives a NaN, also for min and max, and always the same one (the positive quiet NaN).
-///   min(-0, +0) is -0 and max is +0, so that min and max do not depend on the order. One source and no divisor is
-///   a copy, bit for bit (bool becomes 0 or 1).
-/// - `divisor` (>= 1) divides the sum of floats before it is rounded to the type, a true division as a user would
-///   write it, not a multiplication by a rounded 1/n. Other reductions ignore it.
+/// - bool is one byte: any nonzero input is true, results are 0 or 1. sum, max and bor mean or; product, min
+///   and band mean and; bxor is exclusive or.
+/// - A NaN among the inputs gives a NaN, for min and max too, and always the same one (positive, quiet).
+///   min(-0, +0) is -0 and max is +0, so that neither depends on the order.
+/// - One source and no divisor is a copy, bit for bit (bool still becomes 0 or 1).
+/// - `divisor` (>= 1) divides the sum of floats before it is rounded to the type: a true division, as a
+///   user would write it, not a multiplication by a rounded 1/n. Other reductions ignore it.
 /// - `stream` writes dst past the cache, for results that no one reads soon; a fence closes the call.
 using ReduceFn = void (*)(void* dst, const void* const* srcs, int n_srcs, std::size_t count, int divisor,
                           bool stream);
