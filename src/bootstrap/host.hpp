@@ -17,7 +17,7 @@ MEDLEY_API std::string host_identity();
 MEDLEY_API std::string host_name();
 
 /// How many cores this process may keep busy: the smaller of its affinity mask and its cgroups' quotas (v1
-/// and v2), rounded up, at least 1.
+/// and v2), at least 1. Rounded down, since a rank that spins on a part of a core is throttled.
 MEDLEY_API int usable_cores();
 
 /// The same, with the cgroup tree and the process's own cgroup file read from other places; for tests.

@@ -36,6 +36,9 @@ std::uint16_t port_of(const Socket& socket);
 /// Connects to one address of `host`; an empty Socket with the reason in `why` when nobody answers in time.
 Socket connect_to(const std::string& host, std::uint16_t port, Deadline deadline, std::string& why);
 
+/// Small messages leave at once, and a host that vanished is noticed in the end.
+void prefer_promptness(const Socket& socket);
+
 /// Whether the other end runs as this user, as the kernel tells for "@name"; always true for TCP.
 bool same_user(const Socket& socket);
 

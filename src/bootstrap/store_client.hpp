@@ -36,11 +36,16 @@ class MEDLEY_API StoreClient final : public Store {
   void erase_prefix(const std::string& prefix) override;
 
  private:
-  std::string request(const std::string& message, Deadline deadline);
+  struct Reply {
+    bool present;
+    std::string value;
+  };
+  Reply ask(const std::string& frame, const std::string& about, Deadline deadline);
+  Socket take_socket(Deadline deadline);
+  void give_back(Socket socket);
 
-  StoreAddress address_;
-  std::uint16_t found_port_ = 0;  ///< where the handshake succeeded
-  pid_t owner_;                   ///< a forked child must not speak on its parent's sockets
+  StoreAddress address_;  ///< with the one port where the handshake succeeded
+  pid_t owner_;           ///< a forked child must not speak on its parent's sockets
   std::mutex mutex_;
   std::vector<Socket> idle_;
 };
