@@ -14,7 +14,6 @@
 #include <cstring>
 #include <medley/error.hpp>
 #include <memory>
-#include <utility>
 #include <vector>
 
 namespace medley {
@@ -70,16 +69,16 @@ bool is_numeric(const std::string& host) {
   return true;
 }
 
-Socket open_socket(const Address& address) {
-  return Socket(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Descriptor open_socket(const Address& address) {
+  return Descriptor(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-void set_option(const Socket& socket, int level, int option, int value) {
+void set_option(const Descriptor& socket, int level, int option, int value) {
   setsockopt(socket.fd(), level, option, &value, sizeof value);  // each is a preference, not a need
 }
 
-Socket try_listen(const Address& address) {
-  Socket socket = open_socket(address);
+Descriptor try_listen(const Address& address) {
+  Descriptor socket = open_socket(address);
   if (!socket) return {};
   if (address.storage.ss_family != AF_UNIX) set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
   // Every interface means both protocols.
@@ -89,7 +88,7 @@ Socket try_listen(const Address& address) {
   return socket;
 }
 
-bool wait_for(const Socket& socket, short events, Deadline deadline) {
+bool wait_for(const Descriptor& socket, short events, Deadline deadline) {
   for (;;) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now()).count();
     pollfd entry{socket.fd(), events, 0};
@@ -105,23 +104,7 @@ bool wait_for(const Socket& socket, short events, Deadline deadline) {
 
 }  // namespace
 
-Socket& Socket::operator=(Socket&& other) noexcept {
-  if (this != &other) {
-    if (fd_ >= 0) close(fd_);
-    fd_ = other.release();
-  }
-  return *this;
-}
-
-Socket::~Socket() {
-  if (fd_ >= 0) close(fd_);
-}
-
-int Socket::release() {
-  return std::exchange(fd_, -1);
-}
-
-Socket listen_on(const std::string& host, std::uint16_t port, int ports) {
+Descriptor listen_on(const std::string& host, std::uint16_t port, int ports) {
   const bool just_there = host.starts_with("@") || host == "localhost" || is_numeric(host);
   int error = 0;
   std::string why;
@@ -131,7 +114,7 @@ Socket listen_on(const std::string& host, std::uint16_t port, int ports) {
     std::stable_partition(addresses.begin(), addresses.end(),
                           [&](const Address& a) { return just_there || a.storage.ss_family == AF_INET6; });
     for (const Address& address : addresses) {
-      Socket socket = try_listen(address);
+      Descriptor socket = try_listen(address);
       if (socket) return socket;
       error = errno;
     }
@@ -146,7 +129,7 @@ Socket listen_on(const std::string& host, std::uint16_t port, int ports) {
                           where, why));
 }
 
-std::uint16_t port_of(const Socket& socket) {
+std::uint16_t port_of(const Descriptor& socket) {
   sockaddr_storage name{};
   socklen_t length = sizeof name;
   getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&name), &length);
@@ -155,14 +138,14 @@ std::uint16_t port_of(const Socket& socket) {
   return 0;
 }
 
-void prefer_promptness(const Socket& socket) {
+void prefer_promptness(const Descriptor& socket) {
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
-Socket connect_to(const std::string& host, std::uint16_t port, Deadline deadline, std::string& why) {
+Descriptor connect_to(const std::string& host, std::uint16_t port, Deadline deadline, std::string& why) {
   for (const Address& address : resolve(host, port, false, why)) {
-    Socket socket = open_socket(address);
+    Descriptor socket = open_socket(address);
     if (!socket) {
       why = std::strerror(errno);
       continue;
@@ -187,7 +170,7 @@ Socket connect_to(const std::string& host, std::uint16_t port, Deadline deadline
   return {};
 }
 
-bool same_user(const Socket& socket) {
+bool same_user(const Descriptor& socket) {
   sockaddr_storage name{};
   socklen_t length = sizeof name;
   if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&name), &length) != 0) return false;
@@ -197,7 +180,7 @@ bool same_user(const Socket& socket) {
   return getsockopt(socket.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
 }
 
-bool write_all(const Socket& socket, const void* bytes, std::size_t count, Deadline deadline) {
+bool write_all(const Descriptor& socket, const void* bytes, std::size_t count, Deadline deadline) {
   const char* next = static_cast<const char*>(bytes);
   while (count > 0) {
     const ssize_t sent = send(socket.fd(), next, count, MSG_NOSIGNAL);
@@ -213,7 +196,7 @@ bool write_all(const Socket& socket, const void* bytes, std::size_t count, Deadl
   return true;
 }
 
-bool read_all(const Socket& socket, void* bytes, std::size_t count, Deadline deadline) {
+bool read_all(const Descriptor& socket, void* bytes, std::size_t count, Deadline deadline) {
   char* next = static_cast<char*>(bytes);
   while (count > 0) {
     const ssize_t got = recv(socket.fd(), next, count, 0);

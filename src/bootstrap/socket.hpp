@@ -7,44 +7,29 @@
 #include <cstdint>
 #include <string>
 
+#include "bootstrap/descriptor.hpp"
 #include "bootstrap/store.hpp"
 
 namespace medley {
 
-/// Owns one descriptor.
-class Socket {
- public:
-  Socket() = default;
-  explicit Socket(int fd) : fd_(fd) {}
-  Socket(Socket&& other) noexcept : fd_(other.release()) {}
-  Socket& operator=(Socket&& other) noexcept;
-  ~Socket();
-  int fd() const { return fd_; }
-  int release();
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
-
 /// Listens, non-blocking, on the first of `ports` that is free. Error when none is.
-Socket listen_on(const std::string& host, std::uint16_t port, int ports);
+Descriptor listen_on(const std::string& host, std::uint16_t port, int ports);
 
 /// The port a listening socket got; 0 for "@name".
-std::uint16_t port_of(const Socket& socket);
+std::uint16_t port_of(const Descriptor& socket);
 
-/// Connects to one address of `host`; an empty Socket with the reason in `why` when nobody answers in time.
-Socket connect_to(const std::string& host, std::uint16_t port, Deadline deadline, std::string& why);
+/// Connects to one address of `host`; an empty one with the reason in `why` when nobody answers in time.
+Descriptor connect_to(const std::string& host, std::uint16_t port, Deadline deadline, std::string& why);
 
 /// Small messages leave at once, and a host that vanished is noticed in the end.
-void prefer_promptness(const Socket& socket);
+void prefer_promptness(const Descriptor& socket);
 
 /// Whether the other end runs as this user, as the kernel tells for "@name"; always true for TCP.
-bool same_user(const Socket& socket);
+bool same_user(const Descriptor& socket);
 
 /// Writes everything; false when the deadline passed or the connection broke (errno says which: ETIMEDOUT).
-bool write_all(const Socket& socket, const void* bytes, std::size_t count, Deadline deadline);
+bool write_all(const Descriptor& socket, const void* bytes, std::size_t count, Deadline deadline);
 /// Reads exactly `count` bytes; false as above, errno 0 when the other end closed.
-bool read_all(const Socket& socket, void* bytes, std::size_t count, Deadline deadline);
+bool read_all(const Descriptor& socket, void* bytes, std::size_t count, Deadline deadline);
 
 }  // namespace medley

@@ -31,9 +31,9 @@ std::optional<std::string> LocalStore::try_get(const std::string& key) {
 
 std::int64_t LocalStore::add(const std::string& key, std::int64_t delta) {
   const std::lock_guard lock(mutex_);
-  const std::int64_t sum = add_to(values_, key, delta);
+  const std::int64_t result = add_to(values_, key, delta);
   changed_.notify_all();
-  return sum;
+  return result;
 }
 
 void LocalStore::erase(const std::string& key) {
@@ -56,13 +56,13 @@ std::int64_t add_to(StoreTable& table, const std::string& key, std::int64_t delt
       throw Error(ErrorKind::invalid, fmt::format("\"{}\" in the store holds no number to add to", key));
     }
   }
-  std::int64_t sum = 0;
-  if (__builtin_add_overflow(number, delta, &sum)) {
+  std::int64_t result = 0;
+  if (__builtin_add_overflow(number, delta, &result)) {
     throw Error(ErrorKind::invalid,
                 fmt::format("adding {} to \"{}\" in the store leaves 64 bits", delta, key));
   }
-  table[key] = fmt::format("{}", sum);
-  return sum;
+  table[key] = fmt::format("{}", result);
+  return result;
 }
 
 void erase_range(StoreTable& table, const std::string& prefix) {

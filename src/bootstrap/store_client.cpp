@@ -31,7 +31,7 @@ enum class Outcome { joined, nobody, stranger, refused };
 
 struct Attempt {
   Outcome outcome = Outcome::nobody;
-  Socket socket = {};
+  Descriptor socket = {};
   std::string why = {};
 };
 
@@ -81,7 +81,7 @@ std::string describe(const StoreAddress& address) {
 }
 
 // Tries the ports in turn until one is the store.
-std::pair<Socket, std::uint16_t> join(const StoreAddress& address, Deadline deadline) {
+std::pair<Descriptor, std::uint16_t> join(const StoreAddress& address, Deadline deadline) {
   std::string why = "nobody listens there";
   milliseconds pause{1};
   auto first_refusal = Deadline::max();
@@ -117,7 +117,7 @@ StoreClient::StoreClient(StoreAddress address, Deadline deadline)
   idle_.push_back(std::move(socket));
 }
 
-Socket StoreClient::take_socket(Deadline deadline) {
+Descriptor StoreClient::take_socket(Deadline deadline) {
   if (getpid() != owner_) {
     throw Error(ErrorKind::unavailable,
                 "a forked child cannot use the store of its parent: make contexts after fork()");
@@ -125,7 +125,7 @@ Socket StoreClient::take_socket(Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
-      Socket socket = std::move(idle_.back());
+      Descriptor socket = std::move(idle_.back());
       idle_.pop_back();
       return socket;
     }
@@ -138,13 +138,13 @@ Socket StoreClient::take_socket(Deadline deadline) {
   }
 }
 
-void StoreClient::give_back(Socket socket) {
+void StoreClient::give_back(Descriptor socket) {
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(socket));
 }
 
 StoreClient::Reply StoreClient::ask(const std::string& frame, const std::string& about, Deadline deadline) {
-  Socket socket = take_socket(deadline);
+  Descriptor socket = take_socket(deadline);
   std::uint32_t length = 0;
   std::string body;
   bool good = write_all(socket, frame.data(), frame.size(), deadline) &&
@@ -186,10 +186,10 @@ std::optional<std::string> StoreClient::try_get(const std::string& key) {
 
 std::int64_t StoreClient::add(const std::string& key, std::int64_t delta) {
   const auto frame = wire::request(wire::Verb::add, key, wire::number(delta));
-  const auto sum = wire::parse_number(ask(frame, key, steady_clock::now() + answer_limit).value);
+  const auto result = wire::parse_number(ask(frame, key, steady_clock::now() + answer_limit).value);
   if (!sum)
     throw Error(ErrorKind::system, fmt::format("the job's store answered add(\"{}\") with no number", key));
-  return *sum;
+  return *result;
 }
 
 void StoreClient::erase(const std::string& key) {

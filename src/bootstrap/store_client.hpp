@@ -41,13 +41,13 @@ class MEDLEY_API StoreClient final : public Store {
     std::string value;
   };
   Reply ask(const std::string& frame, const std::string& about, Deadline deadline);
-  Socket take_socket(Deadline deadline);
-  void give_back(Socket socket);
+  Descriptor take_socket(Deadline deadline);
+  void give_back(Descriptor socket);
 
   StoreAddress address_;  ///< with the one port where the handshake succeeded
   pid_t owner_;           ///< a forked child must not speak on its parent's sockets
   std::mutex mutex_;
-  std::vector<Socket> idle_;
+  std::vector<Descriptor> idle_;
 };
 
 }  // namespace medley

@@ -21,10 +21,10 @@ constexpr std::uint64_t listener_id = 0, wake_id = 1;
 constexpr int accepted_at_once = 16;
 constexpr milliseconds pause_without_descriptors{100};
 
-Socket checked(int fd, const char* what) {
+Descriptor checked(int fd, const char* what) {
   if (fd < 0)
     throw Error(ErrorKind::system, fmt::format("the store cannot start: {}: {}", what, std::strerror(errno)));
-  return Socket(fd);
+  return Descriptor(fd);
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ void StoreLoop::watch(int fd, Id id, std::uint32_t events, int how) {
 
 void StoreLoop::accept_some() {
   for (int i = 0; i < accepted_at_once; ++i) {
-    Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    Descriptor socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket) {
       if (same_user(socket)) add_stranger(std::move(socket));
       continue;
@@ -100,7 +100,7 @@ void StoreLoop::accept_some() {
   }
 }
 
-void StoreLoop::add_stranger(Socket socket) {
+void StoreLoop::add_stranger(Descriptor socket) {
   // A rank proves itself within a round trip; whoever has waited longest is the least likely to be one.
   if (stranger_count_ >= options_.strangers) shed_load();
   prefer_promptness(socket);

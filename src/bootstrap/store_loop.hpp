@@ -31,7 +31,7 @@ class StoreLoop {
  private:
   using Id = std::uint64_t;
   struct Connection {
-    Socket socket;
+    Descriptor socket;
     StoreSession session;
     Deadline admission_ends;
     std::string out = {};  ///< to be sent
@@ -43,7 +43,7 @@ class StoreLoop {
   int milliseconds_to_next_timer() const;
   void watch(int fd, Id id, std::uint32_t events, int how);
   void accept_some();
-  void add_stranger(Socket socket);
+  void add_stranger(Descriptor socket);
   void shed_load();
   void drop_late_strangers();
   void serve(Id id, std::uint32_t events);
@@ -55,7 +55,7 @@ class StoreLoop {
   void count_admitted(int change);
 
   StoreServerOptions options_;
-  Socket listener_, wake_, epoll_;
+  Descriptor listener_, wake_, epoll_;
   bool listening_ = true;  ///< false for a moment when no descriptor is left
   Deadline listen_again_{};
   Id next_id_ = 2;  ///< 0 is the listener, 1 the wake-up
