@@ -1,0 +1,50 @@
+// The pieces find_place() is made of: checked variables, and one reader per launcher.
+// Private to the environment's files.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "bootstrap/environment.hpp"
+
+namespace medley {
+
+/// Environment variables with checks whose errors name the variable and its value.
+class Variables {
+ public:
+  explicit Variables(const Environment& environment) : environment_(environment) {}
+  bool has(const std::string& name) const { return text(name).has_value(); }
+  std::optional<std::string> text(const std::string& name) const;
+  /// The first of `names` that is set, or "".
+  std::string first(std::initializer_list<const char*> names) const;
+  /// A whole number within [least, most]; nothing when unset.
+  std::optional<int> number(const std::string& name, int least, int most) const;
+  /// Rank and size, checked against each other.
+  void place(const char* rank, const char* size, Place& into) const;
+  /// A local rank, from the first of the names that is set; -1 when none is.
+  int local_rank(std::initializer_list<const char*> names) const;
+
+ private:
+  const Environment& environment_;
+};
+
+/// What a launcher's variables say, before it is settled how the store is reached.
+struct Found {
+  Place place;
+  std::string identity;  ///< a text that only this job has on this host; "" when the launcher gives none
+};
+
+std::optional<Found> from_medley(const Variables& variables);
+/// `half_set` gets the complaint when only a part of torchrun's variables is there.
+std::optional<Found> from_torchrun(const Variables& variables, std::string& half_set);
+std::optional<Found> from_open_mpi(const Variables& variables);
+std::optional<Found> from_mpich(const Variables& variables);
+std::optional<Found> from_slurm(const Variables& variables);
+
+/// Whether a store's host is reachable from this host alone.
+bool is_loopback(const std::string& host);
+
+/// Fills in how the store is reached: MEDLEY_STORE and MEDLEY_TOKEN before what the launcher gave.
+Place settle_store(const Variables& variables, Found found);
+
+}  // namespace medley

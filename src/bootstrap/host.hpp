@@ -1,0 +1,27 @@
+// What a process may share with its neighbours: the identity of its host and the cores it may use.
+// Used by Context to find ranks that can share memory and by the shm backend to decide whether to spin.
+#pragma once
+
+#include <medley/export.hpp>
+
+#include <string>
+
+namespace medley {
+
+/// Equal for two processes exactly when they can share memory through /dev/shm, read each other with
+/// process_vm_readv and watch each other with a pidfd. Opaque; compare it, and hand it around with
+/// exchange().
+MEDLEY_API std::string host_identity();
+
+/// The name a person knows this host by.
+MEDLEY_API std::string host_name();
+
+/// How many cores this process may keep busy: the smaller of its affinity mask and its cgroups' quotas (v1
+/// and v2), at least 1. Rounded down, since a rank that spins on a part of a core is throttled.
+MEDLEY_API int usable_cores();
+
+/// The same, with the cgroup tree and the process's own cgroup file read from other places; for tests.
+MEDLEY_API int usable_cores(int affinity, const std::string& own_cgroups_file,
+                            const std::string& cgroup_root);
+
+}  // namespace medley

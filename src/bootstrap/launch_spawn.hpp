@@ -1,0 +1,36 @@
+// Starts one program in a process group of its own. Used by the launcher for each rank, or for mpirun.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "bootstrap/descriptor.hpp"
+
+namespace medley {
+
+/// Where a command is, as a shell would find it; Error of kind invalid when nowhere.
+std::string find_program(const std::string& command);
+
+struct Spawn {
+  std::string program;                             ///< a path
+  std::vector<std::string> arguments;              ///< from argv[0] on
+  std::map<std::string, std::string> environment;  ///< the whole of it
+  int in = 0, out = 1, err = 2;                    ///< become the child's standard streams
+};
+
+/// The child's pid, which is also its group. Returns when the program runs; Error of kind invalid when it
+/// cannot. The child is killed when this thread ends.
+pid_t spawn(const Spawn& what);
+
+/// This process's environment, to start from.
+std::map<std::string, std::string> current_environment();
+
+struct Pipe {
+  Descriptor read, write;
+};
+Pipe make_pipe();  ///< both ends close on exec
+
+}  // namespace medley

@@ -1,0 +1,57 @@
+#include "bootstrap/store_server.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <medley/error.hpp>
+#include <thread>
+
+#include "bootstrap/store_loop.hpp"
+
+namespace medley {
+
+class StoreServer::Impl {
+ public:
+  explicit Impl(const StoreServerOptions& options) : loop_(options) {
+    // The thread takes no signals: they belong to the program's own threads.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { loop_.run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  ~Impl() {
+    loop_.stop();
+    thread_.join();
+  }
+  StoreLoop& loop() { return loop_; }
+  pid_t owner() const { return owner_; }
+
+ private:
+  StoreLoop loop_;
+  std::thread thread_;
+  pid_t owner_ = getpid();
+};
+
+StoreServer::StoreServer(const StoreServerOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+
+StoreServer::~StoreServer() {
+  // A forked child has neither the thread nor the right to end its parent's service.
+  if (impl_->owner() != getpid()) (void)impl_.release();
+}
+
+std::uint16_t StoreServer::port() const {
+  return impl_->loop().port();
+}
+
+bool StoreServer::drain(std::chrono::milliseconds limit) {
+  return impl_->owner() == getpid() && impl_->loop().wait_until_empty(limit);
+}
+
+}  // namespace medley
