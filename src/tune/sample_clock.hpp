@@ -95,8 +95,7 @@ class SampleClock {
   /// Runs `operation` `batch` times back to back on every rank after a common start. Collective.
   template <class Operation>
   Sample time(Operation&& operation, int batch = 1) {
-    const std::int64_t released = start();
-    const std::int64_t began = now_ns();
+    const auto [released, began] = start();
     for (int i = 0; i < batch; ++i) operation();
     finish(began, now_ns());
     wait_for_all(&Slot::done, "end");
@@ -176,10 +175,14 @@ class SampleClock {
 
   void arrive() { mine().arrived.store(++generation_, std::memory_order_release); }
 
+  struct Start {
+    std::int64_t released_ns, began_ns;
+  };
+
   /// Waits for everyone, then for the moment rank 0 names. That moment lies a little ahead, so that every
   /// running rank has seen it before it comes; ranks that share cores would only burn each other's time and
   /// start at once.
-  std::int64_t start() {
+  Start start() {
     arrive();
     if (rank_ == 0) {
       wait_for_all(&Slot::arrived, "start");
@@ -190,9 +193,9 @@ class SampleClock {
       wait([&] { return release().generation.load(std::memory_order_acquire) >= generation_; }, 0, "start");
     }
     const std::int64_t at = release().at_ns.load(std::memory_order_relaxed);
-    while (now_ns() < at) {
-    }
-    return at;
+    std::int64_t began = now_ns();
+    while (began < at) began = now_ns();
+    return {at, began};
   }
 
   void finish(std::int64_t began, std::int64_t ended) {
