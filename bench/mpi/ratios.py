@@ -1,7 +1,8 @@
-"""How much faster, and how sure: ratios of medians over alternating repetitions, with bootstrap intervals.
+"""How much faster, and how sure: medians of paired ratios over alternating repetitions, with bootstrap intervals.
 
-Used by bench/mpi/compare. A repetition is one short run of every contestant in the same seconds, so repetitions are
-resampled whole: a slow minute of the machine moves both sides of the ratio.
+Used by bench/mpi/compare. A repetition is one short run of every contestant in the same seconds. The ratio is taken
+inside each repetition and repetitions are resampled whole, so that a slow spell of the machine, which slows everyone,
+cancels out; medians over all repetitions would compare one's slow spells with the other's fast ones.
 """
 import math
 import random
@@ -25,25 +26,26 @@ def geometric_mean(values):
 class Cell:
     """One operation at one size: the repetitions, each {contestant: median_us}, and what follows from them."""
 
-    def __init__(self, op, size):
-        self.op, self.size = op, size
+    def __init__(self, op, size, chunk):
+        self.op, self.size, self.chunk = op, size, chunk
         self.repetitions = []
 
     def rivals(self):
-        return sorted(set(self.repetitions[0]) - {"medley"}) if self.repetitions else []
+        return sorted(set(self.repetitions[0]) - {"medley"})
 
-    def medians(self, repetitions=None):
-        rows = repetitions or self.repetitions
-        return {name: median(row[name] for row in rows) for name in ["medley", *self.rivals()]}
+    def medians(self):
+        return {name: median(row[name] for row in self.repetitions) for name in ["medley", *self.rivals()]}
+
+    def ratio_to(self, rival, repetitions=None):
+        """The rival's time over Medley's."""
+        return median(row[rival] / row["medley"] for row in repetitions or self.repetitions)
+
+    def better(self):
+        return min(self.rivals(), key=self.ratio_to)
 
     def ratio(self, repetitions=None):
         """The better rival's time over Medley's."""
-        times = self.medians(repetitions)
-        return min(times[name] for name in self.rivals()) / times["medley"]
-
-    def better(self):
-        times = self.medians()
-        return min(self.rivals(), key=times.get)
+        return min(self.ratio_to(rival, repetitions) for rival in self.rivals())
 
     def resampled(self, count):
         """Ratios of `count` resamples; the same repetitions give the same ones."""
@@ -51,19 +53,21 @@ class Cell:
         return [self.ratio(draw.choices(self.repetitions, k=len(self.repetitions))) for _ in range(count)]
 
     def interval(self, count=1000):
+        """95 % interval of the ratio; (None, None) after too few repetitions."""
+        if len(self.repetitions) < ENOUGH:
+            return None, None
         ratios = self.resampled(count)
         return quantile(ratios, 0.025), quantile(ratios, 0.975)
 
     def stable(self, width):
         """Whether the interval is narrower than `width` of the ratio."""
-        if len(self.repetitions) < ENOUGH:
-            return False
         low, high = self.interval(200)
-        return high - low <= width * self.ratio()
+        return low is not None and high - low <= width * self.ratio()
 
     def slower(self, limit=0.95):
         """Whether even the upper end of the interval is slower than the better rival."""
-        return self.interval()[1] < limit
+        high = self.interval()[1]
+        return high is not None and high < limit
 
 
 def group_mean(cells, count=1000):

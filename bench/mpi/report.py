@@ -33,20 +33,20 @@ def machine():
             "load": os.getloadavg()[0]}
 
 
-def summary(cells, contestants, ranks, seconds_per_row, floor):
-    """Everything as one dictionary."""
+def summary(cells, contestants, ranks, gauge, floor, discarded):
+    """Everything as one dictionary; the repetitions themselves included, for whoever wants other statistics."""
     rows = []
     for cell in cells:
         low, high = cell.interval()
         rows.append({"op": cell.op, "bytes": cell.size, **{f"{name}_us": us for name, us in cell.medians().items()},
                      "better": cell.better(), "ratio": cell.ratio(), "low": low, "high": high,
-                     "repetitions": len(cell.repetitions), "slower": cell.slower()})
+                     "slower": cell.slower(), "repetitions": cell.repetitions})
     result = {"ranks": ranks, "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "machine": machine(),
-              "seconds_per_row": seconds_per_row,
+              "gauge_us": gauge, "discarded": discarded,
               "contestants": {c.name: c.about for c in contestants},
               "rows": rows,
               "means": {name: dict(zip(("ratio", "low", "high"), values)) for name, values in ratios.means(cells).items()}}
-    if len(floor) > 0:
+    if floor:
         difference, low, high = ratios.floor_difference(floor)
         result["floor"] = {"flags_us": median(row["flags"] for row in floor),
                            "medley_us": median(row["medley"] for row in floor),
@@ -58,12 +58,15 @@ def markdown(report):
     names = [name for name in report["contestants"] if name != "medley"]
     host = report["machine"]
     lines = [f"### {report['ranks']} ranks, {host['processor']}, {host['cores']} cores", "",
-             f"{report['date']}, kernel {host['kernel']}. Medians over alternating repetitions; the slowest rank's time; "
-             "ratio = the better MPI's time over Medley's, with its 95 % interval.", ""]
+             f"{report['date']}, kernel {host['kernel']}. Times are medians of the slowest rank over alternating "
+             "repetitions; the ratio is the median over repetitions of the better MPI's time over Medley's.", ""]
     for name, about in report["contestants"].items():
         carried = f"; transports {about['transports']}" if "transports" in about else ""
         lines.append(f"- {name}: {about['version']}; `{about['command']}`{carried}")
-    lines += ["", "| operation | geometric mean | 95 % interval |", "|---|--:|--:|"]
+    gauge = sorted(report["gauge_us"])
+    lines += ["", f"A bare flag exchange between two cores, read {len(gauge)} times alongside: {gauge[0]:.2f} to "
+              f"{gauge[-1]:.2f} µs, median {median(gauge):.2f}. {report['discarded']} repetitions during which it changed "
+              "by more than a third were discarded.", "", "| operation | geometric mean | 95 % interval |", "|---|--:|--:|"]
     for name, mean in report["means"].items():
         lines.append(f"| {name} | {mean['ratio']:.2f}× | {mean['low']:.2f}–{mean['high']:.2f} |")
     if "floor" in report:
@@ -78,8 +81,8 @@ def markdown(report):
         times = " | ".join(time_spelled(row[f"{name}_us"]) for name in ["medley", *names])
         mark = " **slower**" if row["slower"] else ""
         size = "" if row["op"] == "barrier" else spelled(row["bytes"])
-        lines.append(f"| {row['op']} | {size} | {times} | {row['ratio']:.2f}×{mark} | "
-                     f"{row['low']:.2f}–{row['high']:.2f} |")
+        interval = "too few runs" if row["low"] is None else f"{row['low']:.2f}–{row['high']:.2f}"
+        lines.append(f"| {row['op']} | {size} | {times} | {row['ratio']:.2f}×{mark} | {interval} |")
     return "\n".join(lines) + "\n"
 
 
