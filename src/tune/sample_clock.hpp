@@ -139,7 +139,7 @@ class SampleClock {
     if (ranks < 1)
       throw std::invalid_argument("sample clock: needs at least one rank, got " + std::to_string(ranks));
     std::random_device random;
-    const std::string name = "/medley-clock-" + std::to_string(getpid()) + "-" + std::to_string(random());
+    std::string name = "/medley-clock-" + std::to_string(getpid()) + "-" + std::to_string(random());
     const int file = shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0600);
     if (file < 0) fail("create", name);
     const bool sized = ftruncate(file, static_cast<off_t>(segment_bytes(ranks))) == 0;

@@ -27,7 +27,7 @@ std::vector<int> failed_clocked_ranks(int ranks, const std::function<bool(Sample
 }
 
 void busy_us(int us) {
-  const std::int64_t until = now_ns() + us * 1000;
+  const std::int64_t until = now_ns() + std::int64_t{us} * 1000;
   while (now_ns() < until) sched_yield();
 }
 
