@@ -10,6 +10,9 @@ from statistics import median
 import contestants
 import ratios
 
+CHANGE = 4 / 3   # of the gauge within a repetition: its two states are a factor of three apart, its noise is 10 %
+CROWD = 0.1      # cores: a tenth of one rank's time
+
 
 def progress(text):
     if sys.stderr.isatty():
@@ -30,10 +33,10 @@ def chunks(sizes):
 class Comparison:
     """Repeats until every cell is stable or the time is used."""
 
-    def __init__(self, options, everyone, gauge):
-        self.options, self.everyone, self.gauge = options, everyone, gauge
+    def __init__(self, options, everyone, gauge, bystanders):
+        self.options, self.everyone, self.gauge, self.bystanders = options, everyone, gauge, bystanders
         self.cells, self.floor, self.readings = {}, [], []
-        self.repetition = self.failures = self.discarded = 0
+        self.repetition = self.failures = self.discarded = self.unsettled = 0
         self.end = time.monotonic() + options.minutes * 60
 
     def todo(self):
@@ -59,10 +62,13 @@ class Comparison:
 
     def attempt(self, chunk):
         try:
-            # Up to three tries at a repetition in steady weather; the last is kept as it is rather than none.
-            for last_try in (False, False, True):
+            # Three tries at a repetition in steady weather; then the last is kept rather than none, and counted.
+            for tries in (1, 2, 3):
+                self.bystanders.reset()
                 times, readings = self.everyone_once(chunk)
-                if max(readings) <= 4 / 3 * min(readings) or last_try:
+                steady = max(readings) <= CHANGE * min(readings) and self.bystanders.crowding() <= CROWD
+                if steady or tries == 3:
+                    self.unsettled += not steady
                     return self.record(chunk, times, readings)
                 self.discarded += 1
         except contestants.Failure as error:

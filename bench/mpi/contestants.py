@@ -1,4 +1,4 @@
-"""Who is measured and how each is started: Medley, the MPIs found on this machine, and the gauge beside them.
+"""Who is measured and how each is started: Medley and the MPIs found on this machine.
 
 Used by bench/mpi/compare. Every contestant prints the JSON of `medley bench`.
 """
@@ -127,19 +127,3 @@ def medley(program, ranks, backend):
     command = [str(program), "bench", "-n", str(ranks), "--backends", backend]
     version = output_of([str(program), "--version"]).strip()
     return Contestant("medley", command, about={"backend": backend, "version": version, "command": " ".join(command)})
-
-
-class Gauge:
-    """The bare flag exchange: the floor under small messages, and a gauge of how near the two cores are right now.
-
-    Virtual cores wander: on one 2-core KVM guest an exchange takes 0.10 µs for some seconds (two threads of one core)
-    and 0.29 µs for others (two cores), and every library follows by a factor of two.
-    """
-
-    def __init__(self, folder):
-        compiler = next((c for c in ("g++", "c++", "mpicxx") if shutil.which(c)), "c++")
-        self.program = compile_with(compiler, "flag_exchange.cpp", folder / "flag_exchange")
-
-    def read(self, batch):
-        command = [str(self.program), "--seconds", "0.02", "--batch", batch]
-        return json.loads(output_of(command))["rows"][0]["median_us"]

@@ -33,17 +33,18 @@ def machine():
             "load": os.getloadavg()[0]}
 
 
-def summary(cells, contestants, ranks, gauge, floor, discarded):
+def summary(cells, comparison):
     """Everything as one dictionary; the repetitions themselves included, for whoever wants other statistics."""
     rows = []
+    floor = comparison.floor
     for cell in cells:
         low, high = cell.interval()
         rows.append({"op": cell.op, "bytes": cell.size, **{f"{name}_us": us for name, us in cell.medians().items()},
                      "better": cell.better(), "ratio": cell.ratio(), "low": low, "high": high,
                      "slower": cell.slower(), "repetitions": cell.repetitions})
-    result = {"ranks": ranks, "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "machine": machine(),
-              "gauge_us": gauge, "discarded": discarded,
-              "contestants": {c.name: c.about for c in contestants},
+    result = {"ranks": comparison.options.ranks, "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "machine": machine(),
+              "gauge_us": comparison.readings, "discarded": comparison.discarded, "unsettled": comparison.unsettled,
+              "contestants": {c.name: c.about for c in comparison.everyone},
               "rows": rows,
               "means": {name: dict(zip(("ratio", "low", "high"), values)) for name, values in ratios.means(cells).items()}}
     if floor:
@@ -64,9 +65,9 @@ def markdown(report):
         carried = f"; transports {about['transports']}" if "transports" in about else ""
         lines.append(f"- {name}: {about['version']}; `{about['command']}`{carried}")
     gauge = sorted(report["gauge_us"])
-    lines += ["", f"A bare flag exchange between two cores, read {len(gauge)} times alongside: {gauge[0]:.2f} to "
-              f"{gauge[-1]:.2f} µs, median {median(gauge):.2f}. {report['discarded']} repetitions during which it changed "
-              "by more than a third were discarded.", "", "| operation | geometric mean | 95 % interval |", "|---|--:|--:|"]
+    lines += ["", f"A bare flag exchange between two cores, read with each of {len(gauge)} repetitions: {gauge[0]:.2f} to "
+              f"{gauge[-1]:.2f} µs, median {median(gauge):.2f}. {report['discarded']} repetitions were made again because it "
+              f"changed or other programs took the cores; {report['unsettled']} were kept although they did.", "", "| operation | geometric mean | 95 % interval |", "|---|--:|--:|"]
     for name, mean in report["means"].items():
         lines.append(f"| {name} | {mean['ratio']:.2f}× | {mean['low']:.2f}–{mean['high']:.2f} |")
     if "floor" in report:

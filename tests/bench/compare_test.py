@@ -3,6 +3,7 @@ import importlib.machinery
 import importlib.util
 import io
 import json
+import os
 import stat
 import sys
 import tempfile
@@ -16,6 +17,7 @@ sys.path.insert(0, str(BENCH))
 sys.dont_write_bytecode = True
 import alternation
 import contestants
+import weather
 
 loader = importlib.machinery.SourceFileLoader("compare", str(BENCH / "compare"))
 compare = importlib.util.module_from_spec(importlib.util.spec_from_loader("compare", loader))
@@ -43,6 +45,17 @@ class SteadyGauge:
         return 0.1
 
 
+class NoBystanders:
+    def __init__(self, *_):
+        pass
+
+    def reset(self):
+        pass
+
+    def crowding(self):
+        return 0
+
+
 class WholeComparison(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -61,7 +74,7 @@ class WholeComparison(unittest.TestCase):
                                        about={"version": "1", "command": "mpi"})
         command = ["compare", "--medley", str(medley), "--mpis", "openmpi", "--out", str(self.folder), *arguments]
         with mock.patch.object(sys, "argv", command), mock.patch.object(contestants, "mpi", lambda *_: rival), \
-                mock.patch.object(contestants, "Gauge", SteadyGauge), \
+                mock.patch.object(compare, "Gauge", SteadyGauge), mock.patch.object(compare, "Bystanders", NoBystanders), \
                 redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as errors:
             status = compare.main()
         return status, json.loads((self.folder / "compare-n2.json").read_text()), errors.getvalue()
@@ -94,17 +107,35 @@ class WholeComparison(unittest.TestCase):
 
 
 class Weather(unittest.TestCase):
-    def test_repetitions_during_a_change_are_discarded(self):
-        readings = iter([0.1, 0.1, 0.3, 0.1, 0.1, 0.1])  # the machine changes during the first try
-        gauge = mock.Mock(read=lambda batch: next(readings))
-        rows = iter([{("barrier", 0): 5}, {("barrier", 0): 15}, {("barrier", 0): 1}, {("barrier", 0): 2}])
+    """A comparison of two, whose successive tries of one repetition take 5, 1 and 7 µs."""
+
+    def attempt(self, gauge, crowding):
+        readings, crowds = iter(gauge), iter(crowding)
+        rows = iter({("barrier", 0): us} for us in (5, 15, 1, 2, 7, 21))
         everyone = [mock.Mock(measure=lambda *_: next(rows)) for _ in range(2)]
         everyone[0].name, everyone[1].name = "medley", "openmpi"
         options = mock.Mock(minutes=1, batch="1", seconds=0.02, ranks=2)
-        comparison = alternation.Comparison(options, everyone, gauge)
+        bystanders = mock.Mock(crowding=lambda: next(crowds))
+        comparison = alternation.Comparison(options, everyone, mock.Mock(read=lambda batch: next(readings)), bystanders)
         comparison.attempt(("barrier", (4, 4)))
-        self.assertEqual(comparison.discarded, 1)
-        self.assertEqual(comparison.cells["barrier", 0].repetitions, [{"medley": 1, "openmpi": 2}])
+        return comparison.discarded, comparison.unsettled, comparison.cells["barrier", 0].repetitions
+
+    def test_a_repetition_during_a_change_is_made_again(self):
+        self.assertEqual(self.attempt([0.1, 0.1, 0.3, 0.1, 0.1, 0.1], [0, 0]), (1, 0, [{"medley": 1, "openmpi": 2}]))
+
+    def test_a_repetition_on_a_crowded_machine_is_made_again(self):
+        self.assertEqual(self.attempt([0.1] * 6, [1.5, 0.05]), (1, 0, [{"medley": 1, "openmpi": 2}]))
+
+    def test_the_third_try_is_kept_and_counted(self):
+        self.assertEqual(self.attempt([0.1] * 9, [1, 1, 1]), (2, 1, [{"medley": 7, "openmpi": 21}]))
+
+    def test_our_own_children_are_no_bystanders(self):
+        bystanders = weather.Bystanders(ranks=os.cpu_count())
+        with mock.patch.object(bystanders, "busy_seconds", return_value=bystanders.start[1] + 100):
+            self.assertGreater(bystanders.crowding(), 1)  # 100 s of somebody's work
+        bystanders.start = (bystanders.start[0] - 10, bystanders.start[1], bystanders.start[2] - 5)
+        with mock.patch.object(bystanders, "busy_seconds", return_value=bystanders.start[1] + 5):
+            self.assertLess(bystanders.crowding(), 0.1)  # the 5 s were ours
 
     def test_chunks_cover_the_sizes_once(self):
         self.assertEqual(alternation.chunks((4, 64 << 20)), [(4, 64 << 10), (256 << 10, 4 << 20), (16 << 20, 64 << 20)])
