@@ -1,0 +1,99 @@
+"""How much faster, and how sure: medians of paired ratios over alternating repetitions, with bootstrap intervals.
+
+Used by bench/mpi/compare. A repetition is one short run of every contestant in the same seconds. The ratio is taken
+inside each repetition and repetitions are resampled whole, so that a slow spell of the machine, which slows everyone,
+cancels out; medians over all repetitions would compare one's slow spells with the other's fast ones.
+"""
+import math
+import random
+from statistics import median
+
+ENOUGH = 5  # repetitions below which an interval says nothing
+
+
+def quantile(values, q):
+    values = sorted(values)
+    position = q * (len(values) - 1)
+    below = int(position)
+    above = min(below + 1, len(values) - 1)
+    return values[below] + (position - below) * (values[above] - values[below])
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+class Cell:
+    """One operation at one size: the repetitions, each {contestant: median_us}, and what follows from them."""
+
+    def __init__(self, op, size, chunk):
+        self.op, self.size, self.chunk = op, size, chunk
+        self.repetitions = []
+
+    def rivals(self):
+        return sorted(set(self.repetitions[0]) - {"medley"})
+
+    def medians(self):
+        return {name: median(row[name] for row in self.repetitions) for name in ["medley", *self.rivals()]}
+
+    def ratio_to(self, rival, repetitions=None):
+        """The rival's time over Medley's."""
+        return median(row[rival] / row["medley"] for row in repetitions or self.repetitions)
+
+    def better(self):
+        return min(self.rivals(), key=self.ratio_to)
+
+    def ratio(self, repetitions=None):
+        """The better rival's time over Medley's."""
+        return min(self.ratio_to(rival, repetitions) for rival in self.rivals())
+
+    def resampled(self, count):
+        """Ratios of `count` resamples; the same repetitions give the same ones."""
+        draw = random.Random(f"{self.op} {self.size} {len(self.repetitions)}")
+        return [self.ratio(draw.choices(self.repetitions, k=len(self.repetitions))) for _ in range(count)]
+
+    def interval(self, count=1000):
+        """95 % interval of the ratio; (None, None) after too few repetitions."""
+        if len(self.repetitions) < ENOUGH:
+            return None, None
+        ratios = self.resampled(count)
+        return quantile(ratios, 0.025), quantile(ratios, 0.975)
+
+    def stable(self, width):
+        """Whether the interval is narrower than `width` of the ratio."""
+        low, high = self.interval(200)
+        return low is not None and high - low <= width * self.ratio()
+
+    def slower(self, limit=0.95):
+        """Whether even the upper end of the interval is slower than the better rival."""
+        high = self.interval()[1]
+        return high is not None and high < limit
+
+
+def group_mean(cells, count=1000):
+    """(mean, low, high) of the geometric mean over cells."""
+    replicates = [geometric_mean(ratios) for ratios in zip(*(cell.resampled(count) for cell in cells))]
+    return geometric_mean([cell.ratio() for cell in cells]), quantile(replicates, 0.025), quantile(replicates, 0.975)
+
+
+def means(cells, count=1000):
+    """Geometric means per operation, over the operations (`all`: each counts alike) and over all cells alike."""
+    by_op = {}
+    for cell in cells:
+        by_op.setdefault(cell.op, []).append(cell)
+    result = {op: group_mean(group, count) for op, group in by_op.items()}
+    replicates = [[geometric_mean(ratios) for ratios in zip(*(cell.resampled(count) for cell in group))]
+                  for group in by_op.values()]
+    over_ops = [geometric_mean(row) for row in zip(*replicates)]
+    result["all"] = (geometric_mean([result[op][0] for op in by_op]), quantile(over_ops, 0.025),
+                     quantile(over_ops, 0.975))
+    result["all cells"] = group_mean(cells, count)
+    return result
+
+
+def floor_difference(repetitions, count=1000):
+    """(difference, low, high) in µs between Medley's 4-byte all_reduce and the bare flag exchange beside it."""
+    differences = [row["medley"] - row["flags"] for row in repetitions]
+    draw = random.Random(len(differences))
+    resampled = [median(draw.choices(differences, k=len(differences))) for _ in range(count)]
+    return median(differences), quantile(resampled, 0.025), quantile(resampled, 0.975)
