@@ -70,4 +70,6 @@ void erase_range(StoreTable& table, const std::string& prefix) {
   while (entry != table.end() && entry->first.starts_with(prefix)) entry = table.erase(entry);
 }
 
+std::shared_ptr<Store> make_local_store() { return std::make_shared<LocalStore>(); }
+
 }  // namespace medley

@@ -10,6 +10,7 @@
 #include "bootstrap/environment.hpp"
 #include "bootstrap/host.hpp"
 #include "bootstrap/rendezvous.hpp"
+#include "bootstrap/store.hpp"
 #include "core/context_state.hpp"
 
 namespace medley {
@@ -45,7 +46,7 @@ void find_place_in_job(const ContextOptions& options, ContextState& state) {
     state.store = options.store ? options.store : make_local_store();
     return;
   }
-  const std::optional<Place> place = find_place();
+  const std::optional<Place> place = find_place(process_environment());
   if (!place) {
     state.store = make_local_store();
     return;
@@ -117,7 +118,7 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
       continue;
     }
     Group group{.name = name, .rank = comm->rank, .size = comm->size, .world_ranks = world_ranks,
-                .store = prefixed(store, fmt::format("comm/{}/{}/", name, backend->name())),
+                .store = std::make_shared<PrefixStore>(store, fmt::format("comm/{}/{}/", name, backend->name())),
                 .deadline = std::chrono::steady_clock::now() + deadline,
                 .progress = [engine = engine] { engine->progress(); }};
     auto lane = std::make_unique<LaneState>();
