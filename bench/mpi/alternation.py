@@ -67,7 +67,7 @@ class Comparison:
                 self.bystanders.reset()
                 times, readings = self.everyone_once(chunk)
                 steady = max(readings) <= CHANGE * min(readings) and self.bystanders.crowding() <= CROWD
-                if steady or tries == 3:
+                if steady or tries == 3 or time.monotonic() > self.end:
                     self.unsettled += not steady
                     return self.record(chunk, times, readings)
                 self.discarded += 1

@@ -77,6 +77,8 @@ def binding_choices(name, ranks, cores):
     """Launcher options from the fairest down: a core for each rank where there are enough, no binding otherwise."""
     if name == "openmpi":
         base = ["--oversubscribe"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
+        if not (shutil.which("ssh") or shutil.which("rsh")):
+            base += ["--mca", "plm", "isolated"]  # Open MPI 4 refuses to start even local ranks without either
         bound = [["--bind-to", "core"], ["--bind-to", "hwthread"]]
         return [base + choice for choice in (bound if ranks <= cores else []) + [["--bind-to", "none"]]]
     bound = [["-bind-to", "core"], ["-bind-to", "hwthread"]]

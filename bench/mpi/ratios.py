@@ -70,25 +70,24 @@ class Cell:
         return high is not None and high < limit
 
 
-def group_mean(cells, count=1000):
-    """(mean, low, high) of the geometric mean over cells."""
-    replicates = [geometric_mean(ratios) for ratios in zip(*(cell.resampled(count) for cell in cells))]
-    return geometric_mean([cell.ratio() for cell in cells]), quantile(replicates, 0.025), quantile(replicates, 0.975)
+def interval_of_mean(groups, count):
+    """95 % interval of the geometric mean over groups of the geometric mean over each group's cells."""
+    if any(len(cell.repetitions) < ENOUGH for group in groups for cell in group):
+        return None, None
+    resampled = [[geometric_mean(ratios) for ratios in zip(*(cell.resampled(count) for cell in group))]
+                 for group in groups]
+    means_drawn = [geometric_mean(ratios) for ratios in zip(*resampled)]
+    return quantile(means_drawn, 0.025), quantile(means_drawn, 0.975)
 
 
 def means(cells, count=1000):
-    """Geometric means per operation, over the operations (`all`: each counts alike) and over all cells alike."""
+    """(mean, low, high) per operation, over the operations (`all`: each counts alike) and over `all cells` alike."""
     by_op = {}
     for cell in cells:
         by_op.setdefault(cell.op, []).append(cell)
-    result = {op: group_mean(group, count) for op, group in by_op.items()}
-    replicates = [[geometric_mean(ratios) for ratios in zip(*(cell.resampled(count) for cell in group))]
-                  for group in by_op.values()]
-    over_ops = [geometric_mean(row) for row in zip(*replicates)]
-    result["all"] = (geometric_mean([result[op][0] for op in by_op]), quantile(over_ops, 0.025),
-                     quantile(over_ops, 0.975))
-    result["all cells"] = group_mean(cells, count)
-    return result
+    sets = {**{op: [group] for op, group in by_op.items()}, "all": list(by_op.values()), "all cells": [cells]}
+    return {name: (geometric_mean([geometric_mean([cell.ratio() for cell in group]) for group in groups]),
+                   *interval_of_mean(groups, count)) for name, groups in sets.items()}
 
 
 def floor_difference(repetitions, count=1000):

@@ -22,6 +22,10 @@ def time_spelled(us):
     return f"{us:.2f}" if us < 10 else f"{us:.1f}" if us < 100 else f"{us:.0f}"
 
 
+def interval_spelled(of):
+    return "too few runs" if of["low"] is None else f"{of['low']:.2f}–{of['high']:.2f}"
+
+
 def machine():
     model = "unknown processor"
     with open("/proc/cpuinfo", encoding="utf-8") as file:
@@ -69,7 +73,7 @@ def markdown(report):
               f"{gauge[-1]:.2f} µs, median {median(gauge):.2f}. {report['discarded']} repetitions were made again because it "
               f"changed or other programs took the cores; {report['unsettled']} were kept although they did.", "", "| operation | geometric mean | 95 % interval |", "|---|--:|--:|"]
     for name, mean in report["means"].items():
-        lines.append(f"| {name} | {mean['ratio']:.2f}× | {mean['low']:.2f}–{mean['high']:.2f} |")
+        lines.append(f"| {name} | {mean['ratio']:.2f}× | {interval_spelled(mean)} |")
     if "floor" in report:
         floor = report["floor"]
         lines += ["", f"4-byte all_reduce: {floor['medley_us']:.3f} µs; a bare flag exchange beside it: "
@@ -82,8 +86,7 @@ def markdown(report):
         times = " | ".join(time_spelled(row[f"{name}_us"]) for name in ["medley", *names])
         mark = " **slower**" if row["slower"] else ""
         size = "" if row["op"] == "barrier" else spelled(row["bytes"])
-        interval = "too few runs" if row["low"] is None else f"{row['low']:.2f}–{row['high']:.2f}"
-        lines.append(f"| {row['op']} | {size} | {times} | {row['ratio']:.2f}×{mark} | {interval} |")
+        lines.append(f"| {row['op']} | {size} | {times} | {row['ratio']:.2f}×{mark} | {interval_spelled(row)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -47,6 +47,12 @@ class Ratios(unittest.TestCase):
         self.assertAlmostEqual(means["all_reduce"][0], 4)
         self.assertAlmostEqual(means["all"][0], 2)
         self.assertAlmostEqual(means["all cells"][0], 16 ** (1 / 3))
+        self.assertAlmostEqual(means["all"][1], 2)
+
+    def test_a_mean_is_no_surer_than_its_least_known_cell(self):
+        means = ratios.means([cell([(1, 4, 4)] * 5), cell([(1, 4, 4)] * 2, op="barrier")], count=50)
+        self.assertEqual(means["all"][1:], (None, None))
+        self.assertAlmostEqual(means["all_reduce"][1], 4)
 
     def test_floor_is_a_paired_difference(self):
         rows = [{"medley": base + 0.05, "flags": base} for base in (0.1, 0.3, 0.1, 0.3, 0.3)]
