@@ -107,7 +107,7 @@ std::map<std::string, std::string> current_environment() {
   std::map<std::string, std::string> variables;
   for (char** entry = environ; *entry; ++entry) {
     const char* equals = std::strchr(*entry, '=');
-    if (equals) variables.emplace(std::string(*entry, equals), equals + 1);
+    if (equals) variables.emplace(std::string(*entry, static_cast<std::size_t>(equals - *entry)), equals + 1);
   }
   return variables;
 }

@@ -36,11 +36,6 @@ std::uint64_t flag(std::uint32_t sequence, std::uint32_t fingerprint) {
 
 std::uint32_t sequence_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
 
-// Sequences wrap; the distance between any two ranks is small.
-bool at_least(std::uint32_t sequence, std::uint32_t wanted) {
-  return static_cast<std::int32_t>(sequence - wanted) >= 0;
-}
-
 bool rooted(Op op) {
   return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter || op == Op::gatherv ||
          op == Op::scatterv;

@@ -116,6 +116,11 @@ class Exchanger {
   friend class Streamer;
 };
 
+/// Sequences wrap; the distance between any two ranks is small.
+inline bool at_least(std::uint32_t sequence, std::uint32_t wanted) {
+  return static_cast<std::int32_t>(sequence - wanted) >= 0;
+}
+
 /// Suspends for one poll, so that long work lets other operations move.
 inline auto breathe() {
   return core::until([first = true]() mutable { return !std::exchange(first, false); });

@@ -115,7 +115,8 @@ core::Task Exchanger::run(Exchange exchange) {
     for (int r = 0; r < ranks(); ++r) {
       if (r == rank_ || exchange.give.at(r).bytes == 0) continue;
       co_await core::until([this, r] {
-        return board_.finished(r).value.load(std::memory_order_acquire) == sequence_;
+        // A reader that is through may already have finished a later exchange.
+        return at_least(static_cast<std::uint32_t>(board_.finished(r).value.load(std::memory_order_acquire)), sequence_);
       });
     }
   }

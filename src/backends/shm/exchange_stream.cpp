@@ -65,7 +65,8 @@ class Streamer {
       const std::size_t needed = std::min(chunks, chunks_of(exchange_.give.at(r).bytes, quota_));
       if (needed == 0) continue;
       const std::uint64_t seen = board_.taken(r, owner_.rank_).load(std::memory_order_acquire);
-      if (seen >> 32 != owner_.sequence_ || (seen & 0xffffffffu) < needed) return false;
+      const auto at = static_cast<std::uint32_t>(seen >> 32);   // beyond this exchange: through with it
+      if (!at_least(at, owner_.sequence_) || (at == owner_.sequence_ && (seen & 0xffffffffu) < needed)) return false;
     }
     return true;
   }
