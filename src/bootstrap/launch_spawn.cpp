@@ -41,7 +41,7 @@ bool is_file(const std::string& path) {
   const int in = fcntl(what.in, F_DUPFD_CLOEXEC, 3), out = fcntl(what.out, F_DUPFD_CLOEXEC, 3),
             err = fcntl(what.err, F_DUPFD_CLOEXEC, 3);
   if (in >= 0 && out >= 0 && err >= 0 && dup2(in, 0) == 0 && dup2(out, 1) == 1 && dup2(err, 2) == 2) {
-    for (int number = 1; number < 32; ++number) signal(number, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);  // which the launcher ignores for itself
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -107,7 +107,7 @@ std::map<std::string, std::string> current_environment() {
   std::map<std::string, std::string> variables;
   for (char** entry = environ; *entry; ++entry) {
     const char* equals = std::strchr(*entry, '=');
-    if (equals) variables.emplace(std::string(*entry, equals), equals + 1);
+    if (equals) variables.emplace(std::string(*entry, static_cast<std::size_t>(equals - *entry)), equals + 1);
   }
   return variables;
 }

@@ -187,7 +187,7 @@ std::optional<std::string> StoreClient::try_get(const std::string& key) {
 std::int64_t StoreClient::add(const std::string& key, std::int64_t delta) {
   const auto frame = wire::request(wire::Verb::add, key, wire::number(delta));
   const auto result = wire::parse_number(ask(frame, key, steady_clock::now() + answer_limit).value);
-  if (!sum)
+  if (!result)
     throw Error(ErrorKind::system, fmt::format("the job's store answered add(\"{}\") with no number", key));
   return *result;
 }
