@@ -23,4 +23,8 @@ struct LaunchOptions {
 /// for a rank ended by one). What cannot be started is an Error of kind invalid.
 MEDLEY_API int launch(const LaunchOptions& options);
 
+/// What a rank does that mpirun started for medley run: takes its output streams from the launcher at `door`,
+/// runs the program and reports how it ended. Gives the status to exit with.
+MEDLEY_API int report_to_launcher(const std::string& door, const std::vector<std::string>& command);
+
 }  // namespace medley

@@ -41,7 +41,7 @@ bool is_file(const std::string& path) {
   const int in = fcntl(what.in, F_DUPFD_CLOEXEC, 3), out = fcntl(what.out, F_DUPFD_CLOEXEC, 3),
             err = fcntl(what.err, F_DUPFD_CLOEXEC, 3);
   if (in >= 0 && out >= 0 && err >= 0 && dup2(in, 0) == 0 && dup2(out, 1) == 1 && dup2(err, 2) == 2) {
-    for (int number = 1; number < 32; ++number) signal(number, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);  // which the launcher ignores for itself
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);

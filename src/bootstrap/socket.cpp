@@ -90,7 +90,10 @@ Descriptor try_listen(const Address& address) {
 
 bool wait_for(const Descriptor& socket, short events, Deadline deadline) {
   for (;;) {
-    const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    const auto now = std::chrono::steady_clock::now();  // subtracting from Deadline::max() could overflow
+    const auto left = deadline > now + milliseconds(60'000)
+                          ? 60'000
+                          : std::chrono::ceil<milliseconds>(deadline - now).count();
     pollfd entry{socket.fd(), events, 0};
     const int ready = poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
     if (ready > 0) return true;
@@ -178,6 +181,10 @@ bool same_user(const Descriptor& socket) {
   ucred peer{};
   length = sizeof peer;
   return getsockopt(socket.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
+}
+
+bool wait_readable(const Descriptor& socket, Deadline deadline) {
+  return wait_for(socket, POLLIN, deadline);
 }
 
 bool write_all(const Descriptor& socket, const void* bytes, std::size_t count, Deadline deadline) {

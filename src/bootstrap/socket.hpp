@@ -27,6 +27,9 @@ void prefer_promptness(const Descriptor& socket);
 /// Whether the other end runs as this user, as the kernel tells for "@name"; always true for TCP.
 bool same_user(const Descriptor& socket);
 
+/// False when the deadline passed first.
+bool wait_readable(const Descriptor& socket, Deadline deadline);
+
 /// Writes everything; false when the deadline passed or the connection broke (errno says which: ETIMEDOUT).
 bool write_all(const Descriptor& socket, const void* bytes, std::size_t count, Deadline deadline);
 /// Reads exactly `count` bytes; false as above, errno 0 when the other end closed.

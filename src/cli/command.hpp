@@ -8,6 +8,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace medley::cli {
 
@@ -21,9 +22,13 @@ int& exit_status();
 /// Writes `value` to `path`, or to stdout for "-"; nothing for an empty path.
 void write_json(const std::string& path, const nlohmann::ordered_json& value);
 
+/// Lets `medley run … -- PROGRAM` through the parser; call it on the words of the command line before parsing.
+void keep_double_dash(std::vector<std::string>& words);
+
 // One per file, in alphabetical order.
 void add_info(CLI::App& app);
 void add_plan(CLI::App& app);
+void add_run(CLI::App& app);
 void add_shape(CLI::App& app);
 
 }  // namespace medley::cli

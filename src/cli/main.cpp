@@ -1,9 +1,12 @@
 // The command `medley`: finds the subcommand and turns errors into one line and an exit status.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <medley/error.hpp>
+#include <string>
+#include <vector>
 
 #include "cli/command.hpp"
 
@@ -12,8 +15,12 @@ int main(int argc, char** argv) {
   app.name("medley");
   app.require_subcommand(1);
   medley::cli::add_info(app);
+  medley::cli::add_run(app);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words(argv + 1, argv + argc);
+    medley::cli::keep_double_dash(words);
+    std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
     fmt::print(stderr, "medley: {}\n", error.what());

@@ -1,0 +1,149 @@
+#include "bootstrap/launch_mpi.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <medley/error.hpp>
+
+#include "bootstrap/environment.hpp"
+#include "bootstrap/launch_job.hpp"
+#include "bootstrap/socket.hpp"
+
+namespace medley {
+namespace {
+
+std::string output_of(const std::vector<std::string>& command) {
+  Pipe pipe = make_pipe();
+  Spawn what;
+  what.program = find_program(command[0]);
+  what.arguments = command;
+  what.environment = current_environment();
+  what.out = what.err = pipe.write.fd();
+  const pid_t pid = spawn(what);
+  pipe.write.reset();
+  std::string text;
+  std::array<char, 4096> chunk;
+  for (ssize_t got = 0; (got = read(pipe.read.fd(), chunk.data(), chunk.size())) != 0;) {
+    if (got > 0) text.append(chunk.data(), static_cast<std::size_t>(got));
+    if (got < 0 && errno != EINTR) break;
+  }
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return text;
+}
+
+// Room for two descriptors, aligned as a control message must be.
+union Control {
+  cmsghdr header;
+  char bytes[CMSG_SPACE(2 * sizeof(int))];
+};
+
+}  // namespace
+
+bool lists_mpi(const std::string& backends) {
+  return ("," + backends + ",").find(",mpi,") != std::string::npos;
+}
+
+std::vector<std::string> mpirun_command(int ranks) {
+  const char* named = std::getenv("MEDLEY_MPIRUN");
+  const std::string mpirun = named && *named ? named : "mpirun";
+  const std::string version = output_of({mpirun, "--version"});
+  const std::string count = std::to_string(ranks);
+  if (version.find("Open MPI") != version.npos || version.find("OpenRTE") != version.npos) {
+    return {mpirun,
+            "-n",
+            count,
+            "--oversubscribe",
+            "--allow-run-as-root",
+            "--mca",
+            "orte_abort_on_non_zero_status",
+            "0",
+            "--enable-recovery"};
+  }
+  return {mpirun, "-n", count, "-disable-auto-cleanup"};
+}
+
+void send_descriptors(int socket, int first, int second) {
+  Control control{};
+  char byte = 0;
+  iovec data{&byte, 1};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof control.bytes;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(2 * sizeof(int));
+  const std::array<int, 2> both{first, second};
+  std::memcpy(CMSG_DATA(header), both.data(), sizeof both);
+  while (sendmsg(socket, &message, MSG_NOSIGNAL) < 0 && errno == EINTR) {
+  }
+}
+
+bool receive_descriptors(int socket, int& first, int& second) {
+  Control control{};
+  char byte = 0;
+  iovec data{&byte, 1};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof control.bytes;
+  ssize_t got = 0;
+  while ((got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
+  }
+  const cmsghdr* header = got == 1 ? CMSG_FIRSTHDR(&message) : nullptr;
+  if (!header || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(2 * sizeof(int)))
+    return false;
+  std::array<int, 2> both{};
+  std::memcpy(both.data(), CMSG_DATA(header), sizeof both);
+  first = both[0];
+  second = both[1];
+  return true;
+}
+
+int report_to_launcher(const std::string& door, const std::vector<std::string>& command) {
+  auto environment = process_environment();
+  const auto place = find_place(environment);
+  if (!place || place->source == Place::Source::medley) {
+    throw Error(ErrorKind::invalid,
+                "--report-to is how medley run starts ranks through mpirun; it is not for the user");
+  }
+  const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  std::string why;
+  const Descriptor line = connect_to(door, 0, deadline, why);
+  if (!line || !same_user(line))
+    throw Error(ErrorKind::unavailable, fmt::format("medley run is gone: {}", why));
+  std::int32_t word = place->rank;
+  Spawn what;
+  bool good = write_all(line, &word, sizeof word, deadline);
+  // The reply carries descriptors, so it is waited for with poll through a blocking socket.
+  good = good && wait_readable(line, deadline) && receive_descriptors(line.fd(), what.out, what.err);
+  if (!good) throw Error(ErrorKind::unavailable, "medley run did not hand over this rank's output");
+  what.program = find_program(command.at(0));
+  what.arguments = command;
+  what.environment = current_environment();
+  if (place->local_rank >= 0) what.environment["MEDLEY_LOCAL_RANK"] = std::to_string(place->local_rank);
+  const pid_t pid = spawn(what);
+  close(what.out);  // the program's alone, so that its end is the end of the stream
+  close(what.err);
+  word = pid;
+  const Deadline forever = Deadline::max();
+  write_all(line, &word, sizeof word, forever);
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  word = status;
+  write_all(line, &word, sizeof word, forever);
+  return 0;
+}
+
+}  // namespace medley

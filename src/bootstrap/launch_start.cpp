@@ -1,0 +1,121 @@
+// How the launcher starts its ranks: directly, or through mpirun.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <medley/error.hpp>
+
+#include "bootstrap/launch_job.hpp"
+#include "bootstrap/launch_mpi.hpp"
+#include "bootstrap/proof.hpp"
+#include "bootstrap/socket.hpp"
+
+namespace medley {
+
+void Job::start() {
+  if (lists_mpi(options_.backends)) return start_mpirun();
+  for (int rank = 0; rank < options_.ranks; ++rank) start_rank(rank);
+}
+
+// What every rank is told, whoever starts it. The launcher serves the store itself: its port is taken the
+// moment it is chosen, and the loss of rank 0 does not take the store away.
+std::map<std::string, std::string> Job::rank_environment() const {
+  auto variables = current_environment();
+  // The place of a job around this one.
+  for (const char* name :
+       {"MEDLEY_RANK", "MEDLEY_LOCAL_RANK", "MEDLEY_WORLD_SIZE", "RANK", "LOCAL_RANK", "WORLD_SIZE"}) {
+    variables.erase(name);
+  }
+  variables["MEDLEY_STORE"] = fmt::format("127.0.0.1:{}", store_.port());
+  variables["MEDLEY_TOKEN"] = token_;
+  variables["MEDLEY_STORE_SERVED"] = "1";
+  if (!options_.backends.empty()) variables["MEDLEY_BACKENDS"] = options_.backends;
+  if (options_.prefix) variables.emplace("PYTHONUNBUFFERED", "1");  // lines should come while the job runs
+  return variables;
+}
+
+Job::Pipes Job::make_streams(int rank) {
+  Pipe out = make_pipe(), err = make_pipe();
+  const std::string prefix = fmt::format("[{}] ", rank);
+  streams_.push_back(std::make_unique<Stream>(Stream{std::move(out.read), LineCarrier(prefix, 1)}));
+  streams_.push_back(std::make_unique<Stream>(Stream{std::move(err.read), LineCarrier(prefix, 2)}));
+  return {std::move(out.write), std::move(err.write)};
+}
+
+void Job::start_rank(int rank) {
+  Spawn what;
+  what.program = find_program(options_.command.at(0));
+  what.arguments = options_.command;
+  what.environment = rank_environment();
+  what.environment["MEDLEY_RANK"] = what.environment["MEDLEY_LOCAL_RANK"] = std::to_string(rank);
+  what.environment["MEDLEY_WORLD_SIZE"] = std::to_string(options_.ranks);
+  // Standard input is rank 0's. From a terminal nobody reads: a rank is no foreground job and would be
+  // stopped.
+  const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  what.in = rank == 0 && !isatty(0) ? 0 : nothing.fd();
+  Pipes pipes;
+  if (options_.prefix) {
+    pipes = make_streams(rank);
+    what.out = pipes.out.fd();
+    what.err = pipes.err.fd();
+  }
+  Rank& started = ranks_[static_cast<std::size_t>(rank)];
+  started.group = spawn(what);
+  keeper_.guard(started.group);
+}
+
+void Job::start_mpirun() {
+  door_name_ = "@medley-run/" + random_token();
+  door_ = listen_on(door_name_, 0, 1);
+  find_program(options_.command.at(0));  // mpirun's own complaint would take a page
+  Spawn what;
+  what.arguments = mpirun_command(options_.ranks);
+  what.program = find_program(what.arguments[0]);
+  for (const auto& word :
+       {std::string("/proc/self/exe"), std::string("run"), "--report-to=" + door_name_, std::string("--")}) {
+    what.arguments.push_back(word);
+  }
+  std::array<char, 4096> self{};
+  if (readlink("/proc/self/exe", self.data(), self.size() - 1) > 0) *(what.arguments.end() - 4) = self.data();
+  what.arguments.insert(what.arguments.end(), options_.command.begin(), options_.command.end());
+  what.environment = rank_environment();
+  const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  what.in = isatty(0) ? nothing.fd() : 0;
+  what.out = 2;  // mpirun itself has only complaints to print; the ranks' output comes to us
+  mpirun_ = spawn(what);
+  keeper_.guard(mpirun_);
+}
+
+// A rank under mpirun comes to the door, says its number and gets its pipes.
+void Job::admit_rank() {
+  Descriptor line(accept4(door_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+  std::int32_t number = -1;
+  const Deadline soon = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  if (!line || !same_user(line) || !read_all(line, &number, sizeof number, soon)) return;
+  if (number < 0 || number >= options_.ranks || ranks_[static_cast<std::size_t>(number)].line) return;
+  Pipes pipes;
+  if (options_.prefix) pipes = make_streams(number);
+  send_descriptors(line.fd(), options_.prefix ? pipes.out.fd() : 1, options_.prefix ? pipes.err.fd() : 2);
+  ranks_[static_cast<std::size_t>(number)].line = std::move(line);
+}
+
+// First its group, then how it ended.
+void Job::hear_rank(int number) {
+  Rank& rank = ranks_[static_cast<std::size_t>(number)];
+  std::int32_t word = 0;
+  const Deadline soon = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  const bool heard = read_all(rank.line, &word, sizeof word, soon);
+  if (heard && rank.group == 0) {
+    rank.group = word;
+    keeper_.guard(word);
+    return;
+  }
+  rank.line.reset();
+  if (rank.running) ended(number, heard ? word : SIGKILL);  // without a word: it was killed
+}
+
+}  // namespace medley

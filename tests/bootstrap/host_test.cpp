@@ -1,0 +1,124 @@
+#include "bootstrap/host.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace medley {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What host_identity() is in a child that has left some namespaces; "" when this user may not leave them.
+std::string identity_in_new_namespaces(int flags) {
+  int ends[2];
+  if (pipe(ends) != 0) return "";
+  const pid_t child = fork();
+  if (child == 0) {
+    std::string identity;
+    if (unshare(flags) == 0) {
+      if (flags & CLONE_NEWPID) {  // a new pid namespace holds the next child, not the caller
+        const pid_t inner = fork();
+        if (inner != 0) {
+          waitpid(inner, nullptr, 0);
+          _exit(0);
+        }
+      }
+      identity = host_identity();
+    }
+    (void)!write(ends[1], identity.data(), identity.size());
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string identity(4096, '\0');
+  const ssize_t got = read(ends[0], identity.data(), identity.size());
+  identity.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  return identity;
+}
+
+TEST(HostIdentity, IsTheSameForAChild) {
+  EXPECT_EQ(identity_in_new_namespaces(0), host_identity());
+}
+
+class Namespaces : public testing::TestWithParam<int> {};
+
+TEST_P(Namespaces, OtherNamespacesAreNoNeighbours) {
+  const std::string identity = identity_in_new_namespaces(GetParam());
+  if (identity.empty()) GTEST_SKIP() << "this user may not make namespaces";
+  EXPECT_NE(identity, host_identity());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Namespaces, testing::Values(CLONE_NEWNET, CLONE_NEWUSER, CLONE_NEWPID));
+
+TEST(HostName, IsNotEmpty) {
+  EXPECT_FALSE(host_name().empty());
+}
+
+class Cgroups : public testing::Test {
+ protected:
+  Cgroups() { fs::create_directories(root_); }
+  ~Cgroups() override { fs::remove_all(root_); }
+  void file(const std::string& path, const std::string& text) {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  int cores(int affinity) const { return usable_cores(affinity, root_ / "own", root_); }
+  const fs::path root_ = fs::temp_directory_path() / ("medley-cgroups-" + std::to_string(getpid()));
+};
+
+TEST_F(Cgroups, WithoutAQuotaAffinityDecides) {
+  EXPECT_EQ(cores(6), 6);
+  file("own", "0::/user.slice\n");
+  file("user.slice/cpu.max", "max 100000\n");
+  EXPECT_EQ(cores(6), 6);
+}
+
+TEST_F(Cgroups, Version2QuotasOfAllAncestorsCount) {
+  file("own", "0::/pod/container\n");
+  file("pod/container/cpu.max", "800000 100000\n");
+  EXPECT_EQ(cores(16), 8);
+  file("pod/cpu.max", "350000 100000\n");
+  EXPECT_EQ(cores(16), 3);
+  EXPECT_EQ(cores(2), 2);
+}
+
+TEST_F(Cgroups, APartOfACoreCountsAsOne) {
+  file("own", "0::/\n");
+  file("cpu.max", "50000 100000\n");
+  EXPECT_EQ(cores(16), 1);
+}
+
+TEST_F(Cgroups, Version1QuotasCount) {
+  file("own", "5:memory:/docker/x\n4:cpu,cpuacct:/docker/x\n");
+  file("cpu/docker/x/cpu.cfs_quota_us", "-1\n");
+  file("cpu/docker/x/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cores(16), 16);
+  file("cpu/cpu.cfs_quota_us", "400000\n");
+  file("cpu/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cores(16), 4);
+}
+
+TEST(UsableCores, FollowTheAffinityMask) {
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &before)) {
+      CPU_SET(core, &one);
+      break;
+    }
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(usable_cores(), 1);
+  sched_setaffinity(0, sizeof before, &before);
+  EXPECT_LE(usable_cores(), CPU_COUNT(&before));
+}
+
+}  // namespace
+}  // namespace medley
