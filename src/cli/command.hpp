@@ -26,6 +26,7 @@ void write_json(const std::string& path, const nlohmann::ordered_json& value);
 void keep_double_dash(std::vector<std::string>& words);
 
 // One per file, in alphabetical order.
+void add_bench(CLI::App& app);
 void add_info(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_run(CLI::App& app);

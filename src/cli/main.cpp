@@ -13,7 +13,9 @@
 int main(int argc, char** argv) {
   CLI::App app{"Medley: mix-and-match communication for deep learning"};
   app.name("medley");
+  app.set_version_flag("--version", std::string("medley ") + MEDLEY_VERSION);
   app.require_subcommand(1);
+  medley::cli::add_bench(app);
   medley::cli::add_info(app);
   medley::cli::add_run(app);
   try {

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "backends/shm/plugin.hpp"
 #include "bootstrap/environment.hpp"
 #include "bootstrap/host.hpp"
 #include "bootstrap/rendezvous.hpp"
 #include "bootstrap/store.hpp"
 #include "core/context_state.hpp"
+#include "core/plugins.hpp"
 
 namespace medley {
 namespace core {
@@ -57,8 +57,6 @@ void find_place_in_job(const ContextOptions& options, ContextState& state) {
 }
 
 }  // namespace
-
-std::vector<const BackendPlugin*> known_backends() { return {&shm::plugin()}; }
 
 ContextState::ContextState(const ContextOptions& options) : deadline(options.deadline) {
   if (options.deadline <= std::chrono::nanoseconds{0}) {

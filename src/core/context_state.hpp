@@ -37,7 +37,4 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   ForkGuard fork_guard_;
 };
 
-/// All backends this build knows, built in or found.
-std::vector<const BackendPlugin*> known_backends();
-
 }  // namespace medley::core

@@ -1,0 +1,13 @@
+// Commands that work on ranks: they join those a launcher started, or start `-n` of their own on this host.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace medley::cli {
+
+/// Runs `body` on the ranks a launcher made, or, when there is none, starts this very command `ranks` times.
+/// Gives the exit status.
+int on_ranks(int ranks, const std::string& backends, const std::function<int()>& body);
+
+}  // namespace medley::cli

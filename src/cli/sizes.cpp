@@ -1,0 +1,58 @@
+#include "cli/sizes.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdint>
+#include <medley/error.hpp>
+
+namespace medley::cli {
+
+std::size_t parse_size(const std::string& text) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, problem] = std::from_chars(text.data(), end, value);
+  int shift = 0;
+  if (problem == std::errc{} && rest + 1 == end) {
+    switch (*rest) {
+      case 'K': case 'k': shift = 10; break;
+      case 'M': case 'm': shift = 20; break;
+      case 'G': case 'g': shift = 30; break;
+      case 'B': case 'b': break;
+      default: shift = -1;
+    }
+  } else if (problem != std::errc{} || rest != end) {
+    shift = -1;
+  }
+  if (shift < 0 || value > (UINT64_MAX >> 1) >> shift) {
+    throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not a size; write it as 4, 64K, 1M or 2G", text));
+  }
+  return static_cast<std::size_t>(value << shift);
+}
+
+std::pair<std::size_t, std::size_t> parse_size_range(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) return {parse_size(text), parse_size(text)};
+  const std::size_t first = parse_size(text.substr(0, colon)), last = parse_size(text.substr(colon + 1));
+  if (first > last) throw Error(ErrorKind::invalid, fmt::format("the sizes {} run backwards", text));
+  return {first, last};
+}
+
+std::vector<std::string> parse_list(const std::string& text) {
+  std::vector<std::string> items;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    if (comma > at) items.push_back(text.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return items;
+}
+
+std::string size_text(std::size_t bytes) {
+  for (const auto& [shift, unit] : {std::pair{30, 'G'}, {20, 'M'}, {10, 'K'}}) {
+    if (bytes > 0 && bytes % (std::size_t{1} << shift) == 0) return fmt::format("{}{}", bytes >> shift, unit);
+  }
+  return fmt::format("{}", bytes);
+}
+
+}  // namespace medley::cli

@@ -1,0 +1,40 @@
+// Latency and bandwidth of operations on the ranks of a context; what `medley bench` shows.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <medley/medley.hpp>
+#include <string>
+#include <vector>
+
+#include "tune/measure.hpp"
+
+namespace medley::tune {
+
+struct BenchOptions {
+  std::vector<Op> ops;
+  std::vector<std::size_t> sizes;
+  std::vector<std::string> backends;
+  DType dtype = DType::f32;
+  double seconds = 0;       ///< for all rows together; 0: a tenth of a second each
+  int batch = 0;            ///< operations per sample; 0: as many as last 20 µs
+};
+
+struct BenchRow {
+  Op op{};
+  std::string backend;
+  std::string algorithm;
+  DType dtype{};
+  std::size_t bytes = 0;
+  Summary time{};           ///< µs
+  double algbw = 0, busbw = 0;   ///< GB/s
+  std::size_t iterations = 0;
+  int batch = 1;
+};
+
+/// Measures every operation and size on every backend; `progress` is told how many rows of how many are done.
+/// Collective; the rows are the same on all ranks.
+std::vector<BenchRow> bench(Context& context, const BenchOptions& options,
+                            const std::function<void(std::size_t, std::size_t)>& progress);
+
+}  // namespace medley::tune
