@@ -42,11 +42,15 @@ struct Call {
   void* stream = nullptr;
 };
 
+/// What a look at a transfer found. Somebody who waits may sleep after `waiting`, never after `moved`.
+enum class Poll : std::uint8_t { waiting, moved, complete };
+
 /// A started operation.
 class Transfer {
  public:
-  /// Moves it on; true once it is complete. Throws when it cannot complete; it is then only released.
-  virtual bool poll() = 0;
+  /// Moves it on. Long work returns `moved` now and then, so that other operations move too. Throws when it cannot
+  /// complete; it is then only released.
+  virtual Poll poll() = 0;
   /// Ranks of the comm it is waiting for, for messages.
   virtual std::vector<int> awaited() const { return {}; }
   /// Of a completed receive: who sent it.

@@ -113,7 +113,7 @@ Operation* Engine::try_inline(Request& request, LaneState& lane, int& source, bo
     transfer = lane.lane->start(request.call);
     const int polls = lane.waiter && lane.waiter->spins() == 0 ? 1 : inline_polls;
     for (int i = 0; i < polls; ++i) {
-      if (transfer->poll()) {
+      if (transfer->poll() == Poll::complete) {
         source = transfer->source();
         transfer->release();
         if (lane.lane->undelivered()) {

@@ -50,9 +50,10 @@ class Engine {
   void settle(Operation& operation);
   void complete(Operation& operation);
   void finish_with_error(Operation& operation, const Error& error);
-  void progress_locked();
+  /// True if anything moved.
+  bool progress_locked();
   void fail_locked(CommState& comm, const Error& why);
-  bool advance(Operation& operation, Waiter*& waiter);
+  Poll advance(Operation& operation, Waiter*& waiter);
   bool expire(Operation& operation, Deadline deadline, Patience& patience);
   bool sleep(Operation& operation, Deadline deadline, Waiter* waiter, Patience& patience);
   Waiter* common_waiter() const;

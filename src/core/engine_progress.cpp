@@ -71,14 +71,16 @@ void Engine::finish_with_error(Operation& operation, const Error& error) {
   if (operation.collective() && !operation.comm->failure) fail_locked(*operation.comm, *operation.error);
 }
 
-void Engine::progress_locked() {
+bool Engine::progress_locked() {
   for (std::size_t i = 0; i < busy_lanes_.size(); ++i) busy_lanes_[i]->lane->progress();
-  bool some_complete = false;
+  bool some_complete = false, moved = false;
   for (std::size_t i = 0; i < pending_.size(); ++i) {   // completing one may start or append others
     Operation& operation = *pending_[i];
     if (operation.state.load(std::memory_order_relaxed) == Operation::State::active) {
       try {
-        if (operation.transfer->poll()) settle(operation);
+        const Poll seen = operation.transfer->poll();
+        moved = moved || seen == Poll::moved;
+        if (seen == Poll::complete) settle(operation);
       } catch (const Error& error) {
         finish_with_error(operation, error);
       }
@@ -88,13 +90,14 @@ void Engine::progress_locked() {
   std::erase_if(busy_lanes_, [](LaneState* lane) { return lane->active == 0 && !lane->lane->undelivered(); });
   undelivered_lanes_ = static_cast<int>(
       std::count_if(busy_lanes_.begin(), busy_lanes_.end(), [](LaneState* lane) { return lane->active == 0; }));
-  if (!some_complete) return;
+  if (!some_complete) return moved;
   std::erase_if(pending_, [](Operation* operation) {
     if (!operation->complete()) return false;
     operation->release();
     return true;
   });
   for (Waiter* asleep : sleepers_) asleep->wake_own();
+  return true;
 }
 
 void Engine::progress() {

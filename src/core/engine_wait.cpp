@@ -44,11 +44,12 @@ struct Patience {
   Deadline lost_since{};     ///< since when a peer is known to be gone
 };
 
-bool Engine::advance(Operation& operation, Waiter*& waiter) {
+Poll Engine::advance(Operation& operation, Waiter*& waiter) {
   const std::lock_guard lock(mutex_);
-  progress_locked();
+  const bool moved = progress_locked();
   waiter = common_waiter();
-  return operation.complete();
+  if (operation.complete()) return Poll::complete;
+  return moved ? Poll::moved : Poll::waiting;
 }
 
 bool Engine::expire(Operation& operation, Deadline deadline, Patience& patience) {
@@ -81,9 +82,9 @@ bool Engine::sleep(Operation& operation, Deadline deadline, Waiter* waiter, Pati
   const std::uint32_t ticket = waiter ? waiter->prepare() : 0;
   {
     const std::lock_guard lock(mutex_);
-    progress_locked();
+    const bool moved = progress_locked();
     const bool done = operation.complete() || expire(operation, deadline, patience);
-    if (done || waiter != common_waiter()) {
+    if (done || moved || waiter != common_waiter()) {
       if (waiter) waiter->cancel();
       return done;
     }
@@ -105,8 +106,12 @@ bool Engine::sleep(Operation& operation, Deadline deadline, Waiter* waiter, Pati
 void Engine::wait(Operation& operation, Deadline deadline) {
   Patience patience;
   Waiter* waiter = nullptr;
-  while (!operation.complete() && !advance(operation, waiter)) {
-    if (patience.spins++ < (waiter ? waiter->spins() : 200)) {
+  while (!operation.complete()) {
+    const Poll seen = advance(operation, waiter);
+    if (seen == Poll::complete) break;
+    if (seen == Poll::moved) {
+      patience.spins = patience.yields = 0;
+    } else if (patience.spins++ < (waiter ? waiter->spins() : 200)) {
       pause();
     } else if (patience.yields++ < (waiter ? waiter->yields() : 20)) {
       sched_yield();

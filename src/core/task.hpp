@@ -4,6 +4,7 @@
 
 #include <coroutine>
 #include <exception>
+#include <medley/backend.hpp>
 #include <utility>
 
 namespace medley::core {
@@ -56,18 +57,18 @@ class Task {
     if (handle_) handle_.destroy();
   }
 
-  bool poll() {
+  Poll poll() {
     Wait& wait = handle_.promise().own_wait;
     if (wait.ready) {
-      if (!wait.ready(wait.condition)) return false;
+      if (!wait.ready(wait.condition)) return Poll::waiting;
       wait.ready = nullptr;
       wait.resume.resume();
     } else {
       handle_.resume();
     }
-    if (!handle_.done()) return false;
+    if (!handle_.done()) return Poll::moved;
     if (handle_.promise().error) std::rethrow_exception(handle_.promise().error);
-    return true;
+    return Poll::complete;
   }
   explicit operator bool() const { return static_cast<bool>(handle_); }
 

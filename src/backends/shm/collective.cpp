@@ -36,20 +36,20 @@ void Collective::start(const Call& call) {
   }
 }
 
-bool Collective::poll() {
-  if (!running_) return true;
+Poll Collective::poll() {
+  if (!running_) return Poll::complete;
   if (first_.mode != Mode::in_line) {
-    if (!task_.poll()) return false;
+    if (const Poll seen = task_.poll(); seen != Poll::complete) return seen;
   } else {
     if (!begun_) {
-      if (!exchanger_.can_begin()) return false;
+      if (!exchanger_.can_begin()) return Poll::waiting;
       exchanger_.arrive_in_line(first_);
       begun_ = true;
     }
-    if (!exchanger_.take_in_line(first_)) return false;
+    if (!exchanger_.take_in_line(first_)) return Poll::waiting;
   }
   running_ = false;
-  return true;
+  return Poll::complete;
 }
 
 core::Task Collective::run_both() {

@@ -22,7 +22,7 @@ class Collective final : public Transfer {
   Collective(Exchanger& exchanger, bool direct_reads);
 
   void start(const Call& call);
-  bool poll() override;
+  Poll poll() override;
   std::vector<int> awaited() const override { return exchanger_.missing(); }
   void release() noexcept override;
   bool running() const { return running_; }

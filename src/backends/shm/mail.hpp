@@ -18,7 +18,7 @@ class Mail;
 class SendTransfer final : public Transfer {
  public:
   SendTransfer(Mail& mail, const Call& call);
-  bool poll() override;
+  Poll poll() override;
   std::vector<int> awaited() const override { return {to_}; }
   void release() noexcept override;
 
@@ -38,7 +38,7 @@ class SendTransfer final : public Transfer {
 class RecvTransfer final : public Transfer {
  public:
   RecvTransfer(Mail& mail, const Call& call);
-  bool poll() override;
+  Poll poll() override;
   std::vector<int> awaited() const override;
   int source() const override { return from_; }
   void release() noexcept override;
@@ -57,6 +57,7 @@ class RecvTransfer final : public Transfer {
   std::size_t capacity_;
   Frame offer_{};
   std::size_t done_ = 0;
+  std::size_t seen_ = 0;          ///< of done_, by the last poll
   std::uint64_t too_long_ = 0;    ///< bytes of a message that did not fit
 };
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "backends/shm/direct_read.hpp"
 #include "backends/shm/mail.hpp"
@@ -22,7 +23,7 @@ SendTransfer::SendTransfer(Mail& mail, const Call& call)
     : mail_(mail), to_(call.root), tag_(call.tag), id_(mail.next_id_++),
       data_(static_cast<const std::byte*>(call.in)), bytes_(bytes_of(call, call.in_count)) {}
 
-bool SendTransfer::poll() {
+Poll SendTransfer::poll() {
   Pipe& pipe = mail_.outgoing_[static_cast<std::size_t>(to_)];
   auto& queue = mail_.queued_[static_cast<std::size_t>(to_)];
   if (state_ == State::queued && queue.front() == this) {   // messages to one peer leave in order
@@ -30,20 +31,25 @@ bool SendTransfer::poll() {
     const bool eager = bytes_ <= std::min<std::size_t>(pipe.payload_limit(), 16u << 10);
     const Frame frame{eager ? FrameKind::eager : FrameKind::offer, tag_, id_, bytes_,
                       reinterpret_cast<std::uint64_t>(data_)};
-    if (!pipe.write(frame, data_, eager ? bytes_ : 0)) return false;
+    if (!pipe.write(frame, data_, eager ? bytes_ : 0)) return Poll::waiting;
     queue.pop_front();
     state_ = eager ? State::done : State::offered;
     mail_.wake(to_);
   } else if (state_ == State::accepted) {
+    const std::size_t before = sent_;
     while (sent_ < bytes_) {
       const std::size_t now = std::min(pipe.room(), bytes_ - sent_);
       if (now == 0 || !pipe.write({FrameKind::data, tag_, id_, now, sent_}, data_ + sent_, now)) break;
       sent_ += now;
       mail_.wake(to_);
     }
-    if (sent_ == bytes_) state_ = State::done;
+    if (sent_ == bytes_) {
+      state_ = State::done;
+    } else if (sent_ > before) {
+      return Poll::moved;
+    }
   }
-  return state_ == State::done;
+  return state_ == State::done ? Poll::complete : Poll::waiting;
 }
 
 void SendTransfer::release() noexcept {
@@ -78,28 +84,29 @@ void RecvTransfer::take_offer(int from, const Frame& frame) {
   mail_.reading_.push_back(this);
 }
 
-bool RecvTransfer::poll() {
+Poll RecvTransfer::poll() {
   if (state_ == State::reading) {
     const std::size_t now = std::min<std::size_t>(breath, offer_.bytes - done_);
     direct_read(data_ + done_, mail_.neighbours_.process(mail_.members_[static_cast<std::size_t>(from_)]),
                 offer_.where + done_, now);
     done_ += now;
-    if (done_ == offer_.bytes) state_ = State::answering;
+    if (done_ < offer_.bytes) return Poll::moved;
+    state_ = State::answering;
   }
   if (state_ == State::answering) {
     const bool complete = done_ == offer_.bytes || too_long_;
-    if (!mail_.answer(from_, complete ? FrameKind::received : FrameKind::accept, offer_.id)) return false;
+    if (!mail_.answer(from_, complete ? FrameKind::received : FrameKind::accept, offer_.id)) return Poll::waiting;
     state_ = complete ? State::done : State::streaming;
     if (complete) mail_.reading_.remove(this);
   }
-  if (state_ != State::done) return false;
+  if (state_ != State::done) return std::exchange(seen_, done_) < done_ ? Poll::moved : Poll::waiting;
   if (too_long_) {
     throw Error(ErrorKind::mismatch,
                 fmt::format("rank {} sent {} bytes with tag {} but the receive has room for {}", from_, too_long_, tag_,
                             capacity_),
                 {.ranks = {from_}});
   }
-  return true;
+  return Poll::complete;
 }
 
 std::vector<int> RecvTransfer::awaited() const { return from_ < 0 ? std::vector<int>{} : std::vector<int>{from_}; }

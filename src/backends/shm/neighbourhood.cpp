@@ -76,7 +76,7 @@ Neighbourhood::Neighbourhood(const Surroundings& s)
   // call; yielding is cheaper than a futex as long as the peers are about to run (measured: docs/performance.md).
   const bool crowded = static_cast<int>(processes_.size()) > cores_;
   spins_ = crowded ? 0 : 400;
-  yields_ = crowded ? 60 : 200;
+  yields_ = crowded ? 60 : 3;
 }
 
 Neighbourhood::~Neighbourhood() {
