@@ -198,7 +198,8 @@ void Job::signal_ranks(int signal) {
   for (const auto& rank : ranks_) {
     if (rank.running && rank.group > 0) kill(-rank.group, signal);
   }
-  if (mpirun_ > 0 && (signal == SIGKILL || !door_)) kill(-mpirun_, signal);
+  // mpirun ends with its ranks; told to, it also removes its files. It is killed only when that did not help.
+  if (mpirun_ > 0 && signal == SIGKILL) kill(-mpirun_, kills_++ == 0 ? SIGTERM : SIGKILL);
 }
 
 // Output that is on its way, processes the ranks left behind, zombies.
@@ -207,7 +208,8 @@ void Job::clean_up() {
   while (!streams_.empty() && steady_clock::now() < limit) wait_for_events(limit);
   for (auto& rank : ranks_) {
     if (rank.group > 0) kill(-rank.group, SIGKILL);
-    if (rank.group > 0 && !rank.line) waitpid(rank.group, nullptr, 0);
+    if (rank.group > 0 && !door_)
+      waitpid(rank.group, nullptr, 0);  // behind the door they are mpirun's children
     rank.group = 0;
   }
   if (mpirun_ > 0) {

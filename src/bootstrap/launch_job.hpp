@@ -73,6 +73,7 @@ class Job {
   Descriptor door_;  ///< where ranks under mpirun report
 
   int exit_status_ = 0;
+  int kills_ = 0;                      ///< times the ranks were sent SIGKILL
   int interrupts_ = 0;                 ///< SIGINT and SIGTERM so far
   std::optional<Deadline> terminate_;  ///< when the ranks that are left get SIGTERM
   std::optional<Deadline> kill_;       ///< and SIGKILL

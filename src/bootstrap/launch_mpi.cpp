@@ -1,6 +1,7 @@
 #include "bootstrap/launch_mpi.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -111,38 +112,41 @@ bool receive_descriptors(int socket, int& first, int& second) {
 }
 
 int report_to_launcher(const std::string& door, const std::vector<std::string>& command) {
-  auto environment = process_environment();
-  const auto place = find_place(environment);
+  const auto place = find_place(process_environment());
   if (!place || place->source == Place::Source::medley) {
     throw Error(ErrorKind::invalid,
                 "--report-to is how medley run starts ranks through mpirun; it is not for the user");
   }
+  // The launcher's signals go to the whole group and are for the program; this process only waits for it.
+  setpgid(0, 0);
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+
   const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  std::string why;
+  std::string why = "another user's socket is in its place";
   const Descriptor line = connect_to(door, 0, deadline, why);
   if (!line || !same_user(line))
     throw Error(ErrorKind::unavailable, fmt::format("medley run is gone: {}", why));
-  std::int32_t word = place->rank;
+  const std::array<std::int32_t, 2> words{place->rank, getpgrp()};
   Spawn what;
-  bool good = write_all(line, &word, sizeof word, deadline);
-  // The reply carries descriptors, so it is waited for with poll through a blocking socket.
-  good = good && wait_readable(line, deadline) && receive_descriptors(line.fd(), what.out, what.err);
-  if (!good) throw Error(ErrorKind::unavailable, "medley run did not hand over this rank's output");
+  if (!write_all(line, words.data(), sizeof words, deadline) || !wait_readable(line, deadline) ||
+      !receive_descriptors(line.fd(), what.out, what.err)) {
+    throw Error(ErrorKind::unavailable, "medley run did not hand over this rank's output");
+  }
   what.program = find_program(command.at(0));
   what.arguments = command;
   what.environment = current_environment();
+  what.own_group = false;
   if (place->local_rank >= 0) what.environment["MEDLEY_LOCAL_RANK"] = std::to_string(place->local_rank);
   const pid_t pid = spawn(what);
   close(what.out);  // the program's alone, so that its end is the end of the stream
   close(what.err);
-  word = pid;
-  const Deadline forever = Deadline::max();
-  write_all(line, &word, sizeof word, forever);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  word = status;
-  write_all(line, &word, sizeof word, forever);
+  const std::int32_t report = status;
+  write_all(line, &report, sizeof report, Deadline::max());
   return 0;
 }
 

@@ -31,12 +31,19 @@ bool is_file(const std::string& path) {
   throw Error(ErrorKind::invalid, fmt::format("cannot run {}: {}", program, why));
 }
 
+struct Lines {
+  int go, report;  ///< the parent's word to start; our word that we could not
+};
+
 // Runs in the child of a program with threads: system calls only, nothing allocated.
 [[noreturn]] void become(const Spawn& what, char* const* arguments, char* const* environment, pid_t parent,
-                         int report) {
-  setpgid(0, 0);
+                         Lines lines) {
+  if (what.own_group) setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before the line above
+  char byte = 0;
+  while (read(lines.go, &byte, 1) < 0 && errno == EINTR) {
+  }
   // Targets may stand among the sources, so sources move out of the way first.
   const int in = fcntl(what.in, F_DUPFD_CLOEXEC, 3), out = fcntl(what.out, F_DUPFD_CLOEXEC, 3),
             err = fcntl(what.err, F_DUPFD_CLOEXEC, 3);
@@ -48,7 +55,7 @@ bool is_file(const std::string& path) {
     execve(what.program.c_str(), arguments, environment);
   }
   const int error = errno;
-  if (write(report, &error, sizeof error) < 0) _exit(126);
+  if (write(lines.report, &error, sizeof error) < 0) _exit(126);
   _exit(127);
 }
 
@@ -85,14 +92,16 @@ pid_t spawn(const Spawn& what) {
   for (const auto& assignment : assignments) environment.push_back(const_cast<char*>(assignment.c_str()));
   environment.push_back(nullptr);
 
-  Pipe report = make_pipe();
+  Pipe report = make_pipe(), go = make_pipe();
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0)
     throw Error(ErrorKind::system, fmt::format("cannot start another process: {}", std::strerror(errno)));
-  if (pid == 0) become(what, arguments.data(), environment.data(), parent, report.write.fd());
-  setpgid(pid, pid);  // both sides do it, so that the group exists whoever comes first
+  if (pid == 0) become(what, arguments.data(), environment.data(), parent, {go.read.fd(), report.write.fd()});
+  if (what.own_group) setpgid(pid, pid);  // both sides do it, so that the group exists whoever comes first
   report.write.reset();
+  if (what.prepared) what.prepared(pid);
+  (void)!write(go.write.fd(), "", 1);
   int error = 0;
   ssize_t got = 0;
   while ((got = read(report.read.fd(), &error, sizeof error)) < 0 && errno == EINTR) {

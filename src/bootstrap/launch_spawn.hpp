@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,9 +20,12 @@ struct Spawn {
   std::vector<std::string> arguments;              ///< from argv[0] on
   std::map<std::string, std::string> environment;  ///< the whole of it
   int in = 0, out = 1, err = 2;                    ///< become the child's standard streams
+  bool own_group = true;                           ///< the child leads a process group of its own
+  /// Called with the child's pid before the program starts.
+  std::function<void(pid_t)> prepared = {};
 };
 
-/// The child's pid, which is also its group. Returns when the program runs; Error of kind invalid when it
+/// The child's pid, which is also its group's. Returns when the program runs; Error of kind invalid when it
 /// cannot. The child is killed when this thread ends.
 pid_t spawn(const Spawn& what);
 

@@ -64,8 +64,8 @@ void Job::start_rank(int rank) {
     what.err = pipes.err.fd();
   }
   Rank& started = ranks_[static_cast<std::size_t>(rank)];
+  what.prepared = [this](pid_t group) { keeper_.guard(group); };
   started.group = spawn(what);
-  keeper_.guard(started.group);
 }
 
 void Job::start_mpirun() {
@@ -86,36 +86,35 @@ void Job::start_mpirun() {
   const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   what.in = isatty(0) ? nothing.fd() : 0;
   what.out = 2;  // mpirun itself has only complaints to print; the ranks' output comes to us
+  what.prepared = [this](pid_t group) { keeper_.guard(group); };
   mpirun_ = spawn(what);
-  keeper_.guard(mpirun_);
 }
 
-// A rank under mpirun comes to the door, says its number and gets its pipes.
+// A rank under mpirun comes to the door, says its number and its group, and gets its pipes.
 void Job::admit_rank() {
   Descriptor line(accept4(door_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
-  std::int32_t number = -1;
+  std::array<std::int32_t, 2> words{};
   const Deadline soon = std::chrono::steady_clock::now() + std::chrono::seconds(2);
-  if (!line || !same_user(line) || !read_all(line, &number, sizeof number, soon)) return;
-  if (number < 0 || number >= options_.ranks || ranks_[static_cast<std::size_t>(number)].line) return;
+  if (!line || !same_user(line) || !read_all(line, words.data(), sizeof words, soon)) return;
+  const auto [number, group] = words;
+  if (number < 0 || number >= options_.ranks || group <= 1) return;
+  Rank& rank = ranks_[static_cast<std::size_t>(number)];
+  if (rank.group != 0 || interrupts_ > 0 || kill_) return;  // too late to join a job that is ending
+  rank.group = group;
+  keeper_.guard(group);
   Pipes pipes;
   if (options_.prefix) pipes = make_streams(number);
   send_descriptors(line.fd(), options_.prefix ? pipes.out.fd() : 1, options_.prefix ? pipes.err.fd() : 2);
-  ranks_[static_cast<std::size_t>(number)].line = std::move(line);
+  rank.line = std::move(line);
 }
 
-// First its group, then how it ended.
 void Job::hear_rank(int number) {
   Rank& rank = ranks_[static_cast<std::size_t>(number)];
-  std::int32_t word = 0;
+  std::int32_t status = 0;
   const Deadline soon = std::chrono::steady_clock::now() + std::chrono::seconds(2);
-  const bool heard = read_all(rank.line, &word, sizeof word, soon);
-  if (heard && rank.group == 0) {
-    rank.group = word;
-    keeper_.guard(word);
-    return;
-  }
+  const bool heard = read_all(rank.line, &status, sizeof status, soon);
   rank.line.reset();
-  if (rank.running) ended(number, heard ? word : SIGKILL);  // without a word: it was killed
+  if (rank.running) ended(number, heard ? status : SIGKILL);  // without a word: it was killed
 }
 
 }  // namespace medley
