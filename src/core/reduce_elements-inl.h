@@ -39,9 +39,31 @@ HWY_INLINE void store(D d, hn::Vec<D> v, hn::TFromD<D>* to) {
   }
 }
 
+/// Two neighbouring vectors, loaded and stored one after the other. (Elements give load and pack, for one
+/// vector.)
+template <class Element, class Stored>
+struct Apart {
+  template <class D>
+  static HWY_INLINE void load_pair(D d, const Stored* from, hn::Vec<D>& a, hn::Vec<D>& b) {
+    a = Element::load(d, from);
+    b = Element::load(d, from + hn::Lanes(d));
+  }
+  template <class D>
+  static HWY_INLINE void store_pair(D d, hn::Vec<D> a, hn::Vec<D> b, Stored* to, bool stream) {
+    const hn::Rebind<Stored, D> out;
+    if (stream) {
+      hn::Stream(Element::pack(d, a), out, to);
+      hn::Stream(Element::pack(d, b), out, to + hn::Lanes(d));
+    } else {
+      store(out, Element::pack(d, a), to);
+      store(out, Element::pack(d, b), to + hn::Lanes(d));
+    }
+  }
+};
+
 /// Types the vector unit computes in as they are.
 template <class T>
-struct Native {
+struct Native : Apart<Native<T>, T> {
   using Stored = T;
   using Lane = T;
   static constexpr bool copies = true;
@@ -56,7 +78,7 @@ struct Native {
 };
 
 /// One byte each; a lane is 0 or 1.
-struct Bool {
+struct Bool : Apart<Bool, std::uint8_t> {
   using Stored = std::uint8_t;
   using Lane = std::uint8_t;
   static constexpr bool copies = false;
@@ -70,9 +92,10 @@ struct Bool {
   }
 };
 
-/// The upper half of an f32. A NaN must come as the canonical one: its upper half is a NaN too, which
-/// rounding keeps.
-struct BFloat16 {
+/// The upper half of an f32. A NaN must come as the canonical one: its upper half is a NaN too, and rounding
+/// keeps it. A pair of vectors holds the even and the odd elements, which takes shifts and masks in place of
+/// shuffles.
+struct BFloat16 : Apart<BFloat16, std::uint16_t> {
   using Stored = std::uint16_t;
   using Lane = float;
   static constexpr bool copies = true;
@@ -83,19 +106,48 @@ struct BFloat16 {
     return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, load_bits(d16, from))));
   }
   template <class D>
-  static HWY_INLINE auto pack(D, hn::Vec<D> v) {
+  static HWY_INLINE auto pack(D d, hn::Vec<D> v) {
     const hn::Rebind<std::uint16_t, D> d16;
-    const hn::RebindToUnsigned<D> d32;
     const hn::RebindToSigned<D> i32;
+    return hn::DemoteTo(d16, hn::BitCast(i32, hn::ShiftRight<16>(rounded(d, v))));
+  }
+#if HWY_TARGET != HWY_SCALAR
+  template <class D>
+  static HWY_INLINE void load_pair(D d, const std::uint16_t* from, hn::Vec<D>& even, hn::Vec<D>& odd) {
+    const hn::Repartition<std::uint16_t, D> d16;
+    const hn::RebindToUnsigned<D> d32;
+    const auto both = hn::BitCast(d32, hn::LoadU(d16, from));
+    even = hn::BitCast(d, hn::ShiftLeft<16>(both));
+    odd = hn::BitCast(d, hn::And(both, hn::Set(d32, 0xFFFF0000u)));
+  }
+  template <class D>
+  static HWY_INLINE void store_pair(D d, hn::Vec<D> even, hn::Vec<D> odd, std::uint16_t* to, bool stream) {
+    const hn::Repartition<std::uint16_t, D> d16;
+    const auto lower = hn::BitCast(d16, hn::ShiftRight<16>(rounded(d, even)));
+    const auto both = hn::OddEven(hn::BitCast(d16, rounded(d, odd)), lower);
+    if (stream) {  // in halves: the alignment is that of one vector of elements
+      const hn::Half<decltype(d16)> half;
+      hn::Stream(hn::LowerHalf(half, both), half, to);
+      hn::Stream(hn::UpperHalf(half, both), half, to + hn::Lanes(half));
+    } else {
+      hn::StoreU(both, d16, to);
+    }
+  }
+#endif
+
+ private:
+  /// Rounded at bit 16; what is below is left as it comes.
+  template <class D>
+  static HWY_INLINE auto rounded(D, hn::Vec<D> v) {
+    const hn::RebindToUnsigned<D> d32;
     const auto bits = hn::BitCast(d32, v);
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 1u));  // a tie goes to the even neighbour
-    const auto rounded = hn::Add(hn::Add(bits, hn::Set(d32, 0x7FFFu)), odd);
-    return hn::DemoteTo(d16, hn::BitCast(i32, hn::ShiftRight<16>(rounded)));
+    return hn::Add(hn::Add(bits, hn::Set(d32, 0x7FFFu)), odd);
   }
 };
 
 /// IEEE half precision. Converted by the CPU where Highway's target implies F16C, else with integers below.
-struct Float16 {
+struct Float16 : Apart<Float16, std::uint16_t> {
   using Stored = std::uint16_t;
   using Lane = float;
   static constexpr bool copies = true;

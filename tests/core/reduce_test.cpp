@@ -132,6 +132,20 @@ TEST_P(ReduceOnTarget, DestinationMayBeAnySource) {
   });
 }
 
+/// So many sources and elements that partial results are carried from pass to pass, through several blocks.
+TEST_P(ReduceOnTarget, ManySourcesAreCombinedInOrder) {
+  constexpr std::size_t count = 20011;
+  constexpr int n = 19;
+  for_each_reduction([&](DType dtype, ReduceOp op) {
+    if (HasFatalFailure()) return;
+    const auto srcs = sources(dtype, n, count);
+    const int divisor = op == ReduceOp::avg ? n : 1;
+    const Bytes expected = reference::reduce(dtype, op, srcs, n, count, divisor);
+    check(dtype, op, srcs, n, count, divisor, false, 17, size_of(dtype), expected);
+    check(dtype, op, srcs, n, count, divisor, true, 2, size_of(dtype), expected);
+  });
+}
+
 TEST_P(ReduceOnTarget, DivisionIsRoundedOnce) {
   for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16})
     for (int n : {1, 2, 3})
