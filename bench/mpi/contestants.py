@@ -3,6 +3,7 @@
 Used by bench/mpi/compare. Every contestant prints the JSON of `medley bench`.
 """
 import json
+import math
 import os
 import re
 import shutil
@@ -26,9 +27,12 @@ class Contestant:
     name: str
     command: list  # what --op and the like are appended to
     about: dict = field(default_factory=dict)
+    shares_time: bool = False  # whether its --seconds is for all rows together
 
     def measure(self, op, sizes, seconds, batch, timeout):
         """Rows of one repetition, as {(op, bytes): median_us}."""
+        if self.shares_time:
+            seconds *= max(1, math.ceil(math.log(max(sizes[1] / max(sizes[0], 4), 1), 4)) + 1)
         command = self.command + ["--op", op, "--sizes", f"{sizes[0]}:{sizes[1]}", "--seconds", str(seconds)]
         command += ["--json", "-"]
         if batch != "1":
@@ -128,4 +132,5 @@ def medley(program, ranks, backend):
         raise Failure(f"--medley: {program} is not there; ./run builds it")
     command = [str(program), "bench", "-n", str(ranks), "--backends", backend]
     version = output_of([str(program), "--version"]).strip()
-    return Contestant("medley", command, about={"backend": backend, "version": version, "command": " ".join(command)})
+    about = {"backend": backend, "version": version, "command": " ".join(command)}
+    return Contestant("medley", command, about=about, shares_time=True)

@@ -66,7 +66,8 @@ class Transfer {
 class Lane {
  public:
   virtual ~Lane() = default;
-  /// Starts an operation. Collectives come in the same order on all ranks of the comm.
+  /// Starts an operation; null when it is complete already (not for receives, whose sender must be told).
+  /// Collectives come in the same order on all ranks of the comm.
   virtual Transfer* start(const Call& call) = 0;
   /// Work beside the transfers: control messages, unexpected arrivals. Called while anything is pending.
   virtual void progress() {}

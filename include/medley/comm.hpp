@@ -47,33 +47,33 @@ class MEDLEY_API Comm {
   const std::string& name() const noexcept;
 
   // Sends and receives. recv with any_source takes the first message of its tag; Work::source() tells from whom.
-  Work send(ConstBuffer buffer, int to, Options options = {});
-  Work recv(Buffer buffer, int from, Options options = {});
-  Work sendrecv(ConstBuffer outgoing, int to, Buffer incoming, int from, Options options = {});
-  Work batch(std::span<const Message> messages, Options options = {});
-  Work batch(std::initializer_list<Message> messages, Options options = {}) {
+  Work send(const ConstBuffer& buffer, int to, const Options& options = {});
+  Work recv(const Buffer& buffer, int from, const Options& options = {});
+  Work sendrecv(const ConstBuffer& outgoing, int to, const Buffer& incoming, int from, const Options& options = {});
+  Work batch(std::span<const Message> messages, const Options& options = {});
+  Work batch(std::initializer_list<Message> messages, const Options& options = {}) {
     return batch(std::span(messages.begin(), messages.size()), options);
   }
 
   // Collectives.
-  Work broadcast(Buffer buffer, int root, Options options = {});
-  Work reduce(ConstBuffer in, Buffer out, ReduceOp op, int root, Options options = {});
-  Work reduce(Buffer inout, ReduceOp op, int root, Options options = {}) { return reduce(inout, inout, op, root, options); }
-  Work all_reduce(ConstBuffer in, Buffer out, ReduceOp op, Options options = {});
-  Work all_reduce(Buffer inout, ReduceOp op, Options options = {}) { return all_reduce(inout, inout, op, options); }
-  Work gather(ConstBuffer in, Buffer out, int root, Options options = {});
-  Work all_gather(ConstBuffer in, Buffer out, Options options = {});
-  Work scatter(ConstBuffer in, Buffer out, int root, Options options = {});
-  Work reduce_scatter(ConstBuffer in, Buffer out, ReduceOp op, Options options = {});
-  Work all_to_all(ConstBuffer in, Buffer out, Options options = {});
-  Work barrier(Options options = {});
+  Work broadcast(const Buffer& buffer, int root, const Options& options = {});
+  Work reduce(const ConstBuffer& in, const Buffer& out, ReduceOp op, int root, const Options& options = {});
+  Work reduce(const Buffer& inout, ReduceOp op, int root, const Options& options = {}) { return reduce(inout, inout, op, root, options); }
+  Work all_reduce(const ConstBuffer& in, const Buffer& out, ReduceOp op, const Options& options = {});
+  Work all_reduce(const Buffer& inout, ReduceOp op, const Options& options = {}) { return all_reduce(inout, inout, op, options); }
+  Work gather(const ConstBuffer& in, const Buffer& out, int root, const Options& options = {});
+  Work all_gather(const ConstBuffer& in, const Buffer& out, const Options& options = {});
+  Work scatter(const ConstBuffer& in, const Buffer& out, int root, const Options& options = {});
+  Work reduce_scatter(const ConstBuffer& in, const Buffer& out, ReduceOp op, const Options& options = {});
+  Work all_to_all(const ConstBuffer& in, const Buffer& out, const Options& options = {});
+  Work barrier(const Options& options = {});
 
   // v-forms: parts of different sizes. all_gatherv and reduce_scatterv need the counts of all ranks on every rank.
-  Work gatherv(ConstBuffer in, Buffer out, Parts out_parts, int root, Options options = {});
-  Work scatterv(ConstBuffer in, Parts in_parts, Buffer out, int root, Options options = {});
-  Work all_gatherv(ConstBuffer in, Buffer out, Parts out_parts, Options options = {});
-  Work reduce_scatterv(ConstBuffer in, Parts in_parts, Buffer out, ReduceOp op, Options options = {});
-  Work all_to_allv(ConstBuffer in, Parts in_parts, Buffer out, Parts out_parts, Options options = {});
+  Work gatherv(const ConstBuffer& in, const Buffer& out, const Parts& out_parts, int root, const Options& options = {});
+  Work scatterv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, int root, const Options& options = {});
+  Work all_gatherv(const ConstBuffer& in, const Buffer& out, const Parts& out_parts, const Options& options = {});
+  Work reduce_scatterv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, ReduceOp op, const Options& options = {});
+  Work all_to_allv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, const Parts& out_parts, const Options& options = {});
 
   // New comms, made by all ranks of this one together.
   /// Ranks of one color form a comm, ordered by (key, rank); a negative color gets an empty Comm.

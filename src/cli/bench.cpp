@@ -2,10 +2,12 @@
 #include "tune/bench.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <cstdio>
 
+#include "bootstrap/environment.hpp"
 #include "cli/command.hpp"
 #include "cli/own_ranks.hpp"
 #include "cli/sizes.hpp"
@@ -21,7 +23,7 @@ struct Arguments {
   std::string sizes = "4:64M";
   std::string backends;
   std::string dtype = "f32";
-  std::string batch = "auto";
+  std::string batch = "1";
   double seconds = 0;
   std::string json;
 };
@@ -79,7 +81,21 @@ std::string table_of(const std::vector<tune::BenchRow>& rows) {
   return table.str();
 }
 
+/// A core for each rank where there are enough, as MPI launchers do; ranks of other launchers are bound by those.
+void bind_to_core() {
+  const auto place = find_place(process_environment());
+  cpu_set_t allowed, one;
+  if (!place || place->source != Place::Source::medley || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  if (CPU_COUNT(&allowed) < place->size) return;
+  CPU_ZERO(&one);
+  for (int core = 0, seen = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &allowed) && seen++ == place->rank) CPU_SET(core, &one);
+  }
+  sched_setaffinity(0, sizeof one, &one);
+}
+
 int bench_here(const Arguments& given) {
+  bind_to_core();
   tune::BenchOptions options = options_of(given);
   Context context(options.backends);
   if (options.backends.empty()) {

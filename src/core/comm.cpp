@@ -31,7 +31,7 @@ const std::string& Comm::name() const noexcept {
   return state_ ? state_->name : empty;
 }
 
-Work Comm::broadcast(Buffer buffer, int root, Options options) {
+Work Comm::broadcast(const Buffer& buffer, int root, const Options& options) {
   const Checker check{state(), Op::broadcast};
   check.rank("root", root);
   check.buffer("broadcast", buffer);
@@ -46,7 +46,7 @@ Work Comm::broadcast(Buffer buffer, int root, Options options) {
   return core::issue(state_, call, options);
 }
 
-Work Comm::reduce(ConstBuffer in, Buffer out, ReduceOp op, int root, Options options) {
+Work Comm::reduce(const ConstBuffer& in, const Buffer& out, ReduceOp op, int root, const Options& options) {
   const Checker check{state(), Op::reduce};
   check.rank("root", root);
   check.buffer("input", in);
@@ -67,7 +67,7 @@ Work Comm::reduce(ConstBuffer in, Buffer out, ReduceOp op, int root, Options opt
   return core::issue(state_, call, options);
 }
 
-Work Comm::all_reduce(ConstBuffer in, Buffer out, ReduceOp op, Options options) {
+Work Comm::all_reduce(const ConstBuffer& in, const Buffer& out, ReduceOp op, const Options& options) {
   const Checker check{state(), Op::all_reduce};
   check.buffer("input", in);
   check.buffer("output", out);
@@ -81,7 +81,7 @@ Work Comm::all_reduce(ConstBuffer in, Buffer out, ReduceOp op, Options options) 
   return core::issue(state_, call, options);
 }
 
-Work Comm::gather(ConstBuffer in, Buffer out, int root, Options options) {
+Work Comm::gather(const ConstBuffer& in, const Buffer& out, int root, const Options& options) {
   const Checker check{state(), Op::gather};
   check.rank("root", root);
   check.buffer("input", in);
@@ -99,7 +99,7 @@ Work Comm::gather(ConstBuffer in, Buffer out, int root, Options options) {
   return core::issue(state_, call, options);
 }
 
-Work Comm::all_gather(ConstBuffer in, Buffer out, Options options) {
+Work Comm::all_gather(const ConstBuffer& in, const Buffer& out, const Options& options) {
   const Checker check{state(), Op::all_gather};
   check.buffer("input", in);
   check.buffer("output", out);
@@ -111,7 +111,7 @@ Work Comm::all_gather(ConstBuffer in, Buffer out, Options options) {
   return core::issue(state_, call, options);
 }
 
-Work Comm::scatter(ConstBuffer in, Buffer out, int root, Options options) {
+Work Comm::scatter(const ConstBuffer& in, const Buffer& out, int root, const Options& options) {
   const Checker check{state(), Op::scatter};
   check.rank("root", root);
   check.buffer("output", out);
@@ -129,7 +129,7 @@ Work Comm::scatter(ConstBuffer in, Buffer out, int root, Options options) {
   return core::issue(state_, call, options);
 }
 
-Work Comm::reduce_scatter(ConstBuffer in, Buffer out, ReduceOp op, Options options) {
+Work Comm::reduce_scatter(const ConstBuffer& in, const Buffer& out, ReduceOp op, const Options& options) {
   const Checker check{state(), Op::reduce_scatter};
   check.buffer("input", in);
   check.buffer("output", out);
@@ -143,7 +143,7 @@ Work Comm::reduce_scatter(ConstBuffer in, Buffer out, ReduceOp op, Options optio
   return core::issue(state_, call, options);
 }
 
-Work Comm::all_to_all(ConstBuffer in, Buffer out, Options options) {
+Work Comm::all_to_all(const ConstBuffer& in, const Buffer& out, const Options& options) {
   const Checker check{state(), Op::all_to_all};
   check.buffer("input", in);
   check.buffer("output", out);
@@ -158,7 +158,7 @@ Work Comm::all_to_all(ConstBuffer in, Buffer out, Options options) {
   return core::issue(state_, call, options);
 }
 
-Work Comm::barrier(Options options) {
+Work Comm::barrier(const Options& options) {
   state();
   return core::issue(state_, core::call_of(Op::barrier, DType::u8, Memory::host, options), options);
 }

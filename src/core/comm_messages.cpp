@@ -40,29 +40,27 @@ Message outgoing(ConstBuffer buffer, int to, int tag) {
 
 Message incoming(Buffer buffer, int from, int tag) { return {false, buffer, from, tag}; }
 
-Work Comm::send(ConstBuffer buffer, int to, Options options) {
+Work Comm::send(const ConstBuffer& buffer, int to, const Options& options) {
   return core::issue(state_, message_call(state(), outgoing(buffer, to, options.tag), options), options);
 }
 
-Work Comm::recv(Buffer buffer, int from, Options options) {
+Work Comm::recv(const Buffer& buffer, int from, const Options& options) {
   int source = -1;
   Work work = core::issue(state_, message_call(state(), incoming(buffer, from, options.tag), options), options, &source);
   work.source_ = source;
   return work;
 }
 
-Work Comm::sendrecv(ConstBuffer out, int to, Buffer in, int from, Options options) {
+Work Comm::sendrecv(const ConstBuffer& out, int to, const Buffer& in, int from, const Options& options) {
   return batch({outgoing(out, to, options.tag), incoming(in, from, options.tag)}, options);
 }
 
-Work Comm::batch(std::span<const Message> messages, Options options) {
+Work Comm::batch(std::span<const Message> messages, const Options& options) {
   state();
   if (messages.empty()) return {};
-  std::vector<core::Request> requests;
-  for (const Message& message : messages) {
-    requests.push_back({state_, message_call(*state_, message, options), true, options.deadline, options.backend});
-  }
-  Work work(state_->engine->issue_group(std::move(requests)));
+  std::vector<Call> calls;
+  for (const Message& message : messages) calls.push_back(message_call(*state_, message, options));
+  Work work(state_->engine->issue_group(state_, calls, options));
   if (!options.async) work.wait();
   return work;
 }

@@ -55,7 +55,7 @@ void take(Call& call, const Buffer& out, const PartList& parts) {
 
 }  // namespace
 
-Work Comm::gatherv(ConstBuffer in, Buffer out, Parts out_parts, int root, Options options) {
+Work Comm::gatherv(const ConstBuffer& in, const Buffer& out, const Parts& out_parts, int root, const Options& options) {
   const Checker check{state(), Op::gatherv};
   check.rank("root", root);
   check.buffer("input", in);
@@ -74,7 +74,7 @@ Work Comm::gatherv(ConstBuffer in, Buffer out, Parts out_parts, int root, Option
   return core::issue(state_, call, options);
 }
 
-Work Comm::scatterv(ConstBuffer in, Parts in_parts, Buffer out, int root, Options options) {
+Work Comm::scatterv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, int root, const Options& options) {
   const Checker check{state(), Op::scatterv};
   check.rank("root", root);
   check.buffer("output", out);
@@ -93,7 +93,7 @@ Work Comm::scatterv(ConstBuffer in, Parts in_parts, Buffer out, int root, Option
   return core::issue(state_, call, options);
 }
 
-Work Comm::all_gatherv(ConstBuffer in, Buffer out, Parts out_parts, Options options) {
+Work Comm::all_gatherv(const ConstBuffer& in, const Buffer& out, const Parts& out_parts, const Options& options) {
   const Checker check{state(), Op::all_gatherv};
   check.buffer("input", in);
   check.buffer("output", out);
@@ -109,7 +109,7 @@ Work Comm::all_gatherv(ConstBuffer in, Buffer out, Parts out_parts, Options opti
   return core::issue(state_, call, options);
 }
 
-Work Comm::reduce_scatterv(ConstBuffer in, Parts in_parts, Buffer out, ReduceOp op, Options options) {
+Work Comm::reduce_scatterv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, ReduceOp op, const Options& options) {
   const Checker check{state(), Op::reduce_scatterv};
   check.buffer("input", in);
   check.buffer("output", out);
@@ -127,7 +127,7 @@ Work Comm::reduce_scatterv(ConstBuffer in, Parts in_parts, Buffer out, ReduceOp 
   return core::issue(state_, call, options);
 }
 
-Work Comm::all_to_allv(ConstBuffer in, Parts in_parts, Buffer out, Parts out_parts, Options options) {
+Work Comm::all_to_allv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, const Parts& out_parts, const Options& options) {
   const Checker check{state(), Op::all_to_allv};
   check.buffer("input", in);
   check.buffer("output", out);

@@ -18,6 +18,7 @@ class Operation;
 /// One backend on one comm, with what the engine keeps about it.
 struct LaneState {
   Backend* backend = nullptr;
+  std::string name;                       ///< the backend's
   std::unique_ptr<Lane> lane;
   Operation* last_collective = nullptr;   ///< the latest one that is not complete
   int active = 0;                         ///< started and not complete

@@ -121,6 +121,7 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
                 .progress = [engine = engine] { engine->progress(); }};
     auto lane = std::make_unique<LaneState>();
     lane->backend = backend.get();
+    lane->name = backend->name();
     lane->waiter = backend->waiter();
     lane->lane = backend->connect(group);
     comm->lanes.push_back(std::move(lane));

@@ -42,9 +42,9 @@ bool same_stream_of_messages(const Call& a, const Call& b) {
 
 LaneState& Engine::choose_lane(CommState& comm, const Call& call, std::string_view backend) const {
   for (auto& lane : comm.lanes) {
-    if (!backend.empty() && lane->backend->name() != backend) continue;
-    if (backend.empty() && !lane->backend->has_memory(call.memory)) continue;
+    if (!backend.empty() && lane->name != backend) continue;
     if (lane->backend->has_memory(call.memory)) return *lane;
+    if (backend.empty()) continue;
     throw Error(ErrorKind::unavailable,
                 fmt::format("{} on comm {}: backend {} does not move {} memory", name(call.op), comm.name, backend,
                             name(call.memory)),
@@ -61,95 +61,86 @@ LaneState& Engine::choose_lane(CommState& comm, const Call& call, std::string_vi
               {.op = call.op, .comm = comm.name, .backend = std::string(backend)});
 }
 
-LaneState& Engine::admit(const Request& request) const {
-  CommState& comm = *request.comm;
+LaneState& Engine::admit(CommState& comm, const Call& call, std::string_view backend) const {
   if (!fork_guard_.here()) {
     throw Error(ErrorKind::invalid, fmt::format("{} on comm {}: this process was forked from the one that made the "
-                                                "context; make a new context here", name(request.call.op), comm.name));
+                                                "context; make a new context here", name(call.op), comm.name));
   }
   if (comm.failure) {
-    const bool collective = request.call.op != Op::send && request.call.op != Op::recv;
-    throw with_context(*comm.failure, comm, request.call, (collective ? comm.collectives : comm.messages) + 1, "");
+    throw with_context(*comm.failure, comm, call, (is_collective(call.op) ? comm.collectives : comm.messages) + 1, "");
   }
-  return choose_lane(comm, request.call, request.backend);
+  return choose_lane(comm, call, backend);
 }
 
-Operation* Engine::issue(Request request, int& source) {
+Operation* Engine::issue(const std::shared_ptr<CommState>& shared, const Call& call, const Options& options,
+                         int& source) {
+  CommState& comm = *shared;
   Operation* operation = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    CommState& comm = *request.comm;
-    LaneState& lane = admit(request);
-    const bool collective = request.call.op != Op::send && request.call.op != Op::recv;
-    ++(collective ? comm.collectives : comm.messages);
-    bool done = false;
-    if (!request.async && quiet()) {
-      operation = try_inline(request, lane, source, done);
-      if (done) return nullptr;
+    LaneState& lane = admit(comm, call, options.backend);
+    ++(is_collective(call.op) ? comm.collectives : comm.messages);
+    if (!options.async && quiet()) {
+      // Nothing is pending, so nothing can conflict and the lane is free: no bookkeeping unless it takes long.
+      Transfer* transfer = try_inline(comm, call, lane, source);
+      if (!transfer) return nullptr;
+      operation = enlist(shared, call, options, lane);
+      adopt(*operation, transfer);
+      if (is_collective(call.op)) lane.last_collective = operation;
     } else {
-      operation = enlist(request, lane);
+      operation = enlist(shared, call, options, lane);
       depend_on_earlier(*operation);
       if (operation->blockers == 0) start(*operation);
     }
     operation->retain();
   }
-  if (request.async) return operation;
-  try {
-    wait(*operation, operation->deadline);
-  } catch (...) {
-    operation->release();
-    throw;
-  }
+  if (options.async) return operation;
+  const auto release = [](Operation* o) { o->release(); };
+  const std::unique_ptr<Operation, decltype(release)> held(operation, release);
+  wait(*operation, operation->deadline);
   source = operation->source;
-  operation->release();
   return nullptr;
 }
 
-Operation* Engine::try_inline(Request& request, LaneState& lane, int& source, bool& done) {
-  // Nothing is pending, so nothing can conflict and the lane is free: no bookkeeping is needed unless it takes long.
-  CommState& comm = *request.comm;
+Transfer* Engine::try_inline(CommState& comm, const Call& call, LaneState& lane, int& source) {
   Transfer* transfer = nullptr;
   try {
-    transfer = lane.lane->start(request.call);
+    transfer = lane.lane->start(call);
     const int polls = lane.waiter && lane.waiter->spins() == 0 ? 1 : inline_polls;
-    for (int i = 0; i < polls; ++i) {
+    for (int i = 0; transfer && i < polls; ++i) {
       if (transfer->poll() == Poll::complete) {
         source = transfer->source();
         transfer->release();
-        if (lane.lane->undelivered()) {
-          busy_lanes_.push_back(&lane);
-          ++undelivered_lanes_;
-        }
-        done = true;
-        return nullptr;
+        transfer = nullptr;
+        break;
       }
       lane.lane->progress();
       pause();
     }
   } catch (const Error& error) {
     if (transfer) transfer->release();
-    const Error full = with_context(error, comm, request.call, comm.collectives, lane.backend->name());
-    if (request.call.op != Op::send && request.call.op != Op::recv) fail_locked(comm, full);
+    const Error full = with_context(error, comm, call, is_collective(call.op) ? comm.collectives : comm.messages, lane.name);
+    if (is_collective(call.op)) fail_locked(comm, full);
     throw full;
   }
-  Operation* operation = enlist(request, lane);
-  operation->transfer = transfer;
-  operation->state.store(Operation::State::active, std::memory_order_relaxed);
-  if (lane.active++ == 0) busy_lanes_.push_back(&lane);
-  if (operation->collective()) lane.last_collective = operation;
-  return operation;
+  if (!transfer && lane.lane->undelivered()) {
+    busy_lanes_.push_back(&lane);
+    ++undelivered_lanes_;
+  }
+  return transfer;
 }
 
-Operation* Engine::enlist(const Request& request, LaneState& lane) {
+Operation* Engine::enlist(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+                          LaneState& lane) {
   auto* operation = new Operation;
-  CommState& comm = *request.comm;
-  operation->comm = request.comm;
+  operation->comm = comm;
   operation->lane = &lane;
-  operation->call = request.call;
-  copy_parts(*operation, comm.size);
-  operation->sequence = operation->collective() ? comm.collectives : comm.messages;
-  operation->deadline = std::chrono::steady_clock::now() + (request.deadline.count() > 0 ? request.deadline : comm.deadline);
-  operation->accesses = accesses_of(operation->call, comm.size);
+  operation->call = call;
+  copy_parts(*operation, comm->size);
+  operation->sequence = operation->collective() ? comm->collectives : comm->messages;
+  operation->deadline =
+      std::chrono::steady_clock::now() + (options.deadline.count() > 0 ? options.deadline : comm->deadline);
+  operation->accesses = accesses_of(operation->call, comm->size);
   pending_.push_back(operation);
   return operation;
 }
@@ -179,20 +170,20 @@ void Engine::depend_on_earlier(Operation& operation) {
   if (operation.collective()) lane.last_collective = &operation;
 }
 
-Operation* Engine::issue_group(std::vector<Request> requests) {
+Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, const std::vector<Call>& calls,
+                               const Options& options) {
   const std::lock_guard lock(mutex_);
-  CommState& comm = *requests.front().comm;
   std::vector<LaneState*> lanes;
-  for (const Request& request : requests) lanes.push_back(&admit(request));   // all or none
+  for (const Call& call : calls) lanes.push_back(&admit(*comm, call, options.backend));   // all or none
   auto* group = new Operation;
-  group->comm = requests.front().comm;
-  group->call = requests.front().call;
-  group->members = static_cast<int>(requests.size());
-  group->sequence = comm.messages + 1;
+  group->comm = comm;
+  group->call = calls.front();
+  group->members = static_cast<int>(calls.size());
+  group->sequence = comm->messages + 1;
   group->references = 1 + group->members;   // the caller's, and one for each member
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    ++comm.messages;
-    Operation* operation = enlist(requests[i], *lanes[i]);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    ++comm->messages;
+    Operation* operation = enlist(comm, calls[i], options, *lanes[i]);
     operation->group = group;
     group->deadline = operation->deadline;
     depend_on_earlier(*operation);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <medley/backend.hpp>
+#include <medley/options.hpp>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -10,27 +11,19 @@
 #include "core/comm_state.hpp"
 #include "core/fork_guard.hpp"
 #include "core/operation.hpp"
+#include "core/spinlock.hpp"
 
 namespace medley::core {
 
 struct Patience;
 
-/// A call on its way into the engine.
-struct Request {
-  std::shared_ptr<CommState>& comm;
-  Call call;
-  bool async = false;
-  std::chrono::nanoseconds deadline{0};   ///< 0: the comm's
-  std::string_view backend{};             ///< empty: the comm's first
-};
-
 class Engine {
  public:
   /// Issues an operation and, unless it is async, waits for it. Returns null when it is already complete;
   /// otherwise a reference that the caller takes over. `source` gets the sender of a completed receive.
-  Operation* issue(Request request, int& source);
+  Operation* issue(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, int& source);
   /// Issues several that belong together; the result is complete when all are.
-  Operation* issue_group(std::vector<Request> requests);
+  Operation* issue_group(const std::shared_ptr<CommState>& comm, const std::vector<Call>& calls, const Options& options);
   /// Waits until it is complete and throws its error.
   void wait(Operation& operation, Deadline deadline);
   /// Moves everything that is pending.
@@ -41,12 +34,13 @@ class Engine {
   void close(CommState& comm);
 
  private:
-  LaneState& admit(const Request& request) const;
+  LaneState& admit(CommState& comm, const Call& call, std::string_view backend) const;
   LaneState& choose_lane(CommState& comm, const Call& call, std::string_view backend) const;
-  Operation* try_inline(Request& request, LaneState& lane, int& source, bool& done);
-  Operation* enlist(const Request& request, LaneState& lane);
+  Transfer* try_inline(CommState& comm, const Call& call, LaneState& lane, int& source);
+  Operation* enlist(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, LaneState& lane);
   void depend_on_earlier(Operation& operation);
   void start(Operation& operation);
+  void adopt(Operation& operation, Transfer* transfer);
   void settle(Operation& operation);
   void complete(Operation& operation);
   void finish_with_error(Operation& operation, const Error& error);
@@ -59,7 +53,7 @@ class Engine {
   Waiter* common_waiter() const;
   bool quiet() const { return pending_.empty() && undelivered_lanes_ == 0; }
 
-  mutable std::mutex mutex_;
+  Spinlock mutex_;
   ForkGuard fork_guard_;
   std::vector<Operation*> pending_;        ///< issued and not complete, in order of issue
   std::vector<LaneState*> busy_lanes_;     ///< with active operations

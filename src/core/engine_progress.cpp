@@ -23,16 +23,26 @@ Error with_context(const Error& error, const CommState& comm, const Call& call, 
 void Engine::start(Operation& operation) {
   LaneState& lane = *operation.lane;
   if (operation.comm->failure) return finish_with_error(operation, *operation.comm->failure);
+  Transfer* transfer = nullptr;
   try {
-    operation.transfer = lane.lane->start(operation.call);
+    transfer = lane.lane->start(operation.call);
   } catch (const Error& error) {
     return finish_with_error(operation, error);
   }
-  operation.state.store(Operation::State::active, std::memory_order_relaxed);
-  if (lane.active++ == 0) busy_lanes_.push_back(&lane);
+  if (transfer) {
+    adopt(operation, transfer);
+  } else {
+    settle(operation);   // complete at once; taken off the list by the next progress
+  }
   for (Operation* next : std::exchange(operation.after_start, {})) {
     if (--next->blockers == 0) start(*next);
   }
+}
+
+void Engine::adopt(Operation& operation, Transfer* transfer) {
+  operation.transfer = transfer;
+  operation.state.store(Operation::State::active, std::memory_order_relaxed);
+  if (operation.lane->active++ == 0) busy_lanes_.push_back(operation.lane);
 }
 
 void Engine::settle(Operation& operation) {

@@ -8,6 +8,7 @@
 
 namespace medley::core {
 
+/// Filled in place: copies of structs just written stall the processor, and a small operation feels it.
 inline Call call_of(Op op, DType dtype, Memory memory, const Options& options) {
   Call call;
   call.op = op;
@@ -26,9 +27,10 @@ inline void set_buffers(Call& call, const ConstBuffer& in, const Buffer& out) {
   call.out_count = out.count;
 }
 
-inline Work issue(std::shared_ptr<CommState>& comm, const Call& call, const Options& options, int* source = nullptr) {
+inline Work issue(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+                  int* source = nullptr) {
   int from = -1;
-  Operation* pending = comm->engine->issue({comm, call, options.async, options.deadline, options.backend}, from);
+  Operation* pending = comm->engine->issue(comm, call, options, from);
   if (source) *source = from;
   return pending ? Work(pending) : Work();
 }

@@ -14,6 +14,8 @@ namespace medley::core {
 class CommState;
 struct LaneState;
 
+inline bool is_collective(Op op) { return op != Op::send && op != Op::recv; }
+
 /// A stretch of memory that an operation reads or writes.
 struct Access {
   const std::byte* begin;
@@ -46,7 +48,7 @@ class Operation {
   Operation* group = nullptr;                 ///< the batch it belongs to
   int members = 0;                            ///< of a batch: how many are not complete
 
-  bool collective() const { return call.op != Op::send && call.op != Op::recv; }
+  bool collective() const { return is_collective(call.op); }
   bool complete() const { return state.load(std::memory_order_acquire) == State::complete; }
   void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {

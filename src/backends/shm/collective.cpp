@@ -21,19 +21,15 @@ Collective::Collective(Exchanger& exchanger, bool direct_reads)
     : exchanger_(exchanger), direct_reads_(direct_reads),
       crossovers_{.one_shot = 8u << 10, .staged = exchanger.slot_bytes(), .past_cache = last_level_cache()} {}
 
-void Collective::start(const Call& call) {
+Transfer* Collective::start(const Call& call) {
   running_ = true;
   begun_ = false;
   two_ = false;
-  first_ = Exchange{};
-  first_.identity = {call.op, call.dtype, call.reduce, call.root, 0};
-  first_.element = size_of(call.dtype);
+  first_.reset(call);
   plan(call);
-  if (first_.mode == Mode::in_line) {
-    poll();
-  } else {
-    task_ = two_ ? run_both() : exchanger_.run(first_);
-  }
+  if (first_.mode == Mode::in_line) return poll() == Poll::complete ? nullptr : this;
+  task_ = two_ ? run_both() : exchanger_.run(first_);
+  return this;
 }
 
 Poll Collective::poll() {
@@ -61,7 +57,7 @@ void Collective::release() noexcept { stop(); }
 
 void Collective::stop() noexcept {
   running_ = false;
-  task_ = core::Task{};
+  if (task_) task_ = core::Task{};
 }
 
 Mode Collective::mode(std::size_t bytes, bool agreed) const {
@@ -112,7 +108,7 @@ void Collective::split_evenly(std::int64_t count, std::size_t element) {
 void Collective::plan_all_reduce(const Call& call, std::size_t bytes) {
   first_.identity.count = call.out_count;
   if (bytes <= crossovers_.one_shot || exchanger_.ranks() == 1) {
-    first_.give = Pieces::common(call.in, bytes);
+    first_.give.set_common(call.in, bytes);
     first_.mode = mode(bytes, true);
     combine_into(first_, call, call.out, call.in, bytes);
     return;
@@ -120,19 +116,18 @@ void Collective::plan_all_reduce(const Call& call, std::size_t bytes) {
   // Two shots: each rank reduces its own part, then everybody takes the parts of the others.
   const auto me = static_cast<std::size_t>(exchanger_.rank());
   split_evenly(call.out_count, first_.element);
-  first_.give = Pieces::listed(call.in, counts_.data(), offsets_.data(), first_.element);
+  first_.give.set_listed(call.in, counts_.data(), offsets_.data(), first_.element);
   first_.mode = mode(bytes, false);
   first_.past_cache = false;   // the others read it at once
   auto* mine = static_cast<std::byte*>(call.out) + bytes_of(offsets_[me], call.dtype);
   const std::size_t part = bytes_of(counts_[me], call.dtype);
   combine_into(first_, call, mine, static_cast<const std::byte*>(call.in) + (mine - static_cast<std::byte*>(call.out)),
                part);
-  second_ = Exchange{};
-  second_.identity = first_.identity;
-  second_.element = first_.element;
+  second_.reset(call);
+  second_.identity.count = first_.identity.count;
   second_.mode = first_.mode;
-  second_.give = Pieces::common(mine, part);
-  second_.take = Pieces::listed(call.out, counts_.data(), offsets_.data(), first_.element);
+  second_.give.set_common(mine, part);
+  second_.take.set_listed(call.out, counts_.data(), offsets_.data(), first_.element);
   second_.past_cache = bytes > crossovers_.past_cache;
   two_ = true;
 }
@@ -141,7 +136,7 @@ void Collective::plan_reduce(const Call& call, std::size_t bytes) {
   const bool root = exchanger_.rank() == call.root;
   first_.identity.count = call.in_count;
   if (bytes <= crossovers_.one_shot || exchanger_.ranks() == 1) {
-    first_.give = Pieces::only(call.in, bytes, call.root);
+    first_.give.set_only(call.in, bytes, call.root);
     first_.mode = mode(bytes, true);
     first_.waits_for_all = root;
     if (root) combine_into(first_, call, call.out, call.in, bytes);
@@ -152,16 +147,15 @@ void Collective::plan_reduce(const Call& call, std::size_t bytes) {
   const std::size_t offset = bytes_of(offsets_[me], call.dtype), part = bytes_of(counts_[me], call.dtype);
   if (!root && scratch_.size() < part) scratch_.resize(part);
   std::byte* mine = root ? static_cast<std::byte*>(call.out) + offset : scratch_.data();
-  first_.give = Pieces::listed(call.in, counts_.data(), offsets_.data(), first_.element);
+  first_.give.set_listed(call.in, counts_.data(), offsets_.data(), first_.element);
   first_.mode = mode(bytes, false);
   combine_into(first_, call, mine, static_cast<const std::byte*>(call.in) + offset, part);
-  second_ = Exchange{};
-  second_.identity = first_.identity;
-  second_.element = first_.element;
+  second_.reset(call);
+  second_.identity.count = first_.identity.count;
   second_.mode = first_.mode;
-  second_.give = Pieces::only(mine, part, call.root);
+  second_.give.set_only(mine, part, call.root);
   second_.waits_for_all = root;
-  if (root) second_.take = Pieces::listed(call.out, counts_.data(), offsets_.data(), first_.element);
+  if (root) second_.take.set_listed(call.out, counts_.data(), offsets_.data(), first_.element);
   two_ = true;
 }
 
@@ -170,11 +164,11 @@ void Collective::plan_reduce_scatter(const Call& call) {
   const std::size_t part = bytes_of(call.out_count, call.dtype), all = bytes_of(call.in_count, call.dtype);
   if (call.op == Op::reduce_scatter) {
     first_.identity.count = call.out_count;
-    first_.give = Pieces::uniform(call.in, part);
+    first_.give.set_uniform(call.in, part);
     first_.mode = mode(all, true);
     combine_into(first_, call, call.out, static_cast<const std::byte*>(call.in) + me * part, part);
   } else {
-    first_.give = Pieces::listed(call.in, call.in_counts, call.in_offsets, first_.element);
+    first_.give.set_listed(call.in, call.in_counts, call.in_offsets, first_.element);
     first_.mode = mode(all, false);   // every rank knows all counts, so all choose alike
     combine_into(first_, call, call.out,
                  static_cast<const std::byte*>(call.in) + bytes_of(call.in_offsets[me], call.dtype), part);
@@ -193,32 +187,35 @@ void Collective::plan_rooted_copy(const Call& call) {
     case Op::broadcast:
       handed = root ? in : out;
       first_.identity.count = root ? call.in_count : call.out_count;
-      first_.give = root ? Pieces::common(call.in, in) : Pieces{};
-      first_.take = root ? Pieces{} : Pieces::only(call.out, out, call.root);
+      if (root) {
+        first_.give.set_common(call.in, in);
+      } else {
+        first_.take.set_only(call.out, out, call.root);
+      }
       break;
     case Op::gather:
       handed = in;
       first_.identity.count = call.in_count;
-      first_.give = Pieces::only(call.in, in, call.root);
-      if (root) first_.take = Pieces::uniform(call.out, in);
+      first_.give.set_only(call.in, in, call.root);
+      if (root) first_.take.set_uniform(call.out, in);
       break;
     case Op::scatter:
       handed = out * ranks;
       first_.identity.count = call.out_count;
-      if (root) first_.give = Pieces::uniform(call.in, out);
-      first_.take = Pieces::only(call.out, out, call.root);
+      if (root) first_.give.set_uniform(call.in, out);
+      first_.take.set_only(call.out, out, call.root);
       break;
     case Op::gatherv:
       handed = in;
       agreed = false;
-      first_.give = Pieces::only(call.in, in, call.root);
-      if (root) first_.take = Pieces::listed(call.out, call.out_counts, call.out_offsets, first_.element);
+      first_.give.set_only(call.in, in, call.root);
+      if (root) first_.take.set_listed(call.out, call.out_counts, call.out_offsets, first_.element);
       break;
     default:
       handed = in;
       agreed = false;
-      if (root) first_.give = Pieces::listed(call.in, call.in_counts, call.in_offsets, first_.element);
-      first_.take = Pieces::only(call.out, out, call.root);
+      if (root) first_.give.set_listed(call.in, call.in_counts, call.in_offsets, first_.element);
+      first_.take.set_only(call.out, out, call.root);
       break;
   }
   first_.mode = mode(handed, agreed);
@@ -240,28 +237,28 @@ void Collective::plan_copy_to_all(const Call& call) {
   switch (call.op) {
     case Op::all_gather:
       first_.identity.count = call.in_count;
-      first_.give = Pieces::common(call.in, in);
-      first_.take = Pieces::uniform(call.out, in);
+      first_.give.set_common(call.in, in);
+      first_.take.set_uniform(call.out, in);
       first_.mode = mode(in, true);
       break;
     case Op::all_gatherv:
-      first_.give = Pieces::common(call.in, in);
-      first_.take = Pieces::listed(call.out, call.out_counts, call.out_offsets, first_.element);
+      first_.give.set_common(call.in, in);
+      first_.take.set_listed(call.out, call.out_counts, call.out_offsets, first_.element);
       first_.mode = mode(in, false);
       break;
     case Op::all_to_all:
       first_.identity.count = call.in_count;
       first_.mode = mode(in, true);
-      first_.give = Pieces::uniform(safe_source(call, in), in / ranks);
-      first_.take = Pieces::uniform(call.out, in / ranks);
+      first_.give.set_uniform(safe_source(call, in), in / ranks);
+      first_.take.set_uniform(call.out, in / ranks);
       break;
     default: {   // all_to_allv
       std::int64_t extent = 0;
       for (std::size_t r = 0; r < ranks; ++r) extent = std::max(extent, call.in_offsets[r] + call.in_counts[r]);
       first_.mode = mode(in, false);
-      first_.give = Pieces::listed(safe_source(call, bytes_of(extent, call.dtype)), call.in_counts, call.in_offsets,
+      first_.give.set_listed(safe_source(call, bytes_of(extent, call.dtype)), call.in_counts, call.in_offsets,
                                    first_.element);
-      first_.take = Pieces::listed(call.out, call.out_counts, call.out_offsets, first_.element);
+      first_.take.set_listed(call.out, call.out_counts, call.out_offsets, first_.element);
       break;
     }
   }

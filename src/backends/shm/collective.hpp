@@ -21,7 +21,8 @@ class Collective final : public Transfer {
  public:
   Collective(Exchanger& exchanger, bool direct_reads);
 
-  void start(const Call& call);
+  /// Null when it is complete at once.
+  Transfer* start(const Call& call);
   Poll poll() override;
   std::vector<int> awaited() const override { return exchanger_.missing(); }
   void release() noexcept override;

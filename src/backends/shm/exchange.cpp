@@ -116,9 +116,8 @@ void Exchanger::compare(const Exchange& exchange, int rank) const {
 }
 
 bool Exchanger::take_in_line(const Exchange& exchange) {
-  for (int r = 0; r < ranks(); ++r) {
-    if (!exchange.waits_for_all && exchange.take.at(r).bytes == 0 && !exchange.combine) continue;
-    if (!arrived(r)) return false;
+  for (int r = ranks() - 1; r >= 0; --r) {
+    if (!arrived(r) && (exchange.waits_for_all || exchange.take.at(r).bytes != 0)) return false;
   }
   const std::size_t own = exchange.give.kind == Pieces::Kind::uniform ? static_cast<std::size_t>(rank_) * exchange.give.bytes : 0;
   for (int r = 0; r < ranks(); ++r) {

@@ -46,6 +46,21 @@ struct Exchange {
   int divisor = 1;
   bool waits_for_all = true;          ///< false: only for the ranks it takes from (rooted forms)
   bool past_cache = false;            ///< results too large for the cache are written around it
+
+  /// As new, for the call; field by field, see Pieces.
+  void reset(const Call& call) {
+    identity.op = call.op, identity.dtype = call.dtype, identity.reduce = call.reduce, identity.root = call.root;
+    identity.count = 0;
+    give.set_none();
+    take.set_none();
+    mode = Mode::in_line;
+    combine = nullptr;
+    into_bytes = 0;
+    element = size_of(call.dtype);
+    divisor = 1;
+    waits_for_all = true;
+    past_cache = false;
+  }
 };
 
 /// Thrown inside the lane and completed with comm and sequence by the engine.

@@ -70,8 +70,7 @@ Transfer* ShmLane::start(const Call& call) {
     if (!mail_) mail_ = std::make_unique<Mail>(board_, rank_, neighbours_, members_, neighbours_.direct_reads());
     return mail_->start(call);
   }
-  collective_.start(call);
-  return &collective_;
+  return collective_.start(call);
 }
 
 void ShmLane::progress() {

@@ -75,8 +75,8 @@ Neighbourhood::Neighbourhood(const Surroundings& s)
   // Spinning helps only while every rank has a core of its own. 2 µs of polling covers a peer that is in the same
   // call; yielding is cheaper than a futex as long as the peers are about to run (measured: docs/performance.md).
   const bool crowded = static_cast<int>(processes_.size()) > cores_;
-  spins_ = crowded ? 0 : 400;
-  yields_ = crowded ? 60 : 3;
+  spins_ = crowded ? 0 : 200;
+  yields_ = crowded ? 60 : 0;
 }
 
 Neighbourhood::~Neighbourhood() {

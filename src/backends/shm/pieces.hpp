@@ -27,12 +27,16 @@ struct Pieces {
   const std::int64_t* offsets = nullptr;
   std::size_t element = 1;
 
-  static Pieces common(const void* base, std::size_t bytes) { return {Kind::common, bare(base), bytes}; }
-  static Pieces only(const void* base, std::size_t bytes, int rank) { return {Kind::only, bare(base), bytes, rank}; }
-  static Pieces uniform(const void* base, std::size_t bytes) { return {Kind::uniform, bare(base), bytes}; }
-  static Pieces listed(const void* base, const std::int64_t* counts, const std::int64_t* offsets,
-                       std::size_t element) {
-    return {Kind::listed, bare(base), 0, 0, counts, offsets, element};
+  // Setters rather than values: these are filled in for every operation, and copying them would cost more than the
+  // exchange of a few bytes.
+  void set_none() { kind = Kind::none, bytes = 0; }
+  void set_common(const void* from, std::size_t size) { kind = Kind::common, base = bare(from), bytes = size; }
+  void set_only(const void* from, std::size_t size, int whose) {
+    kind = Kind::only, base = bare(from), bytes = size, rank = whose;
+  }
+  void set_uniform(const void* from, std::size_t size) { kind = Kind::uniform, base = bare(from), bytes = size; }
+  void set_listed(const void* from, const std::int64_t* how_many, const std::int64_t* where, std::size_t size) {
+    kind = Kind::listed, base = bare(from), bytes = 0, counts = how_many, offsets = where, element = size;
   }
 
   Piece at(int r) const {
