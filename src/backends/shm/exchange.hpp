@@ -44,6 +44,7 @@ struct Exchange {
   std::size_t into_bytes = 0;
   std::size_t element = 1;
   int divisor = 1;
+  std::size_t piece_at = 0;           ///< in line: where this rank's piece starts in the line of a giver
   bool waits_for_all = true;          ///< false: only for the ranks it takes from (rooted forms)
   bool past_cache = false;            ///< results too large for the cache are written around it
 };
