@@ -172,6 +172,7 @@ void Collective::plan_reduce_scatter(const Call& call) {
   if (call.op == Op::reduce_scatter) {
     first_.identity.count = call.out_count;
     first_.give.set_uniform(call.in, part);
+    first_.piece_at = me * part;
     first_.mode = mode(all, true);
     combine_into(first_, call, call.out, static_cast<const std::byte*>(call.in) + me * part, part);
   } else {
@@ -208,6 +209,7 @@ void Collective::plan_rooted_copy(const Call& call) {
       break;
     case Op::scatter:
       handed = out * ranks;
+      first_.piece_at = static_cast<std::size_t>(exchanger_.rank()) * out;
       first_.identity.count = call.out_count;
       if (root) first_.give.set_uniform(call.in, out);
       first_.take.set_only(call.out, out, call.root);
@@ -257,6 +259,7 @@ void Collective::plan_copy_to_all(const Call& call) {
       first_.identity.count = call.in_count;
       first_.mode = mode(in, true);
       first_.give.set_uniform(safe_source(call, in), in / ranks);
+      first_.piece_at = static_cast<std::size_t>(exchanger_.rank()) * (in / ranks);
       first_.take.set_uniform(call.out, in / ranks);
       break;
     default: {   // all_to_allv

@@ -119,12 +119,11 @@ bool Exchanger::take_in_line(const Exchange& exchange) {
   for (int r = ranks() - 1; r >= 0; --r) {
     if (!arrived(r) && (exchange.waits_for_all || exchange.take.at(r).bytes != 0)) return false;
   }
-  const std::size_t own = exchange.give.kind == Pieces::Kind::uniform ? static_cast<std::size_t>(rank_) * exchange.give.bytes : 0;
   for (int r = 0; r < ranks(); ++r) {
     const auto wanted = exchange.take.at(r);
     if (!exchange.waits_for_all && wanted.bytes == 0 && !exchange.combine) continue;
     compare(exchange, r);
-    const std::byte* payload = board_.line(r, sequence_).payload + own;
+    const std::byte* payload = board_.line(r, sequence_).payload + exchange.piece_at;
     if (exchange.combine) {
       sources_[static_cast<std::size_t>(r)] = payload;
     } else if (wanted.bytes > 0) {

@@ -44,6 +44,7 @@ struct Exchange {
   std::size_t into_bytes = 0;
   std::size_t element = 1;
   int divisor = 1;
+  std::size_t piece_at = 0;           ///< in line: where this rank's piece starts in the line of a giver
   bool waits_for_all = true;          ///< false: only for the ranks it takes from (rooted forms)
   bool past_cache = false;            ///< results too large for the cache are written around it
 
@@ -56,6 +57,7 @@ struct Exchange {
     mode = Mode::in_line;
     combine = nullptr;
     into_bytes = 0;
+    piece_at = 0;
     element = size_of(call.dtype);
     divisor = 1;
     waits_for_all = true;

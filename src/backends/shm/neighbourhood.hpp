@@ -31,7 +31,8 @@ class Neighbourhood final : public Waiter {
   int process(int neighbour) const { return processes_[static_cast<std::size_t>(neighbour)]; }
   /// Whether the neighbour's process is gone.
   bool dead(int neighbour) const;
-  /// Whether process_vm_readv works between all neighbours.
+  /// Whether process_vm_readv works between all neighbours, as a probe at the start showed; MEDLEY_SHM_DIRECT=0 in
+  /// the environment of any of them says no without a probe, for tests and for hosts where it is slow.
   bool direct_reads() const { return direct_reads_; }
   void allow_direct_reads(bool allowed) { direct_reads_ = allowed; }
   int cores() const { return cores_; }

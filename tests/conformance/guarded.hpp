@@ -1,0 +1,38 @@
+// Memory with known bytes around and in it, for finding every write that should not have happened.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace medley::conformance {
+
+inline constexpr std::byte canary{0xA5};
+inline constexpr std::size_t guard_bytes = 256;
+
+/// Room for elements between two guard zones; starts off cache lines, as users' memory does.
+class Guarded {
+ public:
+  Guarded(std::int64_t count, std::size_t element)
+      : front_(guard_bytes + element), bytes_(2 * guard_bytes + element + static_cast<std::size_t>(count) * element, canary) {}
+  std::byte* data() { return bytes_.data() + front_; }
+  const std::byte* data() const { return bytes_.data() + front_; }
+
+  /// Where this differs first from what it should be, in words; empty if nowhere.
+  std::string difference(const Guarded& expected, std::size_t element) const {
+    if (std::memcmp(bytes_.data(), expected.bytes_.data(), bytes_.size()) == 0) return {};
+    std::size_t i = 0;
+    while (bytes_[i] == expected.bytes_[i]) ++i;
+    const auto at = static_cast<std::ptrdiff_t>(i) - static_cast<std::ptrdiff_t>(front_);
+    return "byte " + std::to_string(at) + " (element " + std::to_string(at / static_cast<std::ptrdiff_t>(element)) +
+           ") is " + std::to_string(static_cast<int>(bytes_[i])) + " and should be " +
+           std::to_string(static_cast<int>(expected.bytes_[i]));
+  }
+
+ private:
+  std::size_t front_;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace medley::conformance

@@ -1,0 +1,65 @@
+// Which backend the suite judges and how its ranks are started; taken from the environment, so that one build of the
+// suite serves every backend and launcher.
+//   MEDLEY_TEST_BACKEND  a backend's name (shm)
+//   MEDLEY_TEST_RANKS    processes: forked here (the default); threads: for sanitizers; launched: this program is one
+//                        rank of a job that a launcher started, and smaller rank counts are subsets of it
+//   MEDLEY_TEST_FULL     1: also what takes long or needs much memory
+#pragma once
+
+#include <cstdlib>
+#include <medley/medley.hpp>
+#include <numeric>
+#include <string>
+#include <thread>
+
+#include "harness/ranks.hpp"
+
+namespace medley::conformance {
+
+inline std::string environment(const char* variable, const char* otherwise) {
+  const char* text = std::getenv(variable);
+  return text && *text ? text : otherwise;
+}
+
+inline std::string backend_under_test() { return environment("MEDLEY_TEST_BACKEND", "shm"); }
+inline std::string kind_of_ranks() { return environment("MEDLEY_TEST_RANKS", "processes"); }
+inline bool full() { return environment("MEDLEY_TEST_FULL", "0") == "1"; }
+/// Sanitizers see threads only and are slow: fewer cases each, the same kinds.
+inline bool reduced() { return kind_of_ranks() == "threads" || environment("MEDLEY_TEST_REDUCED", "0") == "1"; }
+
+/// Backends that combine in the order of the ranks: their floats are compared bit for bit as well.
+inline bool rank_order_promised() { return backend_under_test() == "shm"; }
+
+using CommBody = std::function<void(Comm&)>;
+
+inline Context& launched_context() {
+  static Context context(std::vector<std::string>{backend_under_test()});
+  return context;
+}
+
+/// Runs the body on every rank of a comm of `size` ranks. `deadline` is that of the context.
+inline void with_ranks(int size, const CommBody& body, std::chrono::nanoseconds deadline = std::chrono::seconds(100)) {
+  if (kind_of_ranks() == "launched") {
+    Comm world = launched_context().world();
+    if (world.size() < size) GTEST_SKIP() << "the job has only " << world.size() << " ranks";
+    std::vector<int> members(static_cast<std::size_t>(size));
+    std::iota(members.begin(), members.end(), 0);
+    if (Comm comm = world.subset(members)) body(comm);
+    return world.barrier().wait();
+  }
+  const auto adjust = [&](ContextOptions& options) {
+    options.backends = {backend_under_test()};
+    options.deadline = deadline;
+  };
+  const auto on_world = [&](Context& context) {
+    Comm world = context.world();
+    body(world);
+  };
+  if (kind_of_ranks() == "threads") {
+    test::run_threads(size, on_world, adjust);
+  } else {
+    test::run_processes(size, on_world, adjust);
+  }
+}
+
+}  // namespace medley::conformance
