@@ -168,13 +168,10 @@ void Engine::depend_on_earlier(Operation& operation) {
       after_start = same_stream_of_messages(earlier->call, operation.call);
     }
     const bool waits = earlier->state.load(std::memory_order_relaxed) == Operation::State::waiting;
-    if (after_completion) {
-      earlier->after_completion.push_back(&operation);
-      ++operation.blockers;
-    } else if (after_start && waits) {
-      earlier->after_start.push_back(&operation);
-      ++operation.blockers;
-    }
+    if (!after_completion && !(after_start && waits)) continue;
+    (after_completion ? earlier->after_completion : earlier->after_start).push_back(&operation);
+    operation.retain();   // its comm may fail and the caller drop it before the earlier one lets it go
+    ++operation.blockers;
   }
   if (operation.collective()) lane.last_collective = &operation;
 }

@@ -49,6 +49,7 @@ class Engine {
   void start(Operation& operation);
   void settle(Operation& operation);
   void complete(Operation& operation);
+  void let_go(const std::vector<Operation*>& waiting);
   void finish_with_error(Operation& operation, const Error& error);
   void progress_locked();
   void fail_locked(CommState& comm, const Error& why);

@@ -30,8 +30,13 @@ void Engine::start(Operation& operation) {
   }
   operation.state.store(Operation::State::active, std::memory_order_relaxed);
   if (lane.active++ == 0) busy_lanes_.push_back(&lane);
-  for (Operation* next : std::exchange(operation.after_start, {})) {
-    if (--next->blockers == 0) start(*next);
+  let_go(std::exchange(operation.after_start, {}));
+}
+
+void Engine::let_go(const std::vector<Operation*>& waiting) {
+  for (Operation* next : waiting) {
+    if (--next->blockers == 0 && !next->complete()) start(*next);
+    next->release();
   }
 }
 
@@ -49,12 +54,8 @@ void Engine::settle(Operation& operation) {
 
 void Engine::complete(Operation& operation) {
   operation.state.store(Operation::State::complete, std::memory_order_release);
-  std::vector<Operation*> next = std::exchange(operation.after_completion, {});
-  const std::vector<Operation*> started = std::exchange(operation.after_start, {});
-  next.insert(next.end(), started.begin(), started.end());
-  for (Operation* other : next) {
-    if (--other->blockers == 0 && !other->complete()) start(*other);
-  }
+  let_go(std::exchange(operation.after_completion, {}));
+  let_go(std::exchange(operation.after_start, {}));
   if (Operation* group = std::exchange(operation.group, nullptr)) {
     if (operation.error && !group->error) group->error = operation.error;
     if (operation.source >= 0) group->source = operation.source;
