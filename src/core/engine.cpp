@@ -61,12 +61,14 @@ LaneState& Engine::choose_lane(CommState& comm, const Call& call, std::string_vi
               {.op = call.op, .comm = comm.name, .backend = std::string(backend)});
 }
 
+void Engine::refuse_forked_child() const {
+  if (fork_guard_.here()) return;
+  throw Error(ErrorKind::invalid,
+              "this process was forked from the one that made the context; make a new context here");
+}
+
 LaneState& Engine::admit(const Request& request) const {
   CommState& comm = *request.comm;
-  if (!fork_guard_.here()) {
-    throw Error(ErrorKind::invalid, fmt::format("{} on comm {}: this process was forked from the one that made the "
-                                                "context; make a new context here", name(request.call.op), comm.name));
-  }
   if (comm.failure) {
     const bool collective = request.call.op != Op::send && request.call.op != Op::recv;
     throw with_context(*comm.failure, comm, request.call, (collective ? comm.collectives : comm.messages) + 1, "");
@@ -75,6 +77,7 @@ LaneState& Engine::admit(const Request& request) const {
 }
 
 Operation* Engine::issue(Request request, int& source) {
+  refuse_forked_child();
   Operation* operation = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -128,8 +131,10 @@ Operation* Engine::try_inline(Request& request, LaneState& lane, int& source, bo
     }
   } catch (const Error& error) {
     if (transfer) transfer->release();
-    const Error full = with_context(error, comm, request.call, comm.collectives, lane.backend->name());
-    if (request.call.op != Op::send && request.call.op != Op::recv) fail_locked(comm, full);
+    const bool collective = request.call.op != Op::send && request.call.op != Op::recv;
+    const Error full = with_context(error, comm, request.call, collective ? comm.collectives : comm.messages,
+                                    lane.backend->name());
+    if (collective) fail_locked(comm, full);
     throw full;
   }
   Operation* operation = enlist(request, lane);
@@ -177,6 +182,7 @@ void Engine::depend_on_earlier(Operation& operation) {
 }
 
 Operation* Engine::issue_group(std::vector<Request> requests) {
+  refuse_forked_child();
   const std::lock_guard lock(mutex_);
   CommState& comm = *requests.front().comm;
   std::vector<LaneState*> lanes;

@@ -99,11 +99,13 @@ void Engine::progress_locked() {
 }
 
 void Engine::progress() {
+  refuse_forked_child();
   const std::lock_guard lock(mutex_);
   progress_locked();
 }
 
 void Engine::fail(CommState& comm, const Error& why) {
+  refuse_forked_child();
   const std::lock_guard lock(mutex_);
   fail_locked(comm, why);
 }
