@@ -53,6 +53,7 @@ std::shared_ptr<core::ContextState> context_of(const core::CommState& comm) {
 
 Comm Comm::split(int color, int key) {
   core::CommState& parent = state();
+  parent.engine->refuse_forked_child();
   const auto context = context_of(parent);
   const std::string name = fmt::format("{}/{}", parent.name, ++parent.children);
   const std::vector<Bid> bids = exchange_bids(*context, parent, "bids/" + name, {color, key});

@@ -61,11 +61,13 @@ LaneState& Engine::choose_lane(CommState& comm, const Call& call, std::string_vi
               {.op = call.op, .comm = comm.name, .backend = std::string(backend)});
 }
 
+void Engine::refuse_forked_child() const {
+  if (fork_guard_.here()) return;
+  throw Error(ErrorKind::invalid,
+              "this process was forked from the one that made the context; make a new context here");
+}
+
 LaneState& Engine::admit(CommState& comm, const Call& call, std::string_view backend) const {
-  if (!fork_guard_.here()) {
-    throw Error(ErrorKind::invalid, fmt::format("{} on comm {}: this process was forked from the one that made the "
-                                                "context; make a new context here", name(call.op), comm.name));
-  }
   if (comm.failure) {
     throw with_context(*comm.failure, comm, call, (is_collective(call.op) ? comm.collectives : comm.messages) + 1, "");
   }
@@ -74,6 +76,7 @@ LaneState& Engine::admit(CommState& comm, const Call& call, std::string_view bac
 
 Operation* Engine::issue(const std::shared_ptr<CommState>& shared, const Call& call, const Options& options,
                          int& source) {
+  refuse_forked_child();   // before the lock, which the parent may have held
   CommState& comm = *shared;
   Operation* operation = nullptr;
   {
@@ -159,19 +162,17 @@ void Engine::depend_on_earlier(Operation& operation) {
       after_start = same_stream_of_messages(earlier->call, operation.call);
     }
     const bool waits = earlier->state.load(std::memory_order_relaxed) == Operation::State::waiting;
-    if (after_completion) {
-      earlier->after_completion.push_back(&operation);
-      ++operation.blockers;
-    } else if (after_start && waits) {
-      earlier->after_start.push_back(&operation);
-      ++operation.blockers;
-    }
+    if (!after_completion && !(after_start && waits)) continue;
+    (after_completion ? earlier->after_completion : earlier->after_start).push_back(&operation);
+    operation.retain();   // its comm may fail and the caller drop it before the earlier one lets it go
+    ++operation.blockers;
   }
   if (operation.collective()) lane.last_collective = &operation;
 }
 
 Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, const std::vector<Call>& calls,
                                const Options& options) {
+  refuse_forked_child();
   const std::lock_guard lock(mutex_);
   std::vector<LaneState*> lanes;
   for (const Call& call : calls) lanes.push_back(&admit(*comm, call, options.backend));   // all or none

@@ -2,6 +2,7 @@
 // It has one lock; nobody blocks while holding it, and every library is called under it.
 #pragma once
 
+#include <deque>
 #include <medley/backend.hpp>
 #include <medley/options.hpp>
 #include <memory>
@@ -32,6 +33,9 @@ class Engine {
   void fail(CommState& comm, const Error& why);
   /// The same, when its context goes: lanes are let go as well.
   void close(CommState& comm);
+  /// Throws in a child forked from the process that made the context. Every way in asks this before it takes the lock,
+  /// which another thread may have held at the fork.
+  void refuse_forked_child() const;
 
  private:
   LaneState& admit(CommState& comm, const Call& call, std::string_view backend) const;
@@ -43,6 +47,7 @@ class Engine {
   void adopt(Operation& operation, Transfer* transfer);
   void settle(Operation& operation);
   void complete(Operation& operation);
+  void let_go(const std::vector<Operation*>& waiting);
   void finish_with_error(Operation& operation, const Error& error);
   /// True if anything moved.
   bool progress_locked();
@@ -58,6 +63,8 @@ class Engine {
   std::vector<Operation*> pending_;        ///< issued and not complete, in order of issue
   std::vector<LaneState*> busy_lanes_;     ///< with active operations
   int undelivered_lanes_ = 0;
+  std::deque<Operation*> ready_;           ///< blocked by nothing any more, to be started by let_go()
+  bool starting_ = false;
   std::vector<Waiter*> sleepers_;          ///< of threads asleep in wait()
 };
 

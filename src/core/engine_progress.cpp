@@ -34,15 +34,35 @@ void Engine::start(Operation& operation) {
   } else {
     settle(operation);   // complete at once; taken off the list by the next progress
   }
-  for (Operation* next : std::exchange(operation.after_start, {})) {
-    if (--next->blockers == 0) start(*next);
+  let_go(std::exchange(operation.after_start, {}));
+}
+
+void Engine::let_go(const std::vector<Operation*>& waiting) {
+  for (Operation* next : waiting) {
+    if (--next->blockers == 0 && !next->complete()) {
+      ready_.push_back(next);
+    } else {
+      next->release();
+    }
   }
+  if (starting_) return;   // the loop below is already running further up the stack: a chain may be thousands long
+  starting_ = true;
+  while (!ready_.empty()) {
+    Operation* next = ready_.front();
+    ready_.pop_front();
+    if (!next->complete()) start(*next);
+    next->release();
+  }
+  starting_ = false;
 }
 
 void Engine::adopt(Operation& operation, Transfer* transfer) {
   operation.transfer = transfer;
   operation.state.store(Operation::State::active, std::memory_order_relaxed);
-  if (operation.lane->active++ == 0) busy_lanes_.push_back(operation.lane);
+  ++operation.lane->active;
+  if (std::find(busy_lanes_.begin(), busy_lanes_.end(), operation.lane) == busy_lanes_.end()) {
+    busy_lanes_.push_back(operation.lane);
+  }
 }
 
 void Engine::settle(Operation& operation) {
@@ -59,12 +79,8 @@ void Engine::settle(Operation& operation) {
 
 void Engine::complete(Operation& operation) {
   operation.state.store(Operation::State::complete, std::memory_order_release);
-  std::vector<Operation*> next = std::exchange(operation.after_completion, {});
-  const std::vector<Operation*> started = std::exchange(operation.after_start, {});
-  next.insert(next.end(), started.begin(), started.end());
-  for (Operation* other : next) {
-    if (--other->blockers == 0 && !other->complete()) start(*other);
-  }
+  let_go(std::exchange(operation.after_completion, {}));
+  let_go(std::exchange(operation.after_start, {}));
   if (Operation* group = std::exchange(operation.group, nullptr)) {
     if (operation.error && !group->error) group->error = operation.error;
     if (operation.source >= 0) group->source = operation.source;
@@ -111,11 +127,13 @@ bool Engine::progress_locked() {
 }
 
 void Engine::progress() {
+  refuse_forked_child();
   const std::lock_guard lock(mutex_);
   progress_locked();
 }
 
 void Engine::fail(CommState& comm, const Error& why) {
+  refuse_forked_child();
   const std::lock_guard lock(mutex_);
   fail_locked(comm, why);
 }

@@ -104,6 +104,7 @@ bool Engine::sleep(Operation& operation, Deadline deadline, Waiter* waiter, Pati
 }
 
 void Engine::wait(Operation& operation, Deadline deadline) {
+  refuse_forked_child();
   Patience patience;
   Waiter* waiter = nullptr;
   while (!operation.complete()) {

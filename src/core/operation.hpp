@@ -43,8 +43,8 @@ class Operation {
 
   std::vector<Access> accesses;
   int blockers = 0;                           ///< operations that must start or complete before this one starts
-  std::vector<Operation*> after_start;        ///< those that wait for this one to start
-  std::vector<Operation*> after_completion;   ///< those that wait for this one to be complete
+  std::vector<Operation*> after_start;        ///< those that wait for this one to start; a reference each
+  std::vector<Operation*> after_completion;   ///< those that wait for this one to be complete; a reference each
   Operation* group = nullptr;                 ///< the batch it belongs to
   int members = 0;                            ///< of a batch: how many are not complete
 

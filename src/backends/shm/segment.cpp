@@ -72,13 +72,18 @@ Segment Segment::open(const std::string& address, std::size_t bytes) {
   return {file, map(file, bytes), bytes};
 }
 
+Segment::Segment(int file, std::byte* data, std::size_t bytes)
+    : process_(getpid()), file_(file), data_(data), bytes_(bytes) {}
+
 Segment::Segment(Segment&& other) noexcept
-    : file_(std::exchange(other.file_, -1)), data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+    : process_(other.process_), file_(std::exchange(other.file_, -1)), data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
 
 Segment::~Segment() {
   seal();
-  if (data_) munmap(data_, bytes_);
+  if (data_ && here()) munmap(data_, bytes_);
 }
+
+bool Segment::here() const { return getpid() == process_; }
 
 std::string Segment::address() const { return fmt::format("/proc/{}/fd/{}", getpid(), file_); }
 

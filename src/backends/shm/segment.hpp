@@ -23,11 +23,14 @@ class Segment {
   std::string address() const;
   /// After the last neighbour has opened it: nobody else can.
   void seal() noexcept;
+  /// False in a forked child, which has no such memory (MADV_DONTFORK) and may have something else there.
+  bool here() const;
   /// Takes memory for a part now, so that a full /dev/shm is an error here and not a SIGBUS later.
   void populate(std::size_t offset, std::size_t bytes) const;
 
  private:
-  Segment(int file, std::byte* data, std::size_t bytes) : file_(file), data_(data), bytes_(bytes) {}
+  Segment(int file, std::byte* data, std::size_t bytes);
+  int process_;
   int file_;
   std::byte* data_;
   std::size_t bytes_;

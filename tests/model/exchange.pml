@@ -1,0 +1,192 @@
+/* The exchange of shm collectives: arrival flags, rotating slots, direct reads. (src/backends/shm/exchange*.cpp)
+ *
+ * Modelled: N ranks run the same K exchanges, each of a kind chosen freely:
+ *   all_staged     everyone gives through its slot and takes from everyone        (all_gather, all_reduce …)
+ *   from_staged    the root gives through its slot, nobody else waits for others  (broadcast, scatter)
+ *   to_staged      everyone gives through its slot, only the root takes           (gather, reduce)
+ *   all_direct     everyone reads everyone's own memory
+ *   from_direct    everyone reads the root's own memory
+ *   flag[]         Board::line(rank, k).word, its sequence      slot[]      Board::staging, or a line's payload
+ *   finished[]     Board::finished                              memory[]    the caller's buffer, free after the call
+ *   all_at         Exchanger::all_at_                           can_begin   Exchanger::can_begin
+ * Shown: whoever takes from exchange k finds k's data, at the beginning and at the end of reading; no slot and no
+ * caller's memory is overwritten while someone may still read it; nobody waits for ever.
+ *
+ * Abstracted: payload is the exchange's number; writing a slot passes through a torn state. Release and acquire on the
+ * flags make what was written before a flag visible to whoever sees it, so memory is sequentially consistent here;
+ * where that is not enough, see sleep.pml. Sequences are counted modulo WRAP, as 32-bit ones are modulo 2^32. The real
+ * depth is 4; two and three give the same cases with fewer states. Streaming waits for all arrivals and then is pipe.pml.
+ *
+ *   holds: two_ranks_depth_2:    -DN=2 -DD=2 -DK=6
+ *   holds: three_ranks_depth_2:  -DN=3 -DD=2 -DK=3
+ *   holds: three_ranks_depth_3:  -DN=3 -DD=3 -DK=4 -DFEW
+ *   holds: sequences_wrap:       -DN=2 -DD=2 -DK=10 -DWRAP=8 -DFEW
+ *   fails: no_depth_check:       -DN=2 -DD=2 -DK=4 -DNO_DEPTH_CHECK
+ *   fails: depth_off_by_one:     -DN=2 -DD=2 -DK=4 -DDEPTH_OFF_BY_ONE
+ *   fails: flag_before_data:     -DN=2 -DD=2 -DK=3 -DFLAG_BEFORE_DATA
+ *   fails: finished_equal:       -DN=3 -DD=3 -DK=3 -DFINISHED_EQUAL
+ *   fails: finished_unawaited:   -DN=2 -DD=2 -DK=2 -DFINISHED_UNAWAITED
+ *   fails: finished_wraps:       -DN=2 -DD=2 -DK=7 -DWRAP=8 -DFINISHED_WRAPS
+ */
+#ifndef WRAP
+#define WRAP 64
+#endif
+#define torn 255
+#define open 0
+#define all_staged 1
+#define from_staged 2
+#define to_staged 3
+#define all_direct 4
+#define from_direct 5
+
+#define at(rank, k) ((rank) * D + (k) % D)
+#define seq(k) ((k) % WRAP)
+/* Exchanger::can_begin: how far a sequence is ahead of another, within half of all sequences. */
+#define at_least(a, b) (((a) + WRAP - (b)) % WRAP < WRAP / 2)
+/* A finished counter may be as old as the last direct read, any number of exchanges ago, so it must not wrap; and its
+ * reader may have finished a later exchange with another giver, so it must not be compared for equality. */
+#ifdef FINISHED_EQUAL
+#define has_finished(r, k) (finished[r] == k)
+#elif defined(FINISHED_WRAPS)
+#define has_finished(r, k) at_least(seq(finished[r]), seq(k))
+#else
+#define has_finished(r, k) (finished[r] >= k)
+#endif
+
+byte flag[N * D];
+byte slot[N * D];
+byte memory[N];
+byte finished[N];
+byte kind[K + 1];     /* of each exchange; chosen when the first rank comes to it, forgotten when all are through */
+byte root[K + 1];
+byte through[K + 1];
+
+inline choose() {
+  if
+  :: kind[k] != open
+  :: else ->
+  if
+  :: kind[k] = all_staged
+  :: kind[k] = from_direct; root[k] = 0
+#ifndef FEW
+  :: kind[k] = from_direct; root[k] = N - 1
+  :: kind[k] = all_direct
+  :: kind[k] = to_staged; root[k] = 0
+#endif
+  :: kind[k] = from_staged; root[k] = N - 1
+  fi
+  fi
+}
+
+inline forget() {
+  through[k]++;
+  if
+  :: through[k] == N ->
+     kind[k] = open; root[k] = 0; through[k] = 0;
+     for (r : 0 .. N - 1) {   /* what nobody may read any more need not be told apart */
+       if
+       :: slot[at(r, k)] == k -> slot[at(r, k)] = 0
+       :: else
+       fi
+     }
+  :: else
+  fi;
+  k++; took = false; needed = 0; r = 0
+}
+
+inline may_begin(k) {
+#ifdef NO_DEPTH_CHECK
+  skip
+#else
+#ifdef DEPTH_OFF_BY_ONE
+  needed = (k > D -> k - D : 0);   /* believes that arriving at an exchange is being through with it */
+#else
+  needed = (k + 1 > D -> k + 1 - D : 0);
+#endif
+  if
+  :: all_at >= needed
+  :: else ->
+     r = 0;
+     do
+     :: r < N -> at_least(flag[at(r, needed)], seq(needed)); r++
+     :: r == N -> break
+     od;
+     all_at = needed
+  fi
+#endif
+}
+
+#define gives (kind[k] == all_staged || kind[k] == all_direct || (kind[k] == to_staged && me != root[k]) || \
+               ((kind[k] == from_staged || kind[k] == from_direct) && me == root[k]))
+#define direct (kind[k] == all_direct || kind[k] == from_direct)
+#define waits_for_all (kind[k] == all_staged || kind[k] == all_direct || (kind[k] == to_staged && me == root[k]))
+#define takes_from(r) (r != me && (waits_for_all || \
+                       ((kind[k] == from_staged || kind[k] == from_direct) && r == root[k])))
+
+proctype Rank(byte me) {
+  byte k = 1, needed, all_at, r;
+  bool took;
+  do
+  :: k > K -> break
+  :: else ->
+     atomic { choose() };
+     may_begin(k);
+#ifdef FLAG_BEFORE_DATA
+     flag[at(me, k)] = seq(k);
+#endif
+     if
+     :: gives && direct -> memory[me] = k
+     :: gives && !direct -> slot[at(me, k)] = torn; slot[at(me, k)] = k
+     :: else
+     fi;
+#ifndef FLAG_BEFORE_DATA
+     flag[at(me, k)] = seq(k);
+#endif
+     r = 0;
+     do
+     :: r < N && takes_from(r) ->
+        flag[at(r, k)] == seq(k);
+        if
+        :: direct -> assert(memory[r] == k); assert(memory[r] == k); took = true
+        :: else -> assert(slot[at(r, k)] == k); assert(slot[at(r, k)] == k)
+        fi;
+        r++
+     :: r < N && !takes_from(r) -> r++
+     :: r == N -> break
+     od;
+     if
+     :: took -> finished[me] = k
+     :: else
+     fi;
+#ifndef FINISHED_UNAWAITED
+     if
+     :: gives && direct ->
+        r = 0;
+        do
+        :: r < N -> (r == me || has_finished(r, k)); r++
+        :: r == N -> break
+        od
+     :: else
+     fi;
+#endif
+     if
+     :: gives && direct -> memory[me] = 0   /* the call has returned and the caller uses its memory again */
+     :: else
+     fi;
+     if
+     :: waits_for_all -> all_at = k
+     :: else
+     fi;
+     d_step { forget() }
+  od
+}
+
+init {
+  byte i = 0;
+  atomic {
+    do
+    :: i < N -> run Rank(i); i++
+    :: i == N -> break
+    od
+  }
+}
