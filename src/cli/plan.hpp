@@ -31,7 +31,8 @@ struct PlanOutcome {
 plan::Layout layout_of(const PlanRequest& request);
 plan::Framework framework_of(const PlanRequest& request);
 /// Plans `rank`, or the busiest one for −1; `layout` is checked first.
-PlanOutcome make_plan(const plan::Model& model, plan::Layout layout, plan::Framework framework, plan::Count rank);
+PlanOutcome make_plan(const plan::Model& model, plan::Layout layout, plan::Framework framework,
+                      plan::Count rank);
 
 nlohmann::ordered_json plan_json(const PlanOutcome& outcome, plan::Count small);
 void print_plan(const PlanOutcome& outcome, const PlanRequest& request);

@@ -1,5 +1,6 @@
 // AICB workloads (Alibaba's generated operation lists, csv) beside a plan: every difference with its cause.
-// AICB mocks the frameworks; where it departs from their sources its own formulas tell why. Used by `plan --against`.
+// AICB mocks the frameworks; where it departs from their sources its own formulas tell why. Used by `plan
+// --against`.
 #pragma once
 
 #include <map>
@@ -13,10 +14,10 @@ namespace medley::plan {
 
 struct AicbRow {
   Op op = Op::all_reduce;
-  std::string group;      ///< our name: dp, tp, pp, ep, …
-  Count group_size = 0;   ///< 0 where the list has none
+  std::string group;     ///< our name: dp, tp, pp, ep, …
+  Count group_size = 0;  ///< 0 where the list has none
   Count bytes = 0;
-  std::string stage;      ///< AICB's word for where it happens: "forward.MegatronRowLinear"
+  std::string stage;  ///< AICB's word for where it happens: "forward.MegatronRowLinear"
 };
 
 /// The rows of one training step (the first after setup) of the pipeline stage that `stage` asks for.
@@ -42,14 +43,17 @@ struct Comparison {
   bool explained() const;
 };
 
-Comparison compare_with_aicb(const Model& model, const Layout& layout, Framework framework, Count rank, const Schedule& schedule, const AicbList& list);
+Comparison compare_with_aicb(const Model& model, const Layout& layout, Framework framework, Count rank,
+                             const Schedule& schedule, const AicbList& list);
 
-/// What AICB's generator would write for `purpose`, in each of its versions, with the cause of the difference.
+/// What AICB's generator would write for `purpose`, in each of its versions, with the cause of the
+/// difference.
 struct AicbVersion {
   Side rows;
   std::string cause;
 };
-std::vector<AicbVersion> aicb_versions(const Model& model, const Layout& layout, Framework framework, Count rank, const std::string& purpose);
+std::vector<AicbVersion> aicb_versions(const Model& model, const Layout& layout, Framework framework,
+                                       Count rank, const std::string& purpose);
 
 std::string text_of(const Side& side);
 
