@@ -157,7 +157,6 @@ class Engine {
   }
 
   void step() {
-    const Layout& l = view_.layout;
     const auto scalar = [&](std::string_view name, Count size, Count bytes, DType dtype, ReduceOp reduce,
                             std::string_view why) {
       Entry entry = comm(Op::all_reduce, name, size, bytes, dtype, Phase::optimizer, "scalars", why);
