@@ -101,6 +101,13 @@ class Sweep {
     for (const std::string& text : request.sweeps) {
       axes_.push_back(read_axis(text));
       size *= axes_.back().values.size();
+      plan::Layout layout = layout_;  // a misspelt key is an error of the command, not of one point
+      plan::Model model = model_;
+      const Axis& axis = axes_.back();
+      if (axis.key != "model" && !plan::set_layout_key(layout, axis.key, axis.values[0], "--sweep") &&
+          !set_model_key(model, axis.key, axis.values[0])) {
+        throw Error(ErrorKind::invalid, fmt::format("--sweep key '{}' is not known", axis.key));
+      }
       if (size > 200000)
         throw Error(ErrorKind::invalid,
                     fmt::format("--sweep makes {} points or more; at most 200000 are planned", size));
@@ -144,6 +151,7 @@ class Sweep {
     for (const Point& p : points_) {
       std::vector<std::string> row = p.values;
       if (!p.refused.empty()) {
+        row.resize(header.size() - 1, "–");
         row.push_back("refused: " + p.refused);
       } else {
         for (const std::string& group : groups)
@@ -174,10 +182,8 @@ class Sweep {
         const std::string& key = axes_[a].key;
         if (key == "model")
           model = plan::read_model(point.values[a]);
-        else if (!plan::set_layout_key(layout, key, point.values[a], "--sweep") &&
-                 !set_model_key(model, key, point.values[a])) {
-          throw Error(ErrorKind::invalid, fmt::format("--sweep key '{}' is not known", key));
-        }
+        else if (!plan::set_layout_key(layout, key, point.values[a], "--sweep"))
+          set_model_key(model, key, point.values[a]);
       }
       plan::check(model, "--sweep");
       fill(point, make_plan(model, layout, framework_, -1));

@@ -39,7 +39,7 @@ Count layer_activations(const View& v, bool moe) {
 // Micro-batches whose activations this stage holds at once, in passes of one chunk.
 Count passes_in_flight(const View& v) {
   const Layout& l = v.layout;
-  const Count passes = v.micro_batches * l.virtual_stages;
+  const Count passes = product({v.micro_batches, l.virtual_stages}, "micro-batches");
   if (l.pp == 1) return 1;
   if (l.pipeline == PipelineKind::gpipe) return passes;
   const Count ahead = l.pp - v.at.pp - 1;

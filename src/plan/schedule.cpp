@@ -98,9 +98,18 @@ void Schedule::tally(const std::function<void(const Entry&, Count)>& visit) cons
   };
   spread(0);
   for (std::size_t id = blocks_.size(); id-- > 1;) spread(static_cast<BlockId>(id));
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    if (occurs[i] > 0) visit(entries_[i], occurs[i]);
-  }
+  // In order of first issue: depth first, each block once.
+  std::vector<bool> seen(blocks_.size(), false);
+  const std::function<void(BlockId)> issue = [&](BlockId id) {
+    seen[id] = true;
+    for (const Node& node : blocks_[id]) {
+      if (!node.is_block)
+        visit(entries_[node.index], occurs[node.index]);
+      else if (!seen[node.index] && node.repeat > 0)
+        issue(node.index);
+    }
+  };
+  issue(0);
 }
 
 }  // namespace medley::plan

@@ -60,6 +60,8 @@ View::View(const Model& m, const Layout& l, Count r, ViewOptions options)
   sequence = l.seq / l.cp;
   tokens = product({l.micro_batch, sequence}, "tokens");
   sharded_tokens = l.sp ? tokens / l.tp : tokens;
+  // Room for every small multiple of an activation, so that those need no care of their own.
+  product({tokens, std::max({model.hidden, local.ffn, local.vocab, local.query_width()}), 64}, "activation");
   micro_batches = l.micro_batches();
   dp_group = Count{l.dp} * l.cp;
   expert_dp_group = dp_group / l.ep;

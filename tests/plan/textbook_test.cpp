@@ -5,54 +5,14 @@
 
 #include <medley/error.hpp>
 
-#include "plan/framework.hpp"
-#include "plan/volume.hpp"
-#include "plan/zoo.hpp"
+#include "plan/helpers.hpp"
 
 namespace medley::plan {
 namespace {
 
-Model gpt(Count hidden = 1024, Count heads = 16, Count layers = 8) {
-  Model m = *model_from_zoo("gpt2");
-  m.name = "gpt";
-  m.hidden = hidden;
-  m.heads = m.kv_heads = heads;
-  m.head_dim = hidden / heads;
-  m.layers = layers;
-  m.ffn = 4 * hidden;
-  m.vocab = 51200;
-  m.seq = m.position_rows = 2048;
-  return m;
+double psi(const Model& m) {
+  return static_cast<double>(count_parameters(m).total);
 }
-
-Model mixture() {
-  Model m = gpt();
-  m.experts = 8;
-  m.top_k = 2;
-  m.moe_ffn = 2048;
-  return m;
-}
-
-std::vector<Row> rows(const Model& m, Layout l, Framework f = Framework::textbook, Count rank = 0) {
-  check(l, m);
-  return rows_of(make_schedule(m, l, f, rank));
-}
-
-double wire(const std::vector<Row>& rows, std::string_view group) {
-  const auto totals = totals_by_group(rows);
-  const auto found = totals.find(group);
-  return found == totals.end() ? 0 : found->second.wire_bytes;
-}
-
-Layout layout(int dp, int tp, int pp) {
-  Layout l;
-  l.dp = dp;
-  l.tp = tp;
-  l.pp = pp;
-  return l;
-}
-
-double psi(const Model& m) { return static_cast<double>(count_parameters(m).total); }
 
 }  // namespace
 
@@ -166,7 +126,9 @@ std::optional<std::vector<Row>> try_rows(const Model& m, Layout l, Framework f, 
   }
 }
 
-Framework any_framework() { return static_cast<Framework>(*rc::gen::inRange(0, framework_count)); }
+Framework any_framework() {
+  return static_cast<Framework>(*rc::gen::inRange(0, framework_count));
+}
 
 }  // namespace
 
@@ -249,7 +211,8 @@ RC_GTEST_PROP(Laws, InterleavingMultipliesMessages, ()) {
   Count plain = 0, more = 0;
   for (Count rank = 0; rank < l.pp; ++rank) {
     for (const Row& r : rows(m, l, Framework::textbook, rank)) plain += r.op == Op::send ? r.count : 0;
-    for (const Row& r : rows(m, interleaved, Framework::textbook, rank)) more += r.op == Op::send ? r.count : 0;
+    for (const Row& r : rows(m, interleaved, Framework::textbook, rank))
+      more += r.op == Op::send ? r.count : 0;
   }
   const Count m_count = l.global_batch;
   RC_ASSERT(plain == 2 * m_count * (l.pp - 1));
@@ -257,7 +220,8 @@ RC_GTEST_PROP(Laws, InterleavingMultipliesMessages, ()) {
 }
 
 RC_GTEST_PROP(Laws, EverySendHasItsReceive, ()) {
-  const Framework f = *rc::gen::element(Framework::textbook, Framework::megatron, Framework::deepspeed, Framework::neox, Framework::fsdp2);
+  const Framework f = *rc::gen::element(Framework::textbook, Framework::megatron, Framework::deepspeed,
+                                        Framework::neox, Framework::fsdp2);
   Layout l = layout(1, *rc::gen::element(1, 2), *rc::gen::element(2, 4));
   if (f != Framework::deepspeed && f != Framework::neox) l.virtual_stages = *rc::gen::element(1, 2);
   l.flags.variable_seq_lengths = f == Framework::megatron && *rc::gen::arbitrary<bool>();
