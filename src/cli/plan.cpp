@@ -128,7 +128,7 @@ void add_plan(CLI::App& app) {
       ->add_option("--sweep", request->sweeps,
                    "KEY=A:B (doubling), KEY=A:B:STEP or KEY=A,B,C; several make a grid. Keys: layout keys, "
                    "hidden, layers, …, model")
-      ->delimiter('\0');
+      ->allow_extra_args(false);
   command->add_option(
       "--against", request->against,
       "Lay the plan beside an AICB workload (csv) and explain every difference; exit 1 if one has no cause");
