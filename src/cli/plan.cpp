@@ -76,6 +76,17 @@ void write_schedule(const PlanRequest& request, const PlanOutcome& outcome) {
   write_json(request.schedule_file, all);
 }
 
+// Beside what a framework issues stands what the textbook says; the difference is the framework's doing.
+void add_textbook(PlanOutcome& outcome) {
+  if (outcome.framework == plan::Framework::textbook) return;
+  plan::Layout layout = outcome.layout;
+  if (outcome.framework == plan::Framework::fsdp2) layout.zero = 3;
+  const auto rows =
+      plan::rows_of(plan::make_schedule(outcome.model, layout, plan::Framework::textbook, outcome.rank));
+  for (const auto& [group, total] : plan::totals_by_group(rows))
+    outcome.textbook[std::string(group)] = total.wire_bytes;
+}
+
 int run_plan(const PlanRequest& request) {
   if (request.json == "-" && request.schedule_file == "-")
     throw Error(ErrorKind::invalid, "--json and --schedule cannot both be '-'");
@@ -84,8 +95,9 @@ int run_plan(const PlanRequest& request) {
   if (rank_of(request) < -1 || (rank_of(request) == -1 && !request.rank.empty() && request.rank != "all")) {
     throw Error(ErrorKind::invalid, fmt::format("--rank is {}; ranks start at 0", request.rank));
   }
-  const PlanOutcome outcome =
+  PlanOutcome outcome =
       make_plan(plan::read_model(request.model), layout_of(request), framework_of(request), rank_of(request));
+  add_textbook(outcome);
   write_schedule(request, outcome);
   write_json(request.json, plan_json(outcome, request.small));
   if (request.json != "-" && request.schedule_file != "-") print_plan(outcome, request);

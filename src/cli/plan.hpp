@@ -2,6 +2,7 @@
 // A machine's time model joins here: give PlanRequest a machine and PlanOutcome its times.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct PlanOutcome {
   plan::Schedule schedule;
   std::vector<plan::Row> rows;
   plan::Memory memory;
+  std::map<std::string, double> textbook;  ///< wire bytes per group that papers would print for the same rank
 };
 
 plan::Layout layout_of(const PlanRequest& request);
