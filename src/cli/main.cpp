@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   medley::cli::add_bench(app);
   medley::cli::add_info(app);
   medley::cli::add_run(app);
+  medley::cli::add_plan(app);
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
     medley::cli::keep_double_dash(words);
