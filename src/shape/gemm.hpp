@@ -30,7 +30,7 @@ GemmLayout parse_gemm_layout(std::string_view text);
 GemmType parse_gemm_type(std::string_view text);
 
 struct Gemm {
-  std::string name;  ///< what the product is for, such as "qkv forward"; never decides a time
+  std::string name = {};  ///< what the product is for, such as "qkv forward"; never decides a time
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;  ///< independent products in one strided-batched call
   GemmLayout layout = GemmLayout::TN;
