@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <medley/export.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,7 +29,7 @@ struct GpuFacts {
   double memory_gb = 0, l2_mb = 0;
 };
 
-class __attribute__((visibility("default"))) GpuBench {
+class MEDLEY_API GpuBench {
  public:
   /// Opens the first GPU; throws medley::Error (unavailable) with one sentence when there is none.
   GpuBench();
@@ -47,6 +48,6 @@ class __attribute__((visibility("default"))) GpuBench {
 };
 
 /// Bytes that `stream` moves: rows×cols elements read (twice for two inputs) and written.
-double stream_bytes(StreamOp op, std::size_t rows, int cols);
+MEDLEY_API double stream_bytes(StreamOp op, std::size_t rows, int cols);
 
 }  // namespace medley::shape
