@@ -18,7 +18,7 @@ namespace {
 
 struct Options {
   std::string gemms, csv = "gemm_sweep.csv", stream_csv;
-  double seconds = 240;
+  double seconds = 240, duty = 0.5;
   bool quick = false, dry_run = false;
   int best_of = 8, best_of_every = 16;
 };
@@ -64,7 +64,7 @@ void measure_streams(shape::GpuBench& bench, std::ofstream& out) {
 
 int measure(const Options& options) {
   const auto gemms = wanted(options);
-  shape::GpuBench bench;
+  shape::GpuBench bench(options.duty);
   const auto& facts = bench.facts();
   const Clock clock;
   const double limit = options.quick ? std::min(options.seconds, 60.0) : options.seconds;
@@ -72,7 +72,8 @@ int measure(const Options& options) {
   std::ofstream out = open(options.csv);
   out << fmt::format("# gpu {}, {} SMs, L2 {:.0f} MB, driver {}, CUDA {}, cuBLAS {}\n# clocks before: {}\n",
                      facts.name, facts.sms, facts.l2_mb, facts.driver, facts.cuda, facts.cublas, before);
-  out << "m,n,k,batch,layout,type,us,mad_us,algorithm,tile,stages,split,cluster,swizzle,best_us,best_rank,"
+  out << "m,n,k,batch,layout,type,us,mad_us,clock_mhz,algorithm,tile,stages,split,cluster,swizzle,best_us,"
+         "best_rank,"
          "name\n";
   if (!options.stream_csv.empty()) {
     std::ofstream streams = open(options.stream_csv);
@@ -92,10 +93,10 @@ int measure(const Options& options) {
     }
     if (!sample) continue;
     const auto& g = sample->gemm;
-    out << fmt::format("{},{},{},{},{},{},{:.3f},{:.3f},{},{},{},{},{},{},{:.3f},{},{}\n", g.m, g.n, g.k,
-                       g.batch, name(g.layout), name(g.type), sample->us, sample->mad_us, sample->algorithm,
-                       sample->tile, sample->stages, sample->split, sample->cluster, sample->swizzle,
-                       sample->best_us, sample->best_rank, g.name);
+    out << fmt::format("{},{},{},{},{},{},{:.3f},{:.3f},{:.0f},{},{},{},{},{},{},{:.3f},{},{}\n", g.m, g.n,
+                       g.k, g.batch, name(g.layout), name(g.type), sample->us, sample->mad_us,
+                       sample->clock_mhz, sample->algorithm, sample->tile, sample->stages, sample->split,
+                       sample->cluster, sample->swizzle, sample->best_us, sample->best_rank, g.name);
     if (++done % 64 == 0) out.flush();
     if (terminal && done % 64 == 0)
       fmt::print(stderr, "\r{} of {} products, {:.0f} s", done, gemms.size(), clock.seconds());
@@ -137,6 +138,11 @@ void add_shape_bench(CLI::App& shape) {
                       "Also measure element-wise, layer norm and softmax into this file");
   command->add_option("--seconds", options->seconds, "Stop after this long")
       ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--duty", options->duty,
+                   "Share of the time the GPU is kept busy; 1 measures under sustained power")
+      ->check(CLI::Range(0.05, 1.0))
       ->capture_default_str();
   command->add_flag("--quick", options->quick, "At most one minute: enough to calibrate");
   command->add_option("--best-of", options->best_of, "How many of cuBLASLt's algorithms to try")
