@@ -1,0 +1,104 @@
+#include "shape/operators.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <medley/error.hpp>
+
+#include "shape/operator_list.hpp"
+
+namespace medley::shape {
+namespace {
+
+// Adam with an fp32 master copy: gradient (4), master and two moments read and written (24), bf16 copy written (2).
+constexpr double adam_bytes = 30;
+
+// A full recompute repeats every forward of the layer; a selective one (Megatron's) only the core of attention:
+// scores, softmax and values, or the fused kernel.
+bool recomputed(const Operator& op, plan::Recompute recompute) {
+  if (op.pass != Pass::forward) return false;
+  if (recompute == plan::Recompute::full) return true;
+  return recompute == plan::Recompute::selective &&
+         (op.name == "score" || op.name == "softmax" || op.name == "values" || op.name == "attention");
+}
+
+}  // namespace
+
+std::string_view name(Mode mode) noexcept {
+  constexpr std::array<std::string_view, 3> names{"train", "prefill", "decode"};
+  return names[std::size_t(mode)];
+}
+
+Mode parse_mode(std::string_view text) {
+  for (auto mode : {Mode::train, Mode::prefill, Mode::decode})
+    if (text == name(mode)) return mode;
+  throw Error(ErrorKind::invalid, fmt::format("unknown mode '{}': it is train, prefill or decode", text));
+}
+
+std::string_view name(Pass pass) noexcept {
+  constexpr std::array<std::string_view, 6> names{"forward", "dgrad", "wgrad", "backward", "recompute", "update"};
+  return names[std::size_t(pass)];
+}
+
+std::string Operator::label() const { return fmt::format("{} {}", name, shape::name(pass)); }
+
+double Operator::flops() const {
+  double one = 0;
+  if (const auto* gemm = std::get_if<Gemm>(&work)) one = gemm->flops();
+  // the backward kernel recomputes the scores: five products where the forward has two
+  if (const auto* fused = std::get_if<Attention>(&work)) one = fused->flops() * (pass == Pass::backward ? 2.5 : 1.0);
+  return one * double(count);
+}
+
+Count Workload::tokens() const {
+  if (mode == Mode::decode) return layout.micro_batch;
+  return plan::product({layout.micro_batch, plan::ceil_div(layout.seq, layout.cp)}, "tokens of a micro-batch");
+}
+
+Count Workload::head_tokens() const { return mode == Mode::train ? tokens() : layout.micro_batch; }
+
+Operators layer_operators(const Model& model, const Workload& work, bool moe) {
+  OperatorList list(model, work);
+  add_attention(list);
+  add_mlp(list, moe);
+  Operators all = list.take();
+  if (work.mode != Mode::train || work.layout.recompute == plan::Recompute::none) return all;
+  const std::size_t once = all.size();
+  for (std::size_t i = 0; i < once; ++i) {
+    if (!recomputed(all[i], work.layout.recompute)) continue;
+    all.push_back(all[i]);
+    all.back().pass = Pass::recompute;
+  }
+  return all;
+}
+
+Operators embedding_operators(const Model& model, const Workload& work) {
+  OperatorList list(model, work);
+  const double rows = double(list.tokens) * double(model.hidden) * activation_bytes;
+  list.stream("embedding", StreamOp::elementwise, 2 * rows, 3 * rows);  // gather; scatter-add reads what it adds to
+  if (model.positions == plan::Positions::learned) list.stream("positions", StreamOp::elementwise, 3 * rows, rows);
+  if (model.embedding_norm) list.stream("embedding norm", StreamOp::layer_norm, 2 * list.kept, 3 * list.kept);
+  return list.take();
+}
+
+Operators head_operators(const Model& model, const Workload& work) {
+  OperatorList list(model, work);
+  const Count tokens = work.head_tokens();
+  const double rows = double(tokens) * double(model.hidden) * activation_bytes;
+  if (model.final_norm) list.stream("final norm", StreamOp::layer_norm, 2 * rows, 3 * rows);
+  // frameworks pad the vocabulary to a multiple of tp where they must, so the last rank's share is as wide as the others'
+  const Count share = plan::ceil_div(model.vocab, list.tp);
+  list.linear("logits", tokens, model.hidden, share);
+  if (list.training()) {
+    // loss in fp32: logits (2 bytes) are read, probabilities (4) written; backward reads them and writes the gradient
+    const double logits = double(tokens) * double(share);
+    list.stream("loss", StreamOp::softmax, logits * 6, logits * 6);
+  }
+  return list.take();
+}
+
+Operators optimizer_operators(Count parameters) {
+  return {{.name = "adam", .pass = Pass::update, .work = Stream{StreamOp::elementwise, adam_bytes * double(parameters)}}};
+}
+
+}  // namespace medley::shape
