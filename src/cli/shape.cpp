@@ -24,6 +24,7 @@ void add_shape(CLI::App& app) {
   options->add_layout(*shape);
   shape->require_subcommand(0, 1);
   add_shape_gemm(*shape);
+  add_shape_search(*shape);
 }
 
 }  // namespace medley::cli

@@ -10,15 +10,14 @@ struct Heads {
   Count seq_q, seq_k;        // tokens of one sequence
 };
 
-// Keys and values of fewer heads than ranks are held by several ranks, as Megatron and vLLM do.
 Heads heads_of(const OperatorList& list) {
   const Layout& layout = list.work.layout;
-  const Model& model = list.model;
+  const Model& local = list.local;
   const bool decode = list.work.mode == Mode::decode;
-  return {.queries = plan::ceil_div(model.heads, list.tp),
-          .keys = plan::ceil_div(model.kv_heads, list.tp),
-          .key_dim = model.query_head_dim(),
-          .value_dim = model.value_head_dim(),
+  return {.queries = local.heads,
+          .keys = local.latent_attention() ? local.heads : local.kv_heads,
+          .key_dim = local.query_head_dim(),
+          .value_dim = local.value_head_dim(),
           .seq_q = decode ? 1 : plan::ceil_div(layout.seq, layout.cp),
           .seq_k = decode ? plan::ceil_div(layout.seq, layout.cp) : layout.seq};
 }
@@ -63,54 +62,43 @@ void add_rotary(OperatorList& list, Count width) {
   list.stream("rotary", StreamOp::elementwise, bytes, bytes);
 }
 
-// DeepSeek's latent attention. The down-projections are whole on every rank; heads split by tp. While decoding, the
-// up-projections of keys and values are absorbed into queries and outputs, so all heads share one latent key.
-void add_latent(OperatorList& list) {
-  const auto& latent = list.model.latent;
-  const Count h = list.model.hidden, tokens = list.tokens;
+// DeepSeek's latent attention while decoding: the up-projections of keys and values are absorbed into queries and
+// outputs, one small product a head, so that all heads share the one latent key of the cache.
+void add_absorbed(OperatorList& list) {
+  const auto& latent = list.local.latent;
   Heads heads = heads_of(list);
-  heads.keys = heads.queries;
-  const Count query_width = heads.queries * heads.key_dim;
-  if (latent.q_lora_rank > 0) {
-    list.linear("q down", tokens, h, latent.q_lora_rank);
-    list.linear("q up", tokens, latent.q_lora_rank, query_width);
-  } else {
-    list.linear("q", tokens, h, query_width);
-  }
-  list.linear("kv down", tokens, h, latent.kv_lora_rank + latent.qk_rope_head_dim);
-  if (list.work.mode == Mode::decode) {
-    list.linear("absorb keys", tokens, latent.qk_nope_head_dim, latent.kv_lora_rank, 1, heads.queries);
-    add_core(list, {.queries = heads.queries,
-                    .keys = 1,
-                    .key_dim = latent.kv_lora_rank + latent.qk_rope_head_dim,
-                    .value_dim = latent.kv_lora_rank,
-                    .seq_q = heads.seq_q,
-                    .seq_k = heads.seq_k});
-    list.linear("absorb values", tokens, latent.kv_lora_rank, heads.value_dim, 1, heads.queries);
-  } else {
-    list.linear("kv up", tokens, latent.kv_lora_rank, heads.queries * (latent.qk_nope_head_dim + heads.value_dim));
-    add_rotary(list, (heads.queries + 1) * latent.qk_rope_head_dim);
-    add_core(list, heads);
-  }
-  list.linear("projection", tokens, heads.queries * heads.value_dim, h);
+  list.linear("absorb keys", list.tokens, latent.qk_nope_head_dim, latent.kv_lora_rank, heads.queries);
+  heads.keys = 1;
+  heads.key_dim = latent.kv_lora_rank + latent.qk_rope_head_dim;
+  heads.value_dim = latent.kv_lora_rank;
+  add_core(list, heads);
+  list.linear("absorb values", list.tokens, latent.kv_lora_rank, latent.v_head_dim, heads.queries);
 }
 
-void add_grouped(OperatorList& list) {
-  const Heads heads = heads_of(list);
-  list.linear("qkv", list.tokens, list.model.hidden, (heads.queries + 2 * heads.keys) * list.model.head_dim);
-  add_rotary(list, (heads.queries + heads.keys) * list.model.head_dim);
-  add_core(list, heads);
-  list.linear("projection", list.tokens, heads.queries * list.model.head_dim, list.model.hidden);
-}
+bool is(const plan::Tensor& tensor, std::string_view module) { return tensor.name.starts_with(module); }
 
 }  // namespace
 
-void add_attention(OperatorList& list) {
-  if (list.model.norms_per_layer > 0) list.stream("norm", StreamOp::layer_norm, 2 * list.kept, 3 * list.kept);
-  if (list.model.latent_attention())
-    add_latent(list);
+void add_attention(OperatorList& list, const std::vector<plan::Tensor>& layer) {
+  list.stream("norm", StreamOp::layer_norm, 2 * list.kept, 3 * list.kept);
+  const Model& local = list.local;
+  const bool absorbed = local.latent_attention() && list.work.mode == Mode::decode;
+  const plan::Tensor* projection = nullptr;
+  for (const auto& tensor : layer) {
+    if (!tensor.matrix || !is(tensor, "attention.") || (absorbed && is(tensor, "attention.kv_b."))) continue;
+    if (is(tensor, "attention.projection."))
+      projection = &tensor;
+    else
+      list.linear(tensor, list.tokens);
+  }
+  const Count turned = local.latent_attention() ? (local.heads + 1) * local.latent.qk_rope_head_dim
+                                                : (local.heads + local.kv_heads) * local.head_dim;
+  add_rotary(list, turned);
+  if (absorbed)
+    add_absorbed(list);
   else
-    add_grouped(list);
+    add_core(list, heads_of(list));
+  if (projection) list.linear(*projection, list.tokens);
   list.stream("residual", StreamOp::elementwise, 3 * list.kept, 3 * list.kept);
 }
 

@@ -1,10 +1,65 @@
 #include "shape/operator_list.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace medley::shape {
+namespace {
+
+// What tables and papers call the matrices that plan/tensors.cpp registers.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 26> matrix_names{{
+    {"attention.qkv", "qkv"},
+    {"attention.q", "q"},
+    {"attention.k", "k"},
+    {"attention.v", "v"},
+    {"attention.projection", "projection"},
+    {"attention.q_a", "q down"},
+    {"attention.q_b", "q up"},
+    {"attention.kv_a", "kv down"},
+    {"attention.kv_b", "kv up"},
+    {"mlp.gate_up", "mlp gate and up"},
+    {"mlp.gate", "mlp gate"},
+    {"mlp.up", "mlp up"},
+    {"mlp.down", "mlp down"},
+    {"mlp.router", "router"},
+    {"mlp.experts.gate_up", "expert gate and up"},
+    {"mlp.experts.gate", "expert gate"},
+    {"mlp.experts.up", "expert up"},
+    {"mlp.experts.down", "expert down"},
+    {"mlp.shared.gate_up", "shared gate and up"},
+    {"mlp.shared.gate", "shared gate"},
+    {"mlp.shared.up", "shared up"},
+    {"mlp.shared.down", "shared down"},
+    {"mlp.shared_gate", "shared scale"},
+    {"head", "logits"},
+    {"head.project_out", "project out"},
+    {"embedding.project_in", "project in"},
+}};
+
+std::string_view display_name(std::string_view tensor) {
+  const std::string_view module = tensor.substr(0, tensor.rfind('.'));
+  const auto* found = std::ranges::find(matrix_names, module, [](const auto& pair) { return pair.first; });
+  return found != matrix_names.end() ? found->second : "linear";
+}
+
+// The model whose widths are those of one tensor rank. Key-value heads fewer than ranks are held by several of them.
+// Vocabularies are padded to a multiple of tp where they must be.
+Model rank_model(Model m, int tp) {
+  m.fused_qkv = true;  // one product for queries, keys and values, as Megatron and vLLM run it
+  m.heads /= tp;
+  m.kv_heads = std::max<Count>(1, m.kv_heads / tp);
+  m.ffn /= tp;
+  m.moe_ffn /= tp;
+  m.shared_ffn /= tp;
+  m.vocab = plan::ceil_div(m.vocab, tp);
+  return m;
+}
+
+}  // namespace
 
 OperatorList::OperatorList(const Model& model_, const Workload& work_)
-    : model(model_), work(work_), tp(work_.layout.tp), tokens(work_.tokens()) {
-  const double split = work.layout.sp ? double(tp) : 1.0;
+    : model(model_), work(work_), local(rank_model(model_, work_.layout.tp)), tokens(work_.tokens()) {
+  const double split = work.layout.sp ? double(work.layout.tp) : 1.0;
   kept = double(tokens) * double(model.hidden) * activation_bytes / split;
 }
 
@@ -14,14 +69,15 @@ void OperatorList::gemm(std::string_view name, Pass pass, Count m, Count n, Coun
                    .work = Gemm{.name = {}, .m = m, .n = n, .k = k, .batch = batch, .layout = layout, .type = work.type}});
 }
 
-void OperatorList::linear(std::string_view name, Count tokens_, Count in, Count out, Count count, Count batch) {
+void OperatorList::linear(std::string_view name, Count tokens_, Count in, Count out, Count batch) {
   gemm(name, Pass::forward, out, tokens_, in, batch, GemmLayout::TN);
-  list_.back().count = count;
   if (!training()) return;
   gemm(name, Pass::dgrad, in, tokens_, out, batch, GemmLayout::NN);
-  list_.back().count = count;
   gemm(name, Pass::wgrad, in, out, tokens_, batch, GemmLayout::NT);
-  list_.back().count = count;
+}
+
+void OperatorList::linear(const plan::Tensor& weight, Count tokens_) {
+  linear(display_name(weight.name), tokens_, weight.columns, weight.rows, weight.copies);
 }
 
 void OperatorList::attention(std::string_view name, const Attention& attention) {

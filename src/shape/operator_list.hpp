@@ -2,6 +2,7 @@
 // Used by the files that know attention, MLP and head.
 #pragma once
 
+#include "plan/tensors.hpp"
 #include "shape/operators.hpp"
 
 namespace medley::shape {
@@ -10,8 +11,10 @@ class OperatorList {
  public:
   OperatorList(const Model& model, const Workload& work);
 
-  /// A linear layer `in` → `out`, `batch` of them side by side (experts), `count` one after another.
-  void linear(std::string_view name, Count tokens, Count in, Count out, Count count = 1, Count batch = 1);
+  /// The products of one weight matrix (as this rank holds it), forward and backward.
+  void linear(const plan::Tensor& weight, Count tokens);
+  /// A linear layer `in` → `out`, `batch` of them side by side (experts).
+  void linear(std::string_view name, Count tokens, Count in, Count out, Count batch = 1);
   /// Any other product, in cuBLAS's words.
   void gemm(std::string_view name, Pass pass, Count m, Count n, Count k, Count batch, GemmLayout layout);
   /// A fused attention kernel.
@@ -25,7 +28,7 @@ class OperatorList {
   // What the operators of this rank are made of.
   const Model& model;
   const Workload& work;
-  Count tp;           ///< tensor-parallel ranks
+  Model local;        ///< widths of one tensor rank; its tensors are this rank's slices
   Count tokens;       ///< through linear layers
   double kept;        ///< tokens × hidden × bytes that norms and residuals see: split by tp when sp is on
 
@@ -33,10 +36,10 @@ class OperatorList {
   Operators list_;
 };
 
-/// The attention block: norm, projections, scores, output projection, residual.
-void add_attention(OperatorList& list);
+/// The attention block: norm, projections, scores, output projection, residual. `layer` has the layer's local tensors.
+void add_attention(OperatorList& list, const std::vector<plan::Tensor>& layer);
 /// The MLP block: norm, dense or routed MLP, residual.
-void add_mlp(OperatorList& list, bool moe);
+void add_mlp(OperatorList& list, const std::vector<plan::Tensor>& layer, bool moe);
 
 /// Bytes of an activation element; fp8 products still read and write bf16 around them.
 inline constexpr double activation_bytes = 2;

@@ -59,8 +59,9 @@ Count Workload::head_tokens() const { return mode == Mode::train ? tokens() : la
 
 Operators layer_operators(const Model& model, const Workload& work, bool moe) {
   OperatorList list(model, work);
-  add_attention(list);
-  add_mlp(list, moe);
+  const auto layer = plan::layer_tensors(list.local, moe);
+  add_attention(list, layer);
+  add_mlp(list, layer, moe);
   Operators all = list.take();
   if (work.mode != Mode::train || work.layout.recompute == plan::Recompute::none) return all;
   const std::size_t once = all.size();
@@ -77,6 +78,8 @@ Operators embedding_operators(const Model& model, const Workload& work) {
   const double rows = double(list.tokens) * double(model.hidden) * activation_bytes;
   list.stream("embedding", StreamOp::elementwise, 2 * rows, 3 * rows);  // gather; scatter-add reads what it adds to
   if (model.positions == plan::Positions::learned) list.stream("positions", StreamOp::elementwise, 3 * rows, rows);
+  for (const auto& tensor : plan::embedding_tensors(list.local))
+    if (tensor.name == "embedding.project_in.weight") list.linear(tensor, list.tokens);
   if (model.embedding_norm) list.stream("embedding norm", StreamOp::layer_norm, 2 * list.kept, 3 * list.kept);
   return list.take();
 }
@@ -86,12 +89,11 @@ Operators head_operators(const Model& model, const Workload& work) {
   const Count tokens = work.head_tokens();
   const double rows = double(tokens) * double(model.hidden) * activation_bytes;
   if (model.final_norm) list.stream("final norm", StreamOp::layer_norm, 2 * rows, 3 * rows);
-  // frameworks pad the vocabulary to a multiple of tp where they must, so the last rank's share is as wide as the others'
-  const Count share = plan::ceil_div(model.vocab, list.tp);
-  list.linear("logits", tokens, model.hidden, share);
+  for (const auto& tensor : plan::head_tensors(list.local))
+    if (tensor.matrix) list.linear(tensor, tokens);
   if (list.training()) {
     // loss in fp32: logits (2 bytes) are read, probabilities (4) written; backward reads them and writes the gradient
-    const double logits = double(tokens) * double(share);
+    const double logits = double(tokens) * double(list.local.vocab);
     list.stream("loss", StreamOp::softmax, logits * 6, logits * 6);
   }
   return list.take();
