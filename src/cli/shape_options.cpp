@@ -45,7 +45,7 @@ void ShapeOptions::add_layout(CLI::App& command) {
   command.add_option("--json", json, "Write what the table shows as JSON ('-' for stdout)");
 }
 
-shape::Workload ShapeOptions::workload(const plan::Model& of) const {
+shape::Workload ShapeOptions::unchecked_workload() const {
   shape::Workload work;
   work.mode = shape::parse_mode(mode);
   work.type = shape::parse_gemm_type(dtype);
@@ -64,6 +64,11 @@ shape::Workload ShapeOptions::workload(const plan::Model& of) const {
                                              {{"none", plan::Recompute::none},
                                               {"selective", plan::Recompute::selective},
                                               {"full", plan::Recompute::full}});
+  return work;
+}
+
+shape::Workload ShapeOptions::workload(const plan::Model& of) const {
+  shape::Workload work = unchecked_workload();
   shape::check(of, work);
   return work;
 }

@@ -23,7 +23,9 @@ struct ShapeOptions {
   void add_model(CLI::App& command);
   void add_gpu(CLI::App& command);
 
-  /// The layout and mode asked for, checked against `model` with its defaults filled in.
+  /// The layout and mode asked for.
+  shape::Workload unchecked_workload() const;
+  /// The same, checked against `model` with its defaults filled in.
   shape::Workload workload(const plan::Model& model) const;
 };
 
