@@ -26,6 +26,7 @@ void add_shape(CLI::App& app) {
   add_shape_compare(*shape);
   add_shape_gemm(*shape);
   add_shape_lint(*shape);
+  add_shape_paper(*shape);
   add_shape_search(*shape);
 }
 

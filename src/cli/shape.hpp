@@ -9,6 +9,7 @@ void add_shape_bench(CLI::App& shape);
 void add_shape_compare(CLI::App& shape);
 void add_shape_gemm(CLI::App& shape);
 void add_shape_lint(CLI::App& shape);
+void add_shape_paper(CLI::App& shape);
 void add_shape_search(CLI::App& shape);
 
 }  // namespace medley::cli
