@@ -23,6 +23,7 @@ void add_shape(CLI::App& app) {
   options->add_gpu(*shape);
   options->add_layout(*shape);
   shape->require_subcommand(0, 1);
+  add_shape_bench(*shape);
   add_shape_compare(*shape);
   add_shape_gemm(*shape);
   add_shape_lint(*shape);
