@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "plan/view.hpp"
+
 namespace medley::shape {
 namespace {
 
@@ -42,23 +44,15 @@ std::string_view display_name(std::string_view tensor) {
   return found != matrix_names.end() ? found->second : "linear";
 }
 
-// The model whose widths are those of one tensor rank. Key-value heads fewer than ranks are held by several of them.
-// Vocabularies are padded to a multiple of tp where they must be.
-Model rank_model(Model m, int tp) {
-  m.fused_qkv = true;  // one product for queries, keys and values, as Megatron and vLLM run it
-  m.heads /= tp;
-  m.kv_heads = std::max<Count>(1, m.kv_heads / tp);
-  m.ffn /= tp;
-  m.moe_ffn /= tp;
-  m.shared_ffn /= tp;
-  m.vocab = plan::ceil_div(m.vocab, tp);
-  return m;
+Model rank_model(Model model, const Layout& layout) {
+  model.fused_qkv = true;  // one product for queries, keys and values, as Megatron and vLLM run it
+  return plan::local_model(std::move(model), layout);
 }
 
 }  // namespace
 
 OperatorList::OperatorList(const Model& model_, const Workload& work_)
-    : model(model_), work(work_), local(rank_model(model_, work_.layout.tp)), tokens(work_.tokens()) {
+    : model(model_), work(work_), local(rank_model(model_, work_.layout)), tokens(work_.tokens()) {
   const double split = work.layout.sp ? double(work.layout.tp) : 1.0;
   kept = double(tokens) * double(model.hidden) * activation_bytes / split;
 }
