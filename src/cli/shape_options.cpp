@@ -40,6 +40,7 @@ void ShapeOptions::add_layout(CLI::App& command) {
   command.add_option("--seq", seq, "Sequence length (default: the model's); the cached tokens in decode");
   command.add_option("--mode", mode, "train, prefill or decode");
   command.add_option("--attention", attention, "flash (fused) or unfused");
+  command.add_flag("--compiled", compiled, "Element-wise chains run as one kernel (torch.compile, Megatron), not one by one");
   command.add_option("--recompute", recompute, "none, selective or full");
   command.add_option("--dtype", dtype, "Operands of the products: bf16, fp16 or fp8");
   command.add_option("--json", json, "Write what the table shows as JSON ('-' for stdout)");
@@ -48,6 +49,7 @@ void ShapeOptions::add_layout(CLI::App& command) {
 shape::Workload ShapeOptions::unchecked_workload() const {
   shape::Workload work;
   work.mode = shape::parse_mode(mode);
+  work.compiled = compiled;
   work.type = shape::parse_gemm_type(dtype);
   plan::Layout& layout = work.layout;
   layout.tp = tp;

@@ -14,7 +14,7 @@ struct ShapeOptions {
   std::string model, gpu;
   int tp = 1, pp = 1, dp = 1, zero = 0;
   plan::Count micro_batch = 1, global_batch = 0, seq = 0;
-  bool sp = false;
+  bool sp = false, compiled = false;
   std::string mode = "train", attention = "flash", dtype = "bf16", recompute = "none";
   std::string json;
 

@@ -45,8 +45,15 @@ void add_unfused(OperatorList& list, const Heads& h) {
     list.gemm("score", Pass::dgrad, h.key_dim, h.seq_q, h.seq_k, batch, GemmLayout::NN);     // of the queries
     list.gemm("score", Pass::wgrad, h.key_dim, h.seq_k, h.seq_q, batch, GemmLayout::NT);     // of the keys
   }
-  const double scores = double(batch) * double(h.seq_q) * double(h.seq_k) * activation_bytes;
-  list.stream("softmax", StreamOp::softmax, 2 * scores, 3 * scores);  // scale and mask are fused into it
+  // The softmax reads bf16 and writes fp32 (6 bytes, 10 backward). Eagerly, scale and mask pass over the scores before
+  // it and a cast after it (14 bytes, 10 backward); compiled, all is one kernel that writes bf16.
+  const double scores = double(batch) * double(h.seq_q) * double(h.seq_k);
+  list.stream("softmax", StreamOp::softmax, scores * (list.work.compiled ? 4 : 6), scores * (list.work.compiled ? 8 : 10));
+  list.chain("scale, mask and cast", scores, {14, 0, 3}, {10, 0, 2});
+  // batched products want heads apart: queries, keys, values and the result are copied
+  const double heads = double(list.tokens) * double(h.queries) * activation_bytes;
+  const double copied = heads * double(2 * h.key_dim + 2 * h.value_dim);
+  list.chain("transpose heads", copied, {2, 2, 4}, {2, 2, 4});
 }
 
 void add_core(OperatorList& list, const Heads& h) {
@@ -58,8 +65,9 @@ void add_core(OperatorList& list, const Heads& h) {
 
 void add_rotary(OperatorList& list, Count width) {
   if (list.model.positions != plan::Positions::rotary) return;
-  const double bytes = 2 * double(list.tokens) * double(width) * activation_bytes;
-  list.stream("rotary", StreamOp::elementwise, bytes, bytes);
+  // eagerly x·cos + rotate(x)·sin is two products, a rotated copy and a sum
+  const double bytes = double(list.tokens) * double(width) * activation_bytes;
+  list.chain("rotary", bytes, {9, 2, 4}, {9, 2, 4});
 }
 
 // DeepSeek's latent attention while decoding: the up-projections of keys and values are absorbed into queries and
@@ -91,6 +99,9 @@ void add_attention(OperatorList& list, const std::vector<plan::Tensor>& layer) {
     else
       list.linear(tensor, list.tokens);
   }
+  // the gradients of queries, keys and values are put side by side again
+  const Count split = local.latent_attention() ? 0 : (local.heads + 2 * local.kv_heads) * local.head_dim;
+  list.chain("split heads", double(list.tokens) * double(split) * activation_bytes, {0, 0, 1}, {2, 0, 1});
   const Count turned = local.latent_attention() ? (local.heads + 1) * local.latent.qk_rope_head_dim
                                                 : (local.heads + local.kv_heads) * local.head_dim;
   add_rotary(list, turned);

@@ -7,11 +7,14 @@
 namespace medley::shape {
 namespace {
 
-// Activation between up and down: read and write forward; the gated form reads two and writes one.
-// Backward reads its inputs and the gradient and writes a gradient for each input.
+// Activation between up and down. In one kernel, the plain form reads and writes once, backward reads the gradient,
+// too; the gated form has one more input. Eagerly the gate's product is a kernel of its own, two backward.
 void add_activation(OperatorList& list, double tokens, Count width) {
   const double bytes = tokens * double(width) * activation_bytes;
-  list.stream("activation", StreamOp::elementwise, bytes * (list.model.gated ? 3 : 2), bytes * (list.model.gated ? 5 : 3));
+  if (list.model.gated)
+    list.chain("activation", bytes, {5, 3, 2}, {9, 5, 3});
+  else
+    list.chain("activation", bytes, {2, 2, 1}, {3, 3, 1});
 }
 
 // The matrices of one MLP, `copies` of them side by side, with the activation before the last.

@@ -79,6 +79,16 @@ void OperatorList::attention(std::string_view name, const Attention& attention) 
   if (training()) list_.push_back({.name = name, .pass = Pass::backward, .work = attention});
 }
 
+void OperatorList::chain(std::string_view name, double bytes, Passes forward, Passes backward) {
+  const auto add = [&](Pass pass, const Passes& passes) {
+    const Count kernels = work.compiled ? 1 : passes.kernels;
+    const double moved = bytes * (work.compiled ? passes.compiled : passes.eager) / double(kernels);
+    if (moved > 0) list_.push_back({.name = name, .pass = pass, .work = Stream{StreamOp::elementwise, moved}, .count = kernels});
+  };
+  add(Pass::forward, forward);
+  if (training()) add(Pass::backward, backward);
+}
+
 void OperatorList::stream(std::string_view name, StreamOp op, double forward, double backward, Count count) {
   list_.push_back({.name = name, .pass = Pass::forward, .work = Stream{op, forward}, .count = count});
   if (!training() || backward <= 0) return;

@@ -19,8 +19,14 @@ class OperatorList {
   void gemm(std::string_view name, Pass pass, Count m, Count n, Count k, Count batch, GemmLayout layout);
   /// A fused attention kernel.
   void attention(std::string_view name, const Attention& attention);
-  /// A pass over memory whose backward moves `backward` bytes.
+  /// A pass over memory whose backward moves `backward` bytes (0: none).
   void stream(std::string_view name, StreamOp op, double forward, double backward, Count count = 1);
+  /// A chain of element-wise kernels over a tensor of `bytes`: how often it passes memory eagerly and compiled.
+  struct Passes {
+    double eager, compiled;
+    Count kernels;  ///< run eagerly; one when compiled
+  };
+  void chain(std::string_view name, double bytes, Passes forward, Passes backward);
 
   bool training() const noexcept { return work.mode == Mode::train; }
   Operators take() { return std::move(list_); }

@@ -19,7 +19,20 @@ bool recomputed(const Operator& op, plan::Recompute recompute) {
   if (op.pass != Pass::forward) return false;
   if (recompute == plan::Recompute::full) return true;
   return recompute == plan::Recompute::selective &&
-         (op.name == "score" || op.name == "softmax" || op.name == "values" || op.name == "attention");
+         (op.name == "score" || op.name == "softmax" || op.name == "values" || op.name == "attention" ||
+          op.name == "scale, mask and cast");
+}
+
+// Each bias is the sum of its layer's output gradients over the tokens: they are read once more.
+void add_bias_gradients(OperatorList& list, const std::vector<plan::Tensor>& layer) {
+  double width = 0;
+  Count kernels = 0;
+  for (const auto& tensor : layer) {
+    if (tensor.part == plan::Part::norm || !tensor.name.ends_with(".bias")) continue;
+    width += double(tensor.rows) * double(tensor.part == plan::Part::expert ? list.model.top_k : 1);
+    ++kernels;
+  }
+  if (kernels > 0) list.chain("bias gradients", double(list.tokens) * width * activation_bytes, {0, 0, 1}, {1, 1, kernels});
 }
 
 }  // namespace
@@ -62,6 +75,7 @@ Operators layer_operators(const Model& model, const Workload& work, bool moe) {
   const auto layer = plan::layer_tensors(list.local, moe);
   add_attention(list, layer);
   add_mlp(list, layer, moe);
+  add_bias_gradients(list, layer);
   Operators all = list.take();
   if (work.mode != Mode::train || work.layout.recompute == plan::Recompute::none) return all;
   const std::size_t once = all.size();
@@ -92,9 +106,10 @@ Operators head_operators(const Model& model, const Workload& work) {
   for (const auto& tensor : plan::head_tensors(list.local))
     if (tensor.matrix) list.linear(tensor, tokens);
   if (list.training()) {
-    // loss in fp32: logits (2 bytes) are read, probabilities (4) written; backward reads them and writes the gradient
+    // Loss in fp32. In one kernel, 6 bytes a logit each way; eagerly the cast, the softmax and the label's logit are
+    // kernels of their own: 14 bytes forward, 18 backward.
     const double logits = double(tokens) * double(list.local.vocab);
-    list.stream("loss", StreamOp::softmax, logits * 6, logits * 6);
+    list.chain("loss", logits, {14, 6, 3}, {18, 6, 3});
   }
   return list.take();
 }

@@ -50,6 +50,9 @@ struct Workload {
   Layout layout;
   Mode mode = Mode::train;
   GemmType type = GemmType::bf16;
+  /// Chains of element-wise work run as one kernel, as torch.compile or Megatron's fused kernels make them;
+  /// otherwise each is a pass over memory of its own, as PyTorch runs them eagerly.
+  bool compiled = false;
 
   Count tokens() const;       ///< of one micro-batch that pass through this rank's linear layers
   Count head_tokens() const;  ///< of those, the ones that get logits
