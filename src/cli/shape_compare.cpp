@@ -9,7 +9,7 @@
 #include "cli/shape.hpp"
 #include "cli/shape_options.hpp"
 #include "cli/table.hpp"
-#include "shape/fit.hpp"
+#include "shape/capacity.hpp"
 #include "shape/losses.hpp"
 #include "shape/step.hpp"
 

@@ -5,7 +5,7 @@
 #include "cli/command.hpp"
 #include "cli/table.hpp"
 #include "shape/advice.hpp"
-#include "shape/fit.hpp"
+#include "shape/capacity.hpp"
 #include "shape/losses.hpp"
 #include "shape/rules.hpp"
 

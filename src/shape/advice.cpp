@@ -6,7 +6,7 @@
 #include <medley/error.hpp>
 #include <optional>
 
-#include "shape/fit.hpp"
+#include "shape/capacity.hpp"
 #include "shape/losses.hpp"
 
 namespace medley::shape {

@@ -32,7 +32,7 @@ void add_matrices(OperatorList& list, const std::vector<plan::Tensor>& layer, st
 void add_experts(OperatorList& list, const std::vector<plan::Tensor>& layer) {
   const Layout& layout = list.work.layout;
   const double experts = double(list.model.experts);
-  add_matrices(list, layer, "mlp.router", list.tokens, 1);
+  add_matrices(list, layer, "mlp.router", layout.sp ? plan::ceil_div(list.tokens, layout.tp) : list.tokens, 1);
   const double routed = double(list.tokens) * double(list.model.top_k) * layout.flags.capacity_factor;
   const double met = experts * (1 - std::pow(1 - 1 / experts, routed * layout.ep));
   const Count local = std::max<Count>(1, std::llround(met / layout.ep));

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "shape/fit.hpp"
+#include "shape/capacity.hpp"
 
 namespace medley::shape {
 namespace {

@@ -153,7 +153,7 @@ TEST(Operators, AreTheProductsOfThePlannersSchedule) {
       Model m = zoo_model(name);
       m.fused_qkv = m.fused_gate = true;  // as Megatron runs them, with its padding
       m.vocab = plan::round_up(m.vocab, 256);
-      const Workload w = workload(m, {.micro_batch = 2, .tp = 2, .seq = 2048, .flash = flash});
+      const Workload w = workload(m, {.micro_batch = 2, .tp = 2, .seq = 2048, .flash = flash, .sp = m.moe()});
       std::map<Key, Count> planned, listed;
       plan::make_schedule(m, w.layout, plan::Framework::megatron, 0).tally([&](const plan::Entry& entry, Count count) {
         if (entry.kind == plan::Kind::gemm) planned[{entry.gemm.m, entry.gemm.n, entry.gemm.k, entry.gemm.batch}] += count;

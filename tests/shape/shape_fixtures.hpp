@@ -20,6 +20,7 @@ struct Given {
   Count seq = 0;
   bool flash = true;
   Mode mode = Mode::train;
+  bool sp = false;
 };
 
 inline Workload workload(const Model& model, const Given& given) {
@@ -29,6 +30,7 @@ inline Workload workload(const Model& model, const Given& given) {
   work.layout.tp = given.tp;
   work.layout.pp = given.pp;
   work.layout.seq = given.seq;
+  work.layout.sp = given.sp;
   work.layout.flags.flash_attention = given.flash;
   check(model, work);
   return work;

@@ -1,4 +1,4 @@
-#include "shape/fit.hpp"
+#include "shape/capacity.hpp"
 
 #include <algorithm>
 
