@@ -5,7 +5,7 @@
 #include <charconv>
 #include <medley/error.hpp>
 
-#include "plan/zoo.hpp"
+#include "plan/read_model.hpp"
 #include "shape/step.hpp"
 
 namespace medley::cli {
@@ -77,8 +77,7 @@ shape::Workload ShapeOptions::workload(const plan::Model& of) const {
 
 plan::Model shape_model(const std::string& name_or_file) {
   if (name_or_file.empty()) throw Error(ErrorKind::invalid, "--model is missing: give a name such as llama-2-7b, or a config file");
-  if (auto model = plan::model_from_zoo(name_or_file)) return *model;
-  throw Error(ErrorKind::invalid, fmt::format("unknown model '{}'", name_or_file));
+  return plan::read_model(name_or_file);
 }
 
 double parse_share(const std::string& text, const std::string& option) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/memory.hpp"
 #include "shape/step.hpp"
 
 namespace medley::shape {
@@ -28,6 +29,17 @@ double inference_bytes(const Model& model, const Workload& work) {
 }
 
 }  // namespace
+
+double memory_bytes(const Model& model, const Workload& work) {
+  if (work.mode != Mode::train) return inference_bytes(model, work);
+  // the first stage holds most micro-batches, the last one the logits
+  double most = 0;
+  for (const int stage : {0, work.layout.pp - 1}) {
+    const Count rank = plan::rank_of(work.layout, {.dp = 0, .tp = 0, .pp = stage, .cp = 0});
+    most = std::max(most, double(plan::memory_per_gpu(model, work.layout, plan::Framework::textbook, rank).total()));
+  }
+  return most;
+}
 
 double usable_bytes(const Gpu& gpu) { return usable_share * gpu.hbm_gb * 1e9; }
 
@@ -63,20 +75,6 @@ Changes micro_batch_changes(const Gpu& gpu, const Model& model, const Workload& 
   for (Count micro_batch = 2 * now; micro_batch <= most; micro_batch *= 2) add(micro_batch);
   if (most > now && (out.empty() || out.back().now != most)) add(most);
   return out;
-}
-
-double memory_bytes(const Model& model, const Workload& work) {
-  if (work.mode != Mode::train) return inference_bytes(model, work);
-  const Layout& l = work.layout;
-  const double sharded = l.dp;
-  const double params = double(parameters_per_rank(model, l));
-  const double state = params * (2 / (l.zero >= 3 ? sharded : 1) + 4 / (l.zero >= 2 ? sharded : 1) + 12 / (l.zero >= 1 ? sharded : 1));
-  const double sbh = double(work.tokens()) * double(model.hidden);
-  const double t = l.tp;
-  const double layer = l.recompute == plan::Recompute::full ? 2 : (l.sp ? 34 / t : 10 + 24 / t) +
-      (l.flags.flash_attention || l.recompute == plan::Recompute::selective ? 0 : 5.0 * double(model.heads) * double(l.seq) / double(model.hidden) / t);
-  const double layers = double(plan::ceil_div(model.layers, l.pp)) * double(std::min<Count>(l.pp, l.micro_batches()));
-  return state + sbh * layer * layers + (l.pp == 1 ? double(work.tokens()) * double(model.vocab) / t * 6 : 0);
 }
 
 }  // namespace medley::shape

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plan/tensors.hpp"
+#include "plan/view.hpp"
 #include "shape/link.hpp"
 #include "shape/operator_list.hpp"
 
@@ -35,14 +36,10 @@ double stage_exchange_us(const Pricer& pricer, const Model& model, const Workloa
   return (work.mode == Mode::train ? 2 : 1) * link_us(pricer.gpu().gpu(), Op::send, bytes, 2);
 }
 
-Count rank_share(const std::vector<plan::Tensor>& tensors, const Layout& layout) {
+Count elements_of(const std::vector<plan::Tensor>& slices, const Layout& layout) {
   Count total = 0;
-  for (const auto& tensor : tensors) {
-    if (tensor.tied) continue;
-    const Count over = (tensor.shard == plan::Shard::none ? 1 : layout.tp) *
-                       (tensor.part == plan::Part::expert ? layout.ep : 1);
-    total += plan::ceil_div(tensor.elements(), over);
-  }
+  for (const auto& tensor : slices)
+    if (!tensor.tied) total += tensor.part == plan::Part::expert ? tensor.elements() / layout.ep : tensor.elements();
   return total;
 }
 
@@ -103,12 +100,13 @@ void check(const Model& model, Workload& work) {
 }
 
 Count parameters_per_rank(const Model& model, const Layout& layout) {
+  const Model local = plan::local_model(model, layout);
   const Count routed = plan::ceil_div(model.moe_layers(), layout.pp);
   const Count dense = plan::ceil_div(model.layers, layout.pp) - routed;
-  Count total = routed > 0 ? routed * rank_share(plan::layer_tensors(model, true), layout) : 0;
-  if (dense > 0) total += dense * rank_share(plan::layer_tensors(model, false), layout);
-  const Count first = rank_share(plan::embedding_tensors(model), layout);
-  const Count last = rank_share(plan::head_tensors(model), layout);
+  Count total = 0;
+  if (routed > 0) total += routed * elements_of(plan::layer_tensors(local, true), layout);
+  if (dense > 0) total += dense * elements_of(plan::layer_tensors(local, false), layout);
+  const Count first = elements_of(plan::embedding_tensors(local), layout), last = elements_of(plan::head_tensors(local), layout);
   return total + (layout.pp == 1 ? first + last : std::max(first, last));
 }
 
