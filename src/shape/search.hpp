@@ -19,7 +19,7 @@ struct Bounds {
 };
 
 struct Candidate {
-  Count hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, layers = 0, ffn = 0, vocab = 0;  ///< ffn: of an expert where routed
+  Count hidden = 1, heads = 1, kv_heads = 1, head_dim = 1, layers = 1, ffn = 1, vocab = 1;  ///< ffn: of an expert where routed
   double gain = 0;        ///< tokens per second and GPU, against the model as given, less one
   double parameters = 0;  ///< against the model as given, less one
   double tflops = 0;
