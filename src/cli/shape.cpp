@@ -25,6 +25,7 @@ void add_shape(CLI::App& app) {
   shape->require_subcommand(0, 1);
   add_shape_bench(*shape);
   add_shape_compare(*shape);
+  add_shape_fit(*shape);
   add_shape_gemm(*shape);
   add_shape_lint(*shape);
   add_shape_paper(*shape);

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <functional>
 #include <medley/error.hpp>
+#include <thread>
 #include <vector>
 
 #include "shape/bench/cublaslt.hpp"
@@ -68,7 +70,7 @@ class Pool {
 };
 
 struct Times {
-  double us = 0, mad_us = 0;
+  double us = 0, mad_us = 0, clock_mhz = 0;
 };
 
 }  // namespace
@@ -77,6 +79,8 @@ struct GpuBench::State {
   cudaStream_t stream = nullptr;
   std::array<cudaEvent_t, 16> events{};
   void* workspace = nullptr;
+  float* clock = nullptr;  // two readings, in pinned memory
+  double duty = 0.5;
   std::array<Pool, 3> a, b;  // one a type: filled once, however the types interleave
   Pool c;
   std::unique_ptr<CublasLt> cublas;
@@ -86,6 +90,7 @@ struct GpuBench::State {
     for (cudaEvent_t event : events)
       if (event) cudaEventDestroy(event);
     cudaFree(workspace);
+    cudaFreeHost(clock);
     if (stream) cudaStreamDestroy(stream);
   }
 
@@ -106,15 +111,21 @@ Times GpuBench::State::time(const std::function<void(int)>& launch) {
   float ms = 0;
   require(cudaEventElapsedTime(&ms, events[0], events[1]), "reading an event");
   const double estimate = std::max(500.0 * ms, 1.0);  // us of one launch
-  const int each = std::clamp(int(1000 / estimate), 1, 100);
-  const int groups = estimate > 3000 ? 3 : estimate > 1000 ? 5 : 7;
+  const int each = std::clamp(int(400 / estimate), 1, 60);
+  const int groups = estimate > 1000 ? 3 : 5;
+  const auto began = std::chrono::steady_clock::now();
+  kernels::read_clock(50, clock, stream);
   for (int group = 0; group < groups; ++group) {
     kernels::delay(estimate < 20 ? 5.0 * each + 10 : 20, stream);
     require(cudaEventRecord(events[std::size_t(2 * group)], stream), "recording an event");
     for (int i = 0; i < each; ++i) launch(next++);
     require(cudaEventRecord(events[std::size_t(2 * group + 1)], stream), "recording an event");
   }
+  kernels::read_clock(50, clock + 1, stream);
   require(cudaStreamSynchronize(stream), "waiting for the launches");
+  // at most 10 ms: longer pauses cool no further
+  std::this_thread::sleep_for(std::min<std::chrono::duration<double>>(
+      (std::chrono::steady_clock::now() - began) * (1 / duty - 1), std::chrono::milliseconds(10)));
   std::vector<double> us;
   for (int group = 0; group < groups; ++group) {
     require(cudaEventElapsedTime(&ms, events[std::size_t(2 * group)], events[std::size_t(2 * group + 1)]),
@@ -123,10 +134,10 @@ Times GpuBench::State::time(const std::function<void(int)>& launch) {
   }
   const double middle = median(us);
   for (double& value : us) value = std::abs(value - middle);
-  return {middle, median(us)};
+  return {middle, median(us), (clock[0] + clock[1]) / 2.0};
 }
 
-GpuBench::GpuBench() : state_(std::make_unique<State>()) {
+GpuBench::GpuBench(double duty) : state_(std::make_unique<State>()) {
   int count = 0;
   if (const auto status = cudaGetDeviceCount(&count); status != cudaSuccess || count == 0)
     throw Error(ErrorKind::unavailable,
@@ -137,6 +148,8 @@ GpuBench::GpuBench() : state_(std::make_unique<State>()) {
   require(cudaStreamCreateWithFlags(&s.stream, cudaStreamNonBlocking), "making a stream");
   for (cudaEvent_t& event : s.events) require(cudaEventCreate(&event), "making an event");
   require(cudaMalloc(&s.workspace, workspace_bytes), "allocating the workspace");
+  require(cudaMallocHost(&s.clock, 2 * sizeof(float)), "allocating pinned memory");
+  s.duty = duty;
   s.cublas = std::make_unique<CublasLt>();
   cudaDeviceProp properties{};
   require(cudaGetDeviceProperties(&properties, 0), "reading the GPU's properties");
@@ -199,6 +212,7 @@ std::optional<GemmSample> GpuBench::gemm(const Gemm& g, int best_of) {
       const GemmAlgorithm chosen = prepared.algorithm(0);
       sample.us = times.us;
       sample.mad_us = times.mad_us;
+      sample.clock_mhz = times.clock_mhz;
       sample.algorithm = chosen.id;
       sample.tile = chosen.tile;
       sample.stages = chosen.stages;

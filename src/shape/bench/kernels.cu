@@ -37,6 +37,15 @@ __global__ void delay_kernel(std::uint64_t ns) {
   while (now - start < ns);
 }
 
+__global__ void clock_kernel(std::uint64_t ns, float* mhz) {
+  std::uint64_t start, now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+  const long long cycles = clock64();
+  do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  while (now - start < ns);
+  *mhz = float(clock64() - cycles) * 1000.f / float(now - start);
+}
+
 struct alignas(16) Eight {  // one 16-byte access
   __nv_bfloat162 pair[4];
 };
@@ -160,6 +169,10 @@ void fill_normal(void* data, std::size_t elements, Fill type, std::uint64_t seed
 
 void delay(double us, cudaStream_t stream) {
   delay_kernel<<<1, 1, 0, stream>>>(std::uint64_t(us * 1000));
+}
+
+void read_clock(double us, float* mhz, cudaStream_t stream) {
+  clock_kernel<<<1, 1, 0, stream>>>(std::uint64_t(us * 1000), mhz);
 }
 
 void add(const void* a, const void* b, void* out, std::size_t elements, cudaStream_t stream) {

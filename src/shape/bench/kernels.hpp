@@ -15,6 +15,9 @@ enum class Fill : std::uint8_t { bf16, fp16, fp8 };
 void fill_normal(void* data, std::size_t elements, Fill type, std::uint64_t seed, CUstream_st* stream);
 /// Keeps the stream busy for about `us`, so that the launches queued behind it run without gaps.
 void delay(double us, CUstream_st* stream);
+/// The SM clock over about `us`, in MHz, into device memory: power limits move it by a fifth between
+/// measurements.
+void read_clock(double us, float* mhz, CUstream_st* stream);
 /// out = a + b, bf16.
 void add(const void* a, const void* b, void* out, std::size_t elements, CUstream_st* stream);
 /// Row-wise layer norm of rows×cols bf16, its gradient with respect to the input, and softmax.
