@@ -39,7 +39,7 @@ void ShapeOptions::add_layout(CLI::App& command) {
   command.add_option("--global-batch", global_batch, "Sequences in one step (default: one micro-batch, four per stage with --pp)");
   command.add_option("--seq", seq, "Sequence length (default: the model's); the cached tokens in decode");
   command.add_option("--mode", mode, "train, prefill or decode");
-  command.add_option("--attention", attention, "flash (fused) or unfused");
+  command.add_option("--attention", attention, "flash or cudnn (fused), or unfused");
   command.add_flag("--compiled", compiled, "Element-wise chains run as one kernel (torch.compile, Megatron), not one by one");
   command.add_option("--recompute", recompute, "none, selective or full");
   command.add_option("--dtype", dtype, "Operands of the products: bf16, fp16 or fp8");
@@ -61,7 +61,8 @@ shape::Workload ShapeOptions::unchecked_workload() const {
   layout.global_batch = global_batch;
   layout.seq = seq;
   layout.dtype = work.type == shape::GemmType::fp16 ? DType::f16 : DType::bf16;
-  layout.flags.flash_attention = choose<bool>("--attention", attention, {{"flash", true}, {"unfused", false}});
+  layout.flags.flash_attention = choose<bool>("--attention", attention, {{"flash", true}, {"cudnn", true}, {"unfused", false}});
+  work.kernel = attention == "cudnn" ? shape::AttentionKernel::cudnn : shape::AttentionKernel::flash;
   layout.recompute = choose<plan::Recompute>("--recompute", recompute,
                                              {{"none", plan::Recompute::none},
                                               {"selective", plan::Recompute::selective},

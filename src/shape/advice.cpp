@@ -74,7 +74,8 @@ std::vector<Advice> advise(Pricer& pricer, const Model& model, const Workload& w
         hidden_changes(model, work, taste.hidden), layer_changes(model, work), tensor_parallel_changes(model, work),
         micro_batch_changes(pricer.gpu().gpu(), model, work)})
     for (auto& advice : best_of(pricer, base, model, changes))
-      if (advice.net_gain() >= taste.worthwhile) out.push_back(std::move(advice));
+      // a wider model may be a gain for its size and still be slower: that is the user's to ask for
+      if (advice.gain > 0 && advice.net_gain() >= taste.worthwhile) out.push_back(std::move(advice));
   std::ranges::sort(out, std::greater{}, &Advice::net_gain);
   const auto before = price_operators(pricer.gpu(), model, work);
   for (Advice& advice : out) {

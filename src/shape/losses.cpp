@@ -15,7 +15,7 @@ void append(std::vector<PricedOperator>& to, const GpuModel& gpu, const Operator
       priced.gemm = gpu.predict(*gemm);
       priced.us = priced.gemm.us;
     } else if (const auto* attention = std::get_if<Attention>(&op.work)) {
-      priced.us = gpu.attention_us(*attention, op.pass == Pass::backward);
+      priced.us = gpu.attention_us(*attention, op.pass == Pass::backward, op.kernel);
     } else if (const auto* stream = std::get_if<Stream>(&op.work)) {
       priced.us = gpu.stream_us(stream->op, stream->bytes);
     }

@@ -75,8 +75,8 @@ void OperatorList::linear(const plan::Tensor& weight, Count tokens_) {
 }
 
 void OperatorList::attention(std::string_view name, const Attention& attention) {
-  list_.push_back({.name = name, .pass = Pass::forward, .work = attention});
-  if (training()) list_.push_back({.name = name, .pass = Pass::backward, .work = attention});
+  list_.push_back({.name = name, .pass = Pass::forward, .work = attention, .count = 1, .kernel = work.kernel});
+  if (training()) list_.push_back({.name = name, .pass = Pass::backward, .work = attention, .count = 1, .kernel = work.kernel});
 }
 
 void OperatorList::chain(std::string_view name, double bytes, Passes forward, Passes backward) {

@@ -39,6 +39,7 @@ struct Operator {
   Pass pass = Pass::forward;
   std::variant<Gemm, Attention, Stream> work;
   Count count = 1;  ///< equal calls, one after another
+  AttentionKernel kernel = AttentionKernel::flash;  ///< fused attention only
 
   std::string label() const;  ///< "qkv dgrad"
   double flops() const;       ///< of all calls; 0 for streams
@@ -53,6 +54,7 @@ struct Workload {
   /// Chains of element-wise work run as one kernel, as torch.compile or Megatron's fused kernels make them;
   /// otherwise each is a pass over memory of its own, as PyTorch runs them eagerly.
   bool compiled = false;
+  AttentionKernel kernel = AttentionKernel::flash;  ///< where the layout's attention is fused
 
   Count tokens() const;       ///< of one micro-batch that pass through this rank's linear layers
   Count head_tokens() const;  ///< of those, the ones that get logits

@@ -91,11 +91,12 @@ void add_models(std::vector<PaperRow>& rows, const GpuModel& gpu, const GpuModel
   // the paper's headline is the largest gain over its models at similar parameter counts
   double best_there = 0, best_here = 0;
   for (const char* name : {"gpt2-xl", "gpt3-760m", "gpt3-2.7b", "gpt-neox-20b", "pythia-410m", "pythia-1b", "llama-2-7b", "falcon-7b"}) {
-    const Model model = *plan::model_from_zoo(name);
+    Model model = *plan::model_from_zoo(name);
+    model.vocab = plan::round_up(model.vocab, 128);  // as the paper's framework pads it: a gain of its own, not of the shape
     best_there = std::max(best_there, search_gain(a100, model, false));
     best_here = std::max(best_here, search_gain(gpu, model, false));
   }
-  rows.push_back({.figure = "headline: best shape at equal parameters", .what = "largest of eight models, unfused", .unit = "% faster",
+  rows.push_back({.figure = "headline: best shape at equal parameters", .what = "largest of eight models, unfused, vocabulary padded", .unit = "% faster",
                   .published = 39, .paper_gpu = a100.gpu().name, .there = best_there, .here = best_here});
 }
 

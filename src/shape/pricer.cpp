@@ -32,11 +32,11 @@ double Pricer::gemm_us(const Gemm& gemm) {
   return at->second;
 }
 
-double Pricer::attention_us(const Attention& a, bool backward) {
+double Pricer::attention_us(const Attention& a, bool backward, AttentionKernel kernel) {
   // kinds 16 and above are attention's: heads and their width ride in it, both below 2^20 by plan::check
-  const std::int64_t kind = 16 + backward + 2 * a.causal + 4 * (a.head_dim + (a.kv_heads << 20));
+  const std::int64_t kind = 16 + backward + 2 * a.causal + 4 * int(kernel) + 8 * (a.head_dim + (a.kv_heads << 20));
   const auto [at, fresh] = known_.try_emplace({a.seq_q, a.seq_k, a.heads, a.batch, kind}, 0.0);
-  if (fresh) at->second = gpu_.attention_us(a, backward);
+  if (fresh) at->second = gpu_.attention_us(a, backward, kernel);
   return at->second;
 }
 
@@ -45,7 +45,7 @@ double Pricer::us(const Operator& op) {
   if (const auto* gemm = std::get_if<Gemm>(&op.work))
     one = gemm_us(*gemm);
   else if (const auto* attention = std::get_if<Attention>(&op.work))
-    one = attention_us(*attention, op.pass == Pass::backward);
+    one = attention_us(*attention, op.pass == Pass::backward, op.kernel);
   else if (const auto* stream = std::get_if<Stream>(&op.work))
     one = gpu_.stream_us(stream->op, stream->bytes);
   return one * double(op.count);

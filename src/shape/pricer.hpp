@@ -37,7 +37,7 @@ class Pricer {
     std::size_t operator()(const Key& key) const noexcept;
   };
   double gemm_us(const Gemm& gemm);
-  double attention_us(const Attention& attention, bool backward);
+  double attention_us(const Attention& attention, bool backward, AttentionKernel kernel);
 
   GpuModel gpu_;
   std::unordered_map<Key, double, Hash> known_;

@@ -55,7 +55,7 @@ TEST(AdvisorProperties, TwiceTheWorkIsNotFaster) {
               .k = 64 * *rc::gen::inRange<Count>(1, 200), .batch = 1,
               .layout = *rc::gen::element(GemmLayout::TN, GemmLayout::NN, GemmLayout::NT)};
     const double once = h200().predict_us(gemm);
-    Count& extent = *rc::gen::element(&gemm.m, &gemm.n, &gemm.k);
+    Count& extent = **rc::gen::element(&gemm.m, &gemm.n, &gemm.k);
     extent *= 2;
     RC_ASSERT(h200().predict_us(gemm) >= 0.9 * once);
   });
