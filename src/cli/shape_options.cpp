@@ -12,7 +12,8 @@ namespace medley::cli {
 namespace {
 
 template <typename T>
-T choose(const std::string& option, const std::string& text, std::initializer_list<std::pair<const char*, T>> choices) {
+T choose(const std::string& option, const std::string& text,
+         std::initializer_list<std::pair<const char*, T>> choices) {
   std::string names;
   for (const auto& [name, value] : choices) {
     if (text == name) return value;
@@ -24,10 +25,13 @@ T choose(const std::string& option, const std::string& text, std::initializer_li
 }  // namespace
 
 void ShapeOptions::add_model(CLI::App& command) {
-  command.add_option("--model", model, "Name of the zoo, a config file, or inline: h=2560,a=32,layers=32,vocab=50257,seq=2048");
+  command.add_option("--model", model,
+                     "Name of the zoo, a config file, or inline: h=2560,a=32,layers=32,vocab=50257,seq=2048");
 }
 
-void ShapeOptions::add_gpu(CLI::App& command) { command.add_option("--gpu", gpu, "GPU name, such as h200-sxm"); }
+void ShapeOptions::add_gpu(CLI::App& command) {
+  command.add_option("--gpu", gpu, "GPU name, such as h200-sxm");
+}
 
 void ShapeOptions::add_layout(CLI::App& command) {
   command.add_option("--tp", tp, "Tensor-parallel GPUs");
@@ -36,11 +40,13 @@ void ShapeOptions::add_layout(CLI::App& command) {
   command.add_option("--zero", zero, "ZeRO stage 0 to 3");
   command.add_flag("--sp", sp, "Sequence parallelism on the tensor group");
   command.add_option("--micro-batch", micro_batch, "Sequences in one micro-batch");
-  command.add_option("--global-batch", global_batch, "Sequences in one step (default: one micro-batch, four per stage with --pp)");
+  command.add_option("--global-batch", global_batch,
+                     "Sequences in one step (default: one micro-batch, four per stage with --pp)");
   command.add_option("--seq", seq, "Sequence length (default: the model's); the cached tokens in decode");
   command.add_option("--mode", mode, "train, prefill or decode");
   command.add_option("--attention", attention, "flash or cudnn (fused), or unfused");
-  command.add_flag("--compiled", compiled, "Element-wise chains run as one kernel (torch.compile, Megatron), not one by one");
+  command.add_flag("--compiled", compiled,
+                   "Element-wise chains run as one kernel (torch.compile, Megatron), not one by one");
   command.add_option("--recompute", recompute, "none, selective or full");
   command.add_option("--dtype", dtype, "Operands of the products: bf16, fp16 or fp8");
   command.add_option("--json", json, "Write what the table shows as JSON ('-' for stdout)");
@@ -61,7 +67,8 @@ shape::Workload ShapeOptions::unchecked_workload() const {
   layout.global_batch = global_batch;
   layout.seq = seq;
   layout.dtype = work.type == shape::GemmType::fp16 ? DType::f16 : DType::bf16;
-  layout.flags.flash_attention = choose<bool>("--attention", attention, {{"flash", true}, {"cudnn", true}, {"unfused", false}});
+  layout.flags.flash_attention =
+      choose<bool>("--attention", attention, {{"flash", true}, {"cudnn", true}, {"unfused", false}});
   work.kernel = attention == "cudnn" ? shape::AttentionKernel::cudnn : shape::AttentionKernel::flash;
   layout.recompute = choose<plan::Recompute>("--recompute", recompute,
                                              {{"none", plan::Recompute::none},
@@ -77,7 +84,8 @@ shape::Workload ShapeOptions::workload(const plan::Model& of) const {
 }
 
 plan::Model shape_model(const std::string& name_or_file) {
-  if (name_or_file.empty()) throw Error(ErrorKind::invalid, "--model is missing: give a name such as llama-2-7b, or a config file");
+  if (name_or_file.empty())
+    throw Error(ErrorKind::invalid, "--model is missing: give a name such as llama-2-7b, or a config file");
   return plan::read_model(name_or_file);
 }
 
@@ -93,7 +101,8 @@ double parse_share(const std::string& text, const std::string& option) {
 
 std::string trust_line(const shape::GpuModel& gpu) {
   return gpu.calibrated() ? fmt::format("{}: calibrated, {}", gpu.gpu().name, gpu.provenance())
-                          : fmt::format("{}: uncalibrated, from the datasheet: trust the order, not the size", gpu.gpu().name);
+                          : fmt::format("{}: uncalibrated, from the datasheet: trust the order, not the size",
+                                        gpu.gpu().name);
 }
 
 }  // namespace medley::cli

@@ -12,17 +12,26 @@
 namespace medley::shape {
 namespace {
 
-// Net gains closer than this are one and the same to the model (its own error is larger): the nearest shape wins.
+// Net gains closer than this are one and the same to the model (its own error is larger): the nearest shape
+// wins.
 constexpr double half_a_point = 0.005;
 
 int rule_of(Knob knob, const Model& model) {
   switch (knob) {
-    case Knob::vocabulary: return 1;
-    case Knob::micro_batch: return 2;
-    case Knob::heads: case Knob::hidden: return 3;
-    case Knob::tensor_parallel: return 5;
-    case Knob::ffn: case Knob::expert_ffn: return model.gated ? 6 : 3;
-    case Knob::layers: return 7;
+    case Knob::vocabulary:
+      return 1;
+    case Knob::micro_batch:
+      return 2;
+    case Knob::heads:
+    case Knob::hidden:
+      return 3;
+    case Knob::tensor_parallel:
+      return 5;
+    case Knob::ffn:
+    case Knob::expert_ffn:
+      return model.gated ? 6 : 3;
+    case Knob::layers:
+      return 7;
   }
   return 0;
 }
@@ -37,7 +46,8 @@ std::optional<Advice> priced(Pricer& pricer, const Step& base, const Model& mode
   Advice advice{.rule = rule_of(change.knob, model), .change = change};
   try {
     check(advice.change.model, advice.change.work);
-    if (change.knob == Knob::tensor_parallel && !fits(pricer.gpu().gpu(), change.model, change.work)) return std::nullopt;
+    if (change.knob == Knob::tensor_parallel && !fits(pricer.gpu().gpu(), change.model, change.work))
+      return std::nullopt;
     const Step step = step_time(pricer, advice.change.model, advice.change.work);
     advice.gain = step.tokens_per_s / base.tokens_per_s - 1;
     // a larger micro-batch also spreads the optimizer over more tokens, which accumulation would do as well
@@ -66,13 +76,14 @@ std::vector<Advice> best_of(Pricer& pricer, const Step& base, const Model& model
 std::vector<Advice> advise(Pricer& pricer, const Model& model, const Workload& work, const Taste& taste) {
   const Step base = step_time(pricer, model, work);
   Changes widths = ffn_changes(model, work, taste.ffn), expert_widths;
-  std::ranges::copy_if(widths, std::back_inserter(expert_widths), [](const Change& c) { return c.knob == Knob::expert_ffn; });
+  std::ranges::copy_if(widths, std::back_inserter(expert_widths),
+                       [](const Change& c) { return c.knob == Knob::expert_ffn; });
   std::erase_if(widths, [](const Change& c) { return c.knob == Knob::expert_ffn; });
   std::vector<Advice> out;
   for (const Changes& changes :
        {vocabulary_changes(model, work), head_changes(model, work), widths, expert_widths,
-        hidden_changes(model, work, taste.hidden), layer_changes(model, work), tensor_parallel_changes(model, work),
-        micro_batch_changes(pricer.gpu().gpu(), model, work)})
+        hidden_changes(model, work, taste.hidden), layer_changes(model, work),
+        tensor_parallel_changes(model, work), micro_batch_changes(pricer.gpu().gpu(), model, work)})
     for (auto& advice : best_of(pricer, base, model, changes))
       // a wider model may be a gain for its size and still be slower: that is the user's to ask for
       if (advice.gain > 0 && advice.net_gain() >= taste.worthwhile) out.push_back(std::move(advice));
@@ -80,11 +91,18 @@ std::vector<Advice> advise(Pricer& pricer, const Model& model, const Workload& w
   const auto before = price_operators(pricer.gpu(), model, work);
   for (Advice& advice : out) {
     switch (advice.change.knob) {
-      case Knob::layers: advice.why = "stages of equal depth do not wait for each other"; break;
-      case Knob::micro_batch: advice.why = "each weight is read, and each kernel started, for more tokens"; break;
-      case Knob::tensor_parallel: advice.why = "larger products on fewer GPUs, and less to exchange"; break;
+      case Knob::layers:
+        advice.why = "stages of equal depth do not wait for each other";
+        break;
+      case Knob::micro_batch:
+        advice.why = "each weight is read, and each kernel started, for more tokens";
+        break;
+      case Knob::tensor_parallel:
+        advice.why = "larger products on fewer GPUs, and less to exchange";
+        break;
       default:
-        advice.why = largest_saving(before, price_operators(pricer.gpu(), advice.change.model, advice.change.work));
+        advice.why =
+            largest_saving(before, price_operators(pricer.gpu(), advice.change.model, advice.change.work));
     }
   }
   return out;
@@ -98,10 +116,18 @@ Together apply(Pricer& pricer, const Model& model, const Workload& work, const s
   for (const Advice& a : advice) {
     Model next = out.model;
     switch (a.change.knob) {
-      case Knob::vocabulary: next.vocab = a.change.now; break;
-      case Knob::ffn: next.ffn = a.change.now; break;
-      case Knob::expert_ffn: next.moe_ffn = a.change.now; break;
-      case Knob::layers: next.layers = a.change.now; break;
+      case Knob::vocabulary:
+        next.vocab = a.change.now;
+        break;
+      case Knob::ffn:
+        next.ffn = a.change.now;
+        break;
+      case Knob::expert_ffn:
+        next.moe_ffn = a.change.now;
+        break;
+      case Knob::layers:
+        next.layers = a.change.now;
+        break;
       case Knob::heads:
       case Knob::hidden: {
         if (next.hidden != model.hidden || next.heads != model.heads) continue;  // one of the two at a time
@@ -113,7 +139,9 @@ Together apply(Pricer& pricer, const Model& model, const Workload& work, const s
         if (next.moe_ffn == model.moe_ffn) next.moe_ffn = a.change.model.moe_ffn;
         break;
       }
-      case Knob::micro_batch: case Knob::tensor_parallel: continue;
+      case Knob::micro_batch:
+      case Knob::tensor_parallel:
+        continue;
     }
     const double gain = step_time(pricer, next, work).tokens_per_s / base - 1;
     const double grown = double(plan::count_parameters(next).total) / parameters - 1;

@@ -1,4 +1,5 @@
-// The attention block as operators: multi-head, grouped-query and latent; fused or not; with or without a cache.
+// The attention block as operators: multi-head, grouped-query and latent; fused or not; with or without a
+// cache.
 #include "shape/operator_list.hpp"
 
 namespace medley::shape {
@@ -40,15 +41,18 @@ void add_unfused(OperatorList& list, const Heads& h) {
   list.gemm("score", Pass::forward, h.seq_k, h.seq_q, h.key_dim, batch, GemmLayout::TN);
   list.gemm("values", Pass::forward, h.value_dim, h.seq_q, h.seq_k, batch, GemmLayout::NN);
   if (list.training()) {
-    list.gemm("values", Pass::dgrad, h.seq_k, h.seq_q, h.value_dim, batch, GemmLayout::TN);  // of the probabilities
+    list.gemm("values", Pass::dgrad, h.seq_k, h.seq_q, h.value_dim, batch,
+              GemmLayout::TN);  // of the probabilities
     list.gemm("values", Pass::wgrad, h.value_dim, h.seq_k, h.seq_q, batch, GemmLayout::NT);  // of the values
     list.gemm("score", Pass::dgrad, h.key_dim, h.seq_q, h.seq_k, batch, GemmLayout::NN);     // of the queries
     list.gemm("score", Pass::wgrad, h.key_dim, h.seq_k, h.seq_q, batch, GemmLayout::NT);     // of the keys
   }
-  // The softmax reads bf16 and writes fp32 (6 bytes, 10 backward). Eagerly, scale and mask pass over the scores before
-  // it and a cast after it (14 bytes, 10 backward); compiled, all is one kernel that writes bf16.
+  // The softmax reads bf16 and writes fp32 (6 bytes, 10 backward). Eagerly, scale and mask pass over the
+  // scores before it and a cast after it (14 bytes, 10 backward); compiled, all is one kernel that writes
+  // bf16.
   const double scores = double(batch) * double(h.seq_q) * double(h.seq_k);
-  list.stream("softmax", StreamOp::softmax, scores * (list.work.compiled ? 4 : 6), scores * (list.work.compiled ? 8 : 10));
+  list.stream("softmax", StreamOp::softmax, scores * (list.work.compiled ? 4 : 6),
+              scores * (list.work.compiled ? 8 : 10));
   list.chain("scale, mask and cast", scores, {14, 0, 3}, {10, 0, 2});
   // batched products want heads apart: queries, keys, values and the result are copied
   const double heads = double(list.tokens) * double(h.queries) * activation_bytes;
@@ -70,8 +74,8 @@ void add_rotary(OperatorList& list, Count width) {
   list.chain("rotary", bytes, {9, 2, 4}, {9, 2, 4});
 }
 
-// DeepSeek's latent attention while decoding: the up-projections of keys and values are absorbed into queries and
-// outputs, one small product a head, so that all heads share the one latent key of the cache.
+// DeepSeek's latent attention while decoding: the up-projections of keys and values are absorbed into queries
+// and outputs, one small product a head, so that all heads share the one latent key of the cache.
 void add_absorbed(OperatorList& list) {
   const auto& latent = list.local.latent;
   Heads heads = heads_of(list);
@@ -83,7 +87,9 @@ void add_absorbed(OperatorList& list) {
   list.linear("absorb values", list.tokens, latent.kv_lora_rank, latent.v_head_dim, heads.queries);
 }
 
-bool is(const plan::Tensor& tensor, std::string_view module) { return tensor.name.starts_with(module); }
+bool is(const plan::Tensor& tensor, std::string_view module) {
+  return tensor.name.starts_with(module);
+}
 
 }  // namespace
 

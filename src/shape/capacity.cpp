@@ -8,7 +8,8 @@
 namespace medley::shape {
 namespace {
 
-// A CUDA context, NCCL's buffers, cuBLAS's workspace and the allocator's fragmentation take about 6 % of an 80 GB GPU.
+// A CUDA context, NCCL's buffers, cuBLAS's workspace and the allocator's fragmentation take about 6 % of an
+// 80 GB GPU.
 constexpr double usable_share = 0.94;
 
 // Keys and values of every cached token; latent attention keeps one compressed vector instead.
@@ -24,7 +25,9 @@ double cache_bytes(const Model& model, const Workload& work) {
 double inference_bytes(const Model& model, const Workload& work) {
   const double weights = 2 * double(parameters_per_rank(model, work.layout));
   // the widest activations live for one layer only: input, output and the MLP's middle
-  const double live = double(work.tokens()) * 2 * (2 * double(model.hidden) + 3 * double(std::max(model.ffn, model.moe_ffn * model.top_k)) / work.layout.tp);
+  const double live = double(work.tokens()) * 2 *
+                      (2 * double(model.hidden) +
+                       3 * double(std::max(model.ffn, model.moe_ffn * model.top_k)) / work.layout.tp);
   return weights + cache_bytes(model, work) + live;
 }
 
@@ -36,12 +39,15 @@ double memory_bytes(const Model& model, const Workload& work) {
   double most = 0;
   for (const int stage : {0, work.layout.pp - 1}) {
     const Count rank = plan::rank_of(work.layout, {.dp = 0, .tp = 0, .pp = stage, .cp = 0});
-    most = std::max(most, double(plan::memory_per_gpu(model, work.layout, plan::Framework::textbook, rank).total()));
+    most = std::max(
+        most, double(plan::memory_per_gpu(model, work.layout, plan::Framework::textbook, rank).total()));
   }
   return most;
 }
 
-double usable_bytes(const Gpu& gpu) { return usable_share * gpu.hbm_gb * 1e9; }
+double usable_bytes(const Gpu& gpu) {
+  return usable_share * gpu.hbm_gb * 1e9;
+}
 
 bool fits(const Gpu& gpu, const Model& model, const Workload& work) {
   return memory_bytes(model, work) <= usable_bytes(gpu);
@@ -51,7 +57,8 @@ Count largest_micro_batch(const Gpu& gpu, const Model& model, const Workload& wo
   const auto holds = [&](Count micro_batch) {
     Workload changed = work;
     changed.layout.micro_batch = micro_batch;
-    changed.layout.global_batch = plan::product({micro_batch, work.layout.dp, work.layout.micro_batches()}, "global batch");
+    changed.layout.global_batch =
+        plan::product({micro_batch, work.layout.dp, work.layout.micro_batches()}, "global batch");
     return fits(gpu, model, changed);
   };
   if (!holds(1)) return 0;
@@ -69,7 +76,8 @@ Changes micro_batch_changes(const Gpu& gpu, const Model& model, const Workload& 
   const auto add = [&](Count micro_batch) {
     Change change{.knob = Knob::micro_batch, .was = now, .now = micro_batch, .model = model, .work = work};
     change.work.layout.micro_batch = micro_batch;
-    change.work.layout.global_batch = plan::product({micro_batch, work.layout.dp, work.layout.micro_batches()}, "global batch");
+    change.work.layout.global_batch =
+        plan::product({micro_batch, work.layout.dp, work.layout.micro_batches()}, "global batch");
     out.push_back(std::move(change));
   };
   for (Count micro_batch = 2 * now; micro_batch <= most; micro_batch *= 2) add(micro_batch);

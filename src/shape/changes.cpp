@@ -15,12 +15,15 @@ Change start(Knob knob, const Model& model, const Workload& work, Count was, Cou
 }
 
 bool can_split(const Model& model, const Layout& layout) {
-  return model.heads > 0 && model.kv_heads > 0 && model.heads % layout.tp == 0 && model.heads % model.kv_heads == 0 &&
-         (model.kv_heads % layout.tp == 0 || layout.tp % model.kv_heads == 0) && model.head_dim >= least_head_dim &&
-         model.head_dim <= most_head_dim;
+  return model.heads > 0 && model.kv_heads > 0 && model.heads % layout.tp == 0 &&
+         model.heads % model.kv_heads == 0 &&
+         (model.kv_heads % layout.tp == 0 || layout.tp % model.kv_heads == 0) &&
+         model.head_dim >= least_head_dim && model.head_dim <= most_head_dim;
 }
 
-Count& ffn_of(Model& model, Knob knob) { return knob == Knob::expert_ffn ? model.moe_ffn : model.ffn; }
+Count& ffn_of(Model& model, Knob knob) {
+  return knob == Knob::expert_ffn ? model.moe_ffn : model.ffn;
+}
 
 // All multiples of `unit` within `tolerance` of `value`, the value itself left out.
 std::vector<Count> multiples_near(Count value, Count unit, double tolerance) {
@@ -42,7 +45,8 @@ std::string_view name(Knob knob) noexcept {
 
 Changes vocabulary_changes(const Model& model, const Workload& work) {
   std::set<Count> widths;
-  for (const Count unit : {8, 16, 32, 64, 128}) widths.insert(plan::round_up(model.vocab, unit * work.layout.tp));
+  for (const Count unit : {8, 16, 32, 64, 128})
+    widths.insert(plan::round_up(model.vocab, unit * work.layout.tp));
   widths.erase(model.vocab);
   Changes out;
   for (const Count vocab : widths) {
@@ -123,7 +127,8 @@ Changes layer_changes(const Model& model, const Workload& work) {
   const Count pp = work.layout.pp, below = model.layers / pp * pp;
   if (model.layers % pp == 0) return out;
   for (const Count layers : {below, below + pp}) {
-    if (layers < pp || !model.dense_layers.empty()) continue;  // layers named one by one would lose their meaning
+    if (layers < pp || !model.dense_layers.empty())
+      continue;  // layers named one by one would lose their meaning
     out.push_back(start(Knob::layers, model, work, model.layers, layers));
     out.back().model.layers = layers;
   }

@@ -1,5 +1,5 @@
-// What tensor and pipeline parallelism wait for between the GPUs of one host: an α–β model on the GPU's own link.
-// Used by the advisor's step; `medley plan` has machines with hosts and measured routes.
+// What tensor and pipeline parallelism wait for between the GPUs of one host: an α–β model on the GPU's own
+// link. Used by the advisor's step; `medley plan` has machines with hosts and measured routes.
 #pragma once
 
 #include <medley/types.hpp>

@@ -8,7 +8,8 @@
 namespace medley::shape {
 namespace {
 
-void append(std::vector<PricedOperator>& to, const GpuModel& gpu, const Operators& operators, Block block, Count times) {
+void append(std::vector<PricedOperator>& to, const GpuModel& gpu, const Operators& operators, Block block,
+            Count times) {
   for (const Operator& op : operators) {
     PricedOperator priced{.op = op, .block = block, .times = times};
     if (const auto* gemm = std::get_if<Gemm>(&op.work)) {
@@ -35,7 +36,8 @@ std::vector<PricedOperator> price_operators(const GpuModel& gpu, const Model& mo
   std::vector<PricedOperator> out;
   const Count routed = model.moe_layers();
   append(out, gpu, embedding_operators(model, work), Block::embedding, 1);
-  if (routed < model.layers) append(out, gpu, layer_operators(model, work, false), Block::layer, model.layers - routed);
+  if (routed < model.layers)
+    append(out, gpu, layer_operators(model, work, false), Block::layer, model.layers - routed);
   if (routed > 0) append(out, gpu, layer_operators(model, work, true), Block::moe_layer, routed);
   append(out, gpu, head_operators(model, work), Block::head, 1);
   return out;
@@ -56,10 +58,15 @@ GemmLosses total_losses(const std::vector<PricedOperator>& operators) {
 }
 
 std::vector<std::pair<std::string_view, double>> by_cause(const GemmLosses& lost) {
-  return {{"alignment", lost.alignment}, {"tile", lost.tile}, {"wave", lost.wave}, {"memory", lost.memory}, {"launch", lost.launch}};
+  return {{"alignment", lost.alignment},
+          {"tile", lost.tile},
+          {"wave", lost.wave},
+          {"memory", lost.memory},
+          {"launch", lost.launch}};
 }
 
-std::string largest_saving(const std::vector<PricedOperator>& before, const std::vector<PricedOperator>& after) {
+std::string largest_saving(const std::vector<PricedOperator>& before,
+                           const std::vector<PricedOperator>& after) {
   const PricedOperator* from = nullptr;
   const PricedOperator* to = nullptr;
   double most = 0;

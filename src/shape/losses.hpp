@@ -16,9 +16,9 @@ std::string_view name(Block block) noexcept;
 struct PricedOperator {
   Operator op;
   Block block = Block::layer;
-  Count times = 1;      ///< blocks of this kind in the model: layers, or 1
-  double us = 0;        ///< all calls in one block and micro-batch
-  GemmTime gemm{};      ///< products only: one call
+  Count times = 1;  ///< blocks of this kind in the model: layers, or 1
+  double us = 0;    ///< all calls in one block and micro-batch
+  GemmTime gemm{};  ///< products only: one call
   bool is_gemm() const noexcept { return std::holds_alternative<Gemm>(op.work); }
 };
 
@@ -32,6 +32,7 @@ GemmLosses total_losses(const std::vector<PricedOperator>& operators);
 std::vector<std::pair<std::string_view, double>> by_cause(const GemmLosses& losses);
 
 /// One clause on the operator that gains most from `before` to `after` and the cause it loses less to.
-std::string largest_saving(const std::vector<PricedOperator>& before, const std::vector<PricedOperator>& after);
+std::string largest_saving(const std::vector<PricedOperator>& before,
+                           const std::vector<PricedOperator>& after);
 
 }  // namespace medley::shape

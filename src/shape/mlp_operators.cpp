@@ -7,8 +7,9 @@
 namespace medley::shape {
 namespace {
 
-// Activation between up and down. In one kernel, the plain form reads and writes once, backward reads the gradient,
-// too; the gated form has one more input. Eagerly the gate's product is a kernel of its own, two backward.
+// Activation between up and down. In one kernel, the plain form reads and writes once, backward reads the
+// gradient, too; the gated form has one more input. Eagerly the gate's product is a kernel of its own, two
+// backward.
 void add_activation(OperatorList& list, double tokens, Count width) {
   const double bytes = tokens * double(width) * activation_bytes;
   if (list.model.gated)
@@ -18,21 +19,24 @@ void add_activation(OperatorList& list, double tokens, Count width) {
 }
 
 // The matrices of one MLP, `copies` of them side by side, with the activation before the last.
-void add_matrices(OperatorList& list, const std::vector<plan::Tensor>& layer, std::string_view module, Count tokens, Count copies) {
+void add_matrices(OperatorList& list, const std::vector<plan::Tensor>& layer, std::string_view module,
+                  Count tokens, Count copies) {
   for (plan::Tensor tensor : layer) {
     if (!tensor.matrix || !tensor.name.starts_with(module)) continue;
     tensor.copies = copies;
-    if (tensor.shard == plan::Shard::row) add_activation(list, double(tokens) * double(copies), tensor.columns);
+    if (tensor.shard == plan::Shard::row)
+      add_activation(list, double(tokens) * double(copies), tensor.columns);
     list.linear(tensor, tokens);
   }
 }
 
-// Routed tokens spread evenly: the mean over steps, and what a balancing loss aims at. With few tokens (decode) not
-// every expert is met: of E experts, k·T draws meet E·(1 − (1 − 1/E)^(kT)) on average.
+// Routed tokens spread evenly: the mean over steps, and what a balancing loss aims at. With few tokens
+// (decode) not every expert is met: of E experts, k·T draws meet E·(1 − (1 − 1/E)^(kT)) on average.
 void add_experts(OperatorList& list, const std::vector<plan::Tensor>& layer) {
   const Layout& layout = list.work.layout;
   const double experts = double(list.model.experts);
-  add_matrices(list, layer, "mlp.router", layout.sp ? plan::ceil_div(list.tokens, layout.tp) : list.tokens, 1);
+  add_matrices(list, layer, "mlp.router", layout.sp ? plan::ceil_div(list.tokens, layout.tp) : list.tokens,
+               1);
   const double routed = double(list.tokens) * double(list.model.top_k) * layout.flags.capacity_factor;
   const double met = experts * (1 - std::pow(1 - 1 / experts, routed * layout.ep));
   const Count local = std::max<Count>(1, std::llround(met / layout.ep));

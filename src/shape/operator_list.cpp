@@ -57,10 +57,13 @@ OperatorList::OperatorList(const Model& model_, const Workload& work_)
   kept = double(tokens) * double(model.hidden) * activation_bytes / split;
 }
 
-void OperatorList::gemm(std::string_view name, Pass pass, Count m, Count n, Count k, Count batch, GemmLayout layout) {
-  list_.push_back({.name = name,
-                   .pass = pass,
-                   .work = Gemm{.name = {}, .m = m, .n = n, .k = k, .batch = batch, .layout = layout, .type = work.type}});
+void OperatorList::gemm(std::string_view name, Pass pass, Count m, Count n, Count k, Count batch,
+                        GemmLayout layout) {
+  list_.push_back(
+      {.name = name,
+       .pass = pass,
+       .work =
+           Gemm{.name = {}, .m = m, .n = n, .k = k, .batch = batch, .layout = layout, .type = work.type}});
 }
 
 void OperatorList::linear(std::string_view name, Count tokens_, Count in, Count out, Count batch) {
@@ -75,15 +78,20 @@ void OperatorList::linear(const plan::Tensor& weight, Count tokens_) {
 }
 
 void OperatorList::attention(std::string_view name, const Attention& attention) {
-  list_.push_back({.name = name, .pass = Pass::forward, .work = attention, .count = 1, .kernel = work.kernel});
-  if (training()) list_.push_back({.name = name, .pass = Pass::backward, .work = attention, .count = 1, .kernel = work.kernel});
+  list_.push_back(
+      {.name = name, .pass = Pass::forward, .work = attention, .count = 1, .kernel = work.kernel});
+  if (training())
+    list_.push_back(
+        {.name = name, .pass = Pass::backward, .work = attention, .count = 1, .kernel = work.kernel});
 }
 
 void OperatorList::chain(std::string_view name, double bytes, Passes forward, Passes backward) {
   const auto add = [&](Pass pass, const Passes& passes) {
     const Count kernels = work.compiled ? 1 : passes.kernels;
     const double moved = bytes * (work.compiled ? passes.compiled : passes.eager) / double(kernels);
-    if (moved > 0) list_.push_back({.name = name, .pass = pass, .work = Stream{StreamOp::elementwise, moved}, .count = kernels});
+    if (moved > 0)
+      list_.push_back(
+          {.name = name, .pass = pass, .work = Stream{StreamOp::elementwise, moved}, .count = kernels});
   };
   add(Pass::forward, forward);
   if (training()) add(Pass::backward, backward);

@@ -21,7 +21,8 @@ class OperatorList {
   void attention(std::string_view name, const Attention& attention);
   /// A pass over memory whose backward moves `backward` bytes (0: none).
   void stream(std::string_view name, StreamOp op, double forward, double backward, Count count = 1);
-  /// A chain of element-wise kernels over a tensor of `bytes`: how often it passes memory eagerly and compiled.
+  /// A chain of element-wise kernels over a tensor of `bytes`: how often it passes memory eagerly and
+  /// compiled.
   struct Passes {
     double eager, compiled;
     Count kernels;  ///< run eagerly; one when compiled
@@ -34,15 +35,16 @@ class OperatorList {
   // What the operators of this rank are made of.
   const Model& model;
   const Workload& work;
-  Model local;        ///< widths of one tensor rank; its tensors are this rank's slices
-  Count tokens;       ///< through linear layers
-  double kept;        ///< tokens × hidden × bytes that norms and residuals see: split by tp when sp is on
+  Model local;   ///< widths of one tensor rank; its tensors are this rank's slices
+  Count tokens;  ///< through linear layers
+  double kept;   ///< tokens × hidden × bytes that norms and residuals see: split by tp when sp is on
 
  private:
   Operators list_;
 };
 
-/// The attention block: norm, projections, scores, output projection, residual. `layer` has the layer's local tensors.
+/// The attention block: norm, projections, scores, output projection, residual. `layer` has the layer's local
+/// tensors.
 void add_attention(OperatorList& list, const std::vector<plan::Tensor>& layer);
 /// The MLP block: norm, dense or routed MLP, residual.
 void add_mlp(OperatorList& list, const std::vector<plan::Tensor>& layer, bool moe);

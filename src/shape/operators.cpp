@@ -10,11 +10,12 @@
 namespace medley::shape {
 namespace {
 
-// Adam with an fp32 master copy: gradient (4), master and two moments read and written (24), bf16 copy written (2).
+// Adam with an fp32 master copy: gradient (4), master and two moments read and written (24), bf16 copy
+// written (2).
 constexpr double adam_bytes = 30;
 
-// A full recompute repeats every forward of the layer; a selective one (Megatron's) only the core of attention:
-// scores, softmax and values, or the fused kernel.
+// A full recompute repeats every forward of the layer; a selective one (Megatron's) only the core of
+// attention: scores, softmax and values, or the fused kernel.
 bool recomputed(const Operator& op, plan::Recompute recompute) {
   if (op.pass != Pass::forward) return false;
   if (recompute == plan::Recompute::full) return true;
@@ -32,7 +33,8 @@ void add_bias_gradients(OperatorList& list, const std::vector<plan::Tensor>& lay
     width += double(tensor.rows) * double(tensor.part == plan::Part::expert ? list.model.top_k : 1);
     ++kernels;
   }
-  if (kernels > 0) list.chain("bias gradients", double(list.tokens) * width * activation_bytes, {0, 0, 1}, {1, 1, kernels});
+  if (kernels > 0)
+    list.chain("bias gradients", double(list.tokens) * width * activation_bytes, {0, 0, 1}, {1, 1, kernels});
 }
 
 }  // namespace
@@ -49,26 +51,33 @@ Mode parse_mode(std::string_view text) {
 }
 
 std::string_view name(Pass pass) noexcept {
-  constexpr std::array<std::string_view, 6> names{"forward", "dgrad", "wgrad", "backward", "recompute", "update"};
+  constexpr std::array<std::string_view, 6> names{"forward",  "dgrad",     "wgrad",
+                                                  "backward", "recompute", "update"};
   return names[std::size_t(pass)];
 }
 
-std::string Operator::label() const { return fmt::format("{} {}", name, shape::name(pass)); }
+std::string Operator::label() const {
+  return fmt::format("{} {}", name, shape::name(pass));
+}
 
 double Operator::flops() const {
   double one = 0;
   if (const auto* gemm = std::get_if<Gemm>(&work)) one = gemm->flops();
   // the backward kernel recomputes the scores: five products where the forward has two
-  if (const auto* fused = std::get_if<Attention>(&work)) one = fused->flops() * (pass == Pass::backward ? 2.5 : 1.0);
+  if (const auto* fused = std::get_if<Attention>(&work))
+    one = fused->flops() * (pass == Pass::backward ? 2.5 : 1.0);
   return one * double(count);
 }
 
 Count Workload::tokens() const {
   if (mode == Mode::decode) return layout.micro_batch;
-  return plan::product({layout.micro_batch, plan::ceil_div(layout.seq, layout.cp)}, "tokens of a micro-batch");
+  return plan::product({layout.micro_batch, plan::ceil_div(layout.seq, layout.cp)},
+                       "tokens of a micro-batch");
 }
 
-Count Workload::head_tokens() const { return mode == Mode::train ? tokens() : layout.micro_batch; }
+Count Workload::head_tokens() const {
+  return mode == Mode::train ? tokens() : layout.micro_batch;
+}
 
 Operators layer_operators(const Model& model, const Workload& work, bool moe) {
   OperatorList list(model, work);
@@ -90,8 +99,10 @@ Operators layer_operators(const Model& model, const Workload& work, bool moe) {
 Operators embedding_operators(const Model& model, const Workload& work) {
   OperatorList list(model, work);
   const double rows = double(list.tokens) * double(model.hidden) * activation_bytes;
-  list.stream("embedding", StreamOp::elementwise, 2 * rows, 3 * rows);  // gather; scatter-add reads what it adds to
-  if (model.positions == plan::Positions::learned) list.stream("positions", StreamOp::elementwise, 3 * rows, rows);
+  list.stream("embedding", StreamOp::elementwise, 2 * rows,
+              3 * rows);  // gather; scatter-add reads what it adds to
+  if (model.positions == plan::Positions::learned)
+    list.stream("positions", StreamOp::elementwise, 3 * rows, rows);
   for (const auto& tensor : plan::embedding_tensors(list.local))
     if (tensor.name == "embedding.project_in.weight") list.linear(tensor, list.tokens);
   if (model.embedding_norm) list.stream("embedding norm", StreamOp::layer_norm, 2 * list.kept, 3 * list.kept);
@@ -106,8 +117,8 @@ Operators head_operators(const Model& model, const Workload& work) {
   for (const auto& tensor : plan::head_tensors(list.local))
     if (tensor.matrix) list.linear(tensor, tokens);
   if (list.training()) {
-    // Loss in fp32. In one kernel, 6 bytes a logit each way; eagerly the cast, the softmax and the label's logit are
-    // kernels of their own: 14 bytes forward, 18 backward.
+    // Loss in fp32. In one kernel, 6 bytes a logit each way; eagerly the cast, the softmax and the label's
+    // logit are kernels of their own: 14 bytes forward, 18 backward.
     const double logits = double(tokens) * double(list.local.vocab);
     list.chain("loss", logits, {14, 6, 3}, {18, 6, 3});
   }
@@ -115,7 +126,9 @@ Operators head_operators(const Model& model, const Workload& work) {
 }
 
 Operators optimizer_operators(Count parameters) {
-  return {{.name = "adam", .pass = Pass::update, .work = Stream{StreamOp::elementwise, adam_bytes * double(parameters)}}};
+  return {{.name = "adam",
+           .pass = Pass::update,
+           .work = Stream{StreamOp::elementwise, adam_bytes * double(parameters)}}};
 }
 
 }  // namespace medley::shape

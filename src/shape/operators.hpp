@@ -1,5 +1,6 @@
-// What one rank computes for a model: the map from a transformer's shape to matrix products, fused attention and
-// memory-bound passes. The advisor prices the list; it is the one place that knows which extents a shape leads to.
+// What one rank computes for a model: the map from a transformer's shape to matrix products, fused attention
+// and memory-bound passes. The advisor prices the list; it is the one place that knows which extents a shape
+// leads to.
 #pragma once
 
 #include <string>
@@ -17,14 +18,14 @@ using plan::Count;
 using plan::Layout;
 using plan::Model;
 
-/// What the model is doing. Prefill and decode run forward only; decode runs one new token of each sequence against a
-/// cache of `seq` tokens. Both need logits of the last token alone.
+/// What the model is doing. Prefill and decode run forward only; decode runs one new token of each sequence
+/// against a cache of `seq` tokens. Both need logits of the last token alone.
 enum class Mode : std::uint8_t { train, prefill, decode };
 std::string_view name(Mode mode) noexcept;
 Mode parse_mode(std::string_view text);
 
-/// Where in a step an operator stands. dgrad and wgrad are the two products of a linear layer's backward pass;
-/// backward is that of anything else; recompute repeats a forward; update is the optimizer's.
+/// Where in a step an operator stands. dgrad and wgrad are the two products of a linear layer's backward
+/// pass; backward is that of anything else; recompute repeats a forward; update is the optimizer's.
 enum class Pass : std::uint8_t { forward, dgrad, wgrad, backward, recompute, update };
 std::string_view name(Pass pass) noexcept;
 
@@ -38,7 +39,7 @@ struct Operator {
   std::string_view name;  ///< a literal, such as "qkv"
   Pass pass = Pass::forward;
   std::variant<Gemm, Attention, Stream> work;
-  Count count = 1;  ///< equal calls, one after another
+  Count count = 1;                                  ///< equal calls, one after another
   AttentionKernel kernel = AttentionKernel::flash;  ///< fused attention only
 
   std::string label() const;  ///< "qkv dgrad"

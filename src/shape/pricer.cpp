@@ -34,7 +34,8 @@ double Pricer::gemm_us(const Gemm& gemm) {
 
 double Pricer::attention_us(const Attention& a, bool backward, AttentionKernel kernel) {
   // kinds 16 and above are attention's: heads and their width ride in it, both below 2^20 by plan::check
-  const std::int64_t kind = 16 + backward + 2 * a.causal + 4 * int(kernel) + 8 * (a.head_dim + (a.kv_heads << 20));
+  const std::int64_t kind =
+      16 + backward + 2 * a.causal + 4 * int(kernel) + 8 * (a.head_dim + (a.kv_heads << 20));
   const auto [at, fresh] = known_.try_emplace({a.seq_q, a.seq_k, a.heads, a.batch, kind}, 0.0);
   if (fresh) at->second = gpu_.attention_us(a, backward, kernel);
   return at->second;

@@ -1,5 +1,5 @@
-// Prices operators with a GPU model and remembers what it has priced: shapes repeat across layers, passes and the
-// candidates of a search. One per thread; used by everything in the advisor that needs a time.
+// Prices operators with a GPU model and remembers what it has priced: shapes repeat across layers, passes and
+// the candidates of a search. One per thread; used by everything in the advisor that needs a time.
 #pragma once
 
 #include <unordered_map>

@@ -12,7 +12,9 @@ namespace {
 
 constexpr double noticeable = 0.01;
 
-Count power_of_two_in(Count value) { return value & -value; }
+Count power_of_two_in(Count value) {
+  return value & -value;
+}
 
 std::string power_text(std::string_view what, Count value) {
   return fmt::format("{} {} (multiple of {})", what, value, power_of_two_in(value));
@@ -47,17 +49,23 @@ struct Checker {
     const Advice& advice = *rule.obeying;
     const std::string change = fmt::format("{} {}", name(advice.change.knob), advice.change.now);
     rule.agrees = advice.net_gain() >= noticeable;
-    rule.verdict = rule.agrees ? fmt::format("broken; {} is {}", change, gain_text(advice.net_gain(), calibrated()))
-                               : fmt::format("broken, but obeying it ({}) buys nothing here: {}", change, why_not);
+    rule.verdict = rule.agrees
+                       ? fmt::format("broken; {} is {}", change, gain_text(advice.net_gain(), calibrated()))
+                       : fmt::format("broken, but obeying it ({}) buys nothing here: {}", change, why_not);
   }
 
   RuleCheck vocabulary() {
     const Count unit = full * work.layout.tp;
-    RuleCheck rule{.number = 1, .text = rule_text(1),
-                   .holds = model.vocab % unit == 0, .found = power_text("vocab", model.vocab)};
+    RuleCheck rule{.number = 1,
+                   .text = rule_text(1),
+                   .holds = model.vocab % unit == 0,
+                   .found = power_text(work.layout.tp > 1 ? "vocab/t" : "vocab",
+                                       plan::ceil_div(model.vocab, work.layout.tp))};
     if (!rule.holds)
-      rule.obeying = nearest(vocabulary_changes(model, work), [&](const Change& c) { return c.now % unit == 0; });
-    judge(rule, fmt::format("a multiple of {} keeps every row of the logits on 16-byte boundaries, which is all this GPU asks for",
+      rule.obeying =
+          nearest(vocabulary_changes(model, work), [&](const Change& c) { return c.now % unit == 0; });
+    judge(rule, fmt::format("a multiple of {} keeps every row of the logits on 16-byte boundaries, which is "
+                            "all this GPU asks for",
                             power_of_two_in(plan::ceil_div(model.vocab, work.layout.tp))));
     // half the way may be as good as the whole
     if (rule.agrees && rule.obeying) {
@@ -71,13 +79,18 @@ struct Checker {
 
   RuleCheck micro_batch() {
     const Count now = work.layout.micro_batch, most = largest_micro_batch(pricer.gpu().gpu(), model, work);
-    RuleCheck rule{.number = 2, .text = rule_text(2), .holds = now >= most,
+    RuleCheck rule{.number = 2,
+                   .text = rule_text(2),
+                   .holds = now >= most,
                    .found = most > 0 ? fmt::format("micro-batch {}, {} fits", now, most)
                                      : "not even one sequence fits this GPU"};
     if (!rule.holds)
-      rule.obeying = nearest(micro_batch_changes(pricer.gpu().gpu(), model, work), [&](const Change& c) { return c.now == most; });
+      rule.obeying = nearest(micro_batch_changes(pricer.gpu().gpu(), model, work),
+                             [&](const Change& c) { return c.now == most; });
     judge(rule, fmt::format("{} tokens fill this GPU already", work.tokens()));
-    if (most < now) rule.holds = false, rule.verdict = most > 0 ? "broken; this micro-batch does not fit" : "nothing fits: raise tp, pp or ZeRO, or recompute";
+    if (most < now)
+      rule.holds = false, rule.verdict = most > 0 ? "broken; this micro-batch does not fit"
+                                                  : "nothing fits: raise tp, pp or ZeRO, or recompute";
     return rule;
   }
 
@@ -85,9 +98,11 @@ struct Checker {
     const Count tokens = work.tokens(), head = model.query_head_dim(), share = model.hidden / work.layout.tp;
     RuleCheck rule{.number = 3, .text = rule_text(3)};
     rule.holds = (work.mode == Mode::decode || tokens % full == 0) && head % full == 0 && share % full == 0;
-    rule.found = fmt::format("{}, {}, {}", power_text("b·s", tokens), power_text("h/a", head), power_text("h/t", share));
+    rule.found = fmt::format("{}, {}, {}", power_text("b·s", tokens), power_text("h/a", head),
+                             power_text("h/t", share));
     if (!rule.holds && head % full != 0)
-      rule.obeying = nearest(head_changes(model, work), [&](const Change& c) { return c.model.head_dim % full == 0; });
+      rule.obeying =
+          nearest(head_changes(model, work), [&](const Change& c) { return c.model.head_dim % full == 0; });
     else if (!rule.holds && share % full != 0)
       rule.obeying = nearest(hidden_changes(model, work, 0.05),
                              [&](const Change& c) { return c.now / work.layout.tp % full == 0; });
@@ -96,13 +111,18 @@ struct Checker {
                     ? "fused attention pads a head inside the chip, and scores never reach memory"
                     : "the scores' products are bound by memory, not by arithmetic");
     if (!rule.holds && !rule.obeying && head % full == 0 && share % full == 0)
-      rule.verdict = "broken by b·s: choose sequence or micro-batch so that their product is a multiple of 64";
+      rule.verdict =
+          "broken by b·s: choose sequence or micro-batch so that their product is a multiple of 64";
     return rule;
   }
 
   RuleCheck whole_heads() {
-    return {.number = 4, .text = rule_text(4), .holds = true,
-            .found = fmt::format("{} heads, tp {}", model.heads, work.layout.tp), .obeying = {}, .verdict = "holds"};
+    return {.number = 4,
+            .text = rule_text(4),
+            .holds = true,
+            .found = fmt::format("{} heads, tp {}", model.heads, work.layout.tp),
+            .obeying = {},
+            .verdict = "holds"};
   }
 
   RuleCheck least_tp() {
@@ -116,8 +136,11 @@ struct Checker {
 
   RuleCheck gated_width() {
     const Count width = model.moe() ? model.moe_ffn : model.ffn, share = width / work.layout.tp;
-    RuleCheck rule{.number = 6, .text = rule_text(6), .holds = share % full == 0,
-                   .found = fmt::format("{}, {:.2f} h", power_text("ffn/t", share), double(width) / double(model.hidden))};
+    RuleCheck rule{.number = 6,
+                   .text = rule_text(6),
+                   .holds = share % full == 0,
+                   .found = fmt::format("{}, {:.2f} h", power_text("ffn/t", share),
+                                        double(width) / double(model.hidden))};
     if (!model.gated) {
       rule.holds = true;
       rule.verdict = "does not apply: the MLP is not gated";
@@ -132,7 +155,9 @@ struct Checker {
   }
 
   RuleCheck even_stages() {
-    RuleCheck rule{.number = 7, .text = rule_text(7), .holds = model.layers % work.layout.pp == 0,
+    RuleCheck rule{.number = 7,
+                   .text = rule_text(7),
+                   .holds = model.layers % work.layout.pp == 0,
                    .found = fmt::format("{} layers, pp {}", model.layers, work.layout.pp)};
     if (!rule.holds) rule.obeying = nearest(layer_changes(model, work), [](const Change&) { return true; });
     judge(rule, "the stage with the logits is the slowest either way");
@@ -143,15 +168,14 @@ struct Checker {
 }  // namespace
 
 std::string_view rule_text(int number) noexcept {
-  constexpr std::array<std::string_view, 8> texts{
-      "",
-      "vocabulary divisible by 64 (8 on V100), on every rank",
-      "micro-batch as large as fits",
-      "b·s, h/a and h/t divisible by 64 (8 on V100)",
-      "heads divisible by tp",
-      "tp as small as possible",
-      "gated MLP: search for a width near 8h/3",
-      "layers divisible by the pipeline stages"};
+  constexpr std::array<std::string_view, 8> texts{"",
+                                                  "vocabulary divisible by 64 (8 on V100), on every rank",
+                                                  "micro-batch as large as fits",
+                                                  "b·s, h/a and h/t divisible by 64 (8 on V100)",
+                                                  "heads divisible by tp",
+                                                  "tp as small as possible",
+                                                  "gated MLP: search for a width near 8h/3",
+                                                  "layers divisible by the pipeline stages"};
   return texts[std::size_t(std::clamp(number, 0, 7))];
 }
 
@@ -165,8 +189,8 @@ std::string gain_text(double gain, bool calibrated) {
 
 std::vector<RuleCheck> check_rules(Pricer& pricer, const Model& model, const Workload& work) {
   Checker checker{pricer, model, work, step_time(pricer, model, work), pricer.gpu().gpu().full_alignment()};
-  return {checker.vocabulary(),  checker.micro_batch(), checker.powers_of_two(), checker.whole_heads(),
-          checker.least_tp(),    checker.gated_width(), checker.even_stages()};
+  return {checker.vocabulary(), checker.micro_batch(), checker.powers_of_two(), checker.whole_heads(),
+          checker.least_tp(),   checker.gated_width(), checker.even_stages()};
 }
 
 }  // namespace medley::shape

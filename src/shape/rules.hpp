@@ -1,5 +1,6 @@
-// The seven sizing rules of the co-design paper (arXiv 2401.14489), checked on a shape and held against what the GPU
-// model predicts for obeying them. The rules were found on A100; on other GPUs some of them no longer bite.
+// The seven sizing rules of the co-design paper (arXiv 2401.14489), checked on a shape and held against what
+// the GPU model predicts for obeying them. The rules were found on A100; on other GPUs some of them no longer
+// bite.
 #pragma once
 
 #include <optional>
@@ -13,12 +14,13 @@ namespace medley::shape {
 
 struct RuleCheck {
   int number = 0;
-  std::string_view text{};          ///< the rule
+  std::string_view text{};  ///< the rule
   bool holds = true;
-  std::string found{};              ///< the numbers it looks at
-  std::optional<Advice> obeying{};  ///< the nearest change that obeys it, priced; none where it holds or none exists
-  bool agrees = true;               ///< rule and prediction say the same
-  std::string verdict{};            ///< one sentence
+  std::string found{};  ///< the numbers it looks at
+  std::optional<Advice>
+      obeying{};          ///< the nearest change that obeys it, priced; none where it holds or none exists
+  bool agrees = true;     ///< rule and prediction say the same
+  std::string verdict{};  ///< one sentence
 };
 
 /// The text of rule `number`, 1 to 7.

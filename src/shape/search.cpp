@@ -13,23 +13,37 @@
 namespace medley::shape {
 namespace {
 
-bool within(double value, double of, double tolerance) { return std::abs(value / of - 1) <= tolerance + 1e-12; }
+bool within(double value, double of, double tolerance) {
+  return std::abs(value / of - 1) <= tolerance + 1e-12;
+}
 
-Count width_of(const Model& model) { return model.moe() ? model.moe_ffn : model.ffn; }
+Count width_of(const Model& model) {
+  return model.moe() ? model.moe_ffn : model.ffn;
+}
 
-double parameters_of(const Model& model) { return double(plan::count_parameters(model).total); }
+double parameters_of(const Model& model) {
+  return double(plan::count_parameters(model).total);
+}
 
 Candidate candidate_of(const Model& m) {
-  return {.hidden = m.hidden, .heads = m.heads, .kv_heads = m.kv_heads, .head_dim = m.head_dim, .layers = m.layers,
-          .ffn = width_of(m), .vocab = m.vocab};
+  return {.hidden = m.hidden,
+          .heads = m.heads,
+          .kv_heads = m.kv_heads,
+          .head_dim = m.head_dim,
+          .layers = m.layers,
+          .ffn = width_of(m),
+          .vocab = m.vocab};
 }
 
 // One order for all results, so that threads do not show: the nearest shape first.
-auto order(const Candidate& c) { return std::tuple(c.distance, c.hidden, c.layers, c.heads, c.ffn, c.vocab); }
+auto order(const Candidate& c) {
+  return std::tuple(c.distance, c.hidden, c.layers, c.heads, c.ffn, c.vocab);
+}
 
 double distance_of(const Model& model, const Candidate& c) {
   const auto apart = [](Count a, Count b) { return std::abs(std::log(double(a) / double(b))); };
-  return apart(c.hidden, model.hidden) + apart(c.heads, model.heads) + apart(c.layers, model.layers) + apart(c.ffn, width_of(model));
+  return apart(c.hidden, model.hidden) + apart(c.heads, model.heads) + apart(c.layers, model.layers) +
+         apart(c.ffn, width_of(model));
 }
 
 struct HeadChoice {
@@ -75,7 +89,8 @@ class Searcher {
     std::vector<Count> out{model_.hidden};
     const double reach = (1 + bounds_.aspect) * (1 + bounds_.depth);
     const Count step = bounds_.hidden_step;
-    for (Count h = plan::ceil_div(Count(double(model_.hidden) / reach), step) * step; double(h) <= double(model_.hidden) * reach; h += step)
+    for (Count h = plan::ceil_div(Count(double(model_.hidden) / reach), step) * step;
+         double(h) <= double(model_.hidden) * reach; h += step)
       if (h != model_.hidden && h > 0) out.push_back(h);
     return out;
   }
@@ -96,7 +111,8 @@ class Searcher {
     return out;
   }
 
-  // Parameters grow linearly with the MLP's width, so two counts give the range of widths that is near enough.
+  // Parameters grow linearly with the MLP's width, so two counts give the range of widths that is near
+  // enough.
   std::vector<Count> ffn_widths(Model model) const {
     Count& width = model.moe() ? model.moe_ffn : model.ffn;
     const Count step = bounds_.ffn_step * work_.layout.tp;
@@ -110,9 +126,12 @@ class Searcher {
     const double most = std::min(ratio * (1 + bounds_.ffn_ratio),
                                  double(step) + (parameters_ * (1 + bounds_.parameters) - low) / slope);
     std::vector<Count> out;
-    for (Count w = std::max<Count>(1, Count(std::ceil(least / double(step)))) * step; double(w) <= most; w += step) out.push_back(w);
+    for (Count w = std::max<Count>(1, Count(std::ceil(least / double(step)))) * step; double(w) <= most;
+         w += step)
+      out.push_back(w);
     // the model's own width need not be a multiple of the step
-    if (const double own = double(width_of(model_)); own >= least && own <= most && width_of(model_) % step != 0)
+    if (const double own = double(width_of(model_));
+        own >= least && own <= most && width_of(model_) % step != 0)
       out.push_back(width_of(model_));
     return out;
   }
@@ -121,7 +140,8 @@ class Searcher {
     std::vector<Count> out;
     const double aspect = double(model_.hidden) / double(model_.layers);
     const auto low = Count(std::ceil(double(model_.layers) * (1 - bounds_.depth)));
-    for (Count layers = std::max<Count>(low, work_.layout.pp); within(double(layers), double(model_.layers), bounds_.depth); ++layers) {
+    for (Count layers = std::max<Count>(low, work_.layout.pp);
+         within(double(layers), double(model_.layers), bounds_.depth); ++layers) {
       const bool even = layers % work_.layout.pp == 0 || layers == model_.layers;
       if (even && within(double(hidden) / double(layers), aspect, bounds_.aspect)) out.push_back(layers);
       if (!model_.dense_layers.empty()) return {model_.layers};  // named layers fix the depth
@@ -135,7 +155,9 @@ class Searcher {
     model.hidden = hidden;
     model.vocab = vocab_;
     if (model_.embedding_width == model_.hidden) model.embedding_width = hidden;
-    if (model.moe()) model.ffn = plan::round_up(Count(double(model_.ffn) * double(hidden) / double(model_.hidden)), bounds_.ffn_step * work_.layout.tp);
+    if (model.moe())
+      model.ffn = plan::round_up(Count(double(model_.ffn) * double(hidden) / double(model_.hidden)),
+                                 bounds_.ffn_step * work_.layout.tp);
     for (const auto& [heads, kv_heads, head_dim] : head_choices(hidden)) {
       model.heads = heads;
       model.kv_heads = kv_heads;
@@ -169,7 +191,8 @@ class Searcher {
   // What a thread hands over: its part of the Pareto list and its best at equal parameters.
   static std::vector<Candidate> pareto_of_and_best(std::vector<Candidate> found) {
     if (found.empty()) return found;
-    const Candidate best = *std::ranges::min_element(found, {}, [](const Candidate& c) { return std::pair(-net(c), order(c)); });
+    const Candidate best =
+        *std::ranges::min_element(found, {}, [](const Candidate& c) { return std::pair(-net(c), order(c)); });
     found = pareto_of(std::move(found));
     found.push_back(best);
     return found;
@@ -178,8 +201,10 @@ class Searcher {
   SearchResult finish() {
     result_.given = rated(model_, base_);
     kept_.push_back(result_.given);
-    result_.best_net = *std::ranges::min_element(kept_, {}, [](const Candidate& c) { return std::pair(-net(c), order(c)); });
-    result_.fastest = *std::ranges::min_element(kept_, {}, [](const Candidate& c) { return std::pair(-c.gain, order(c)); });
+    result_.best_net =
+        *std::ranges::min_element(kept_, {}, [](const Candidate& c) { return std::pair(-net(c), order(c)); });
+    result_.fastest =
+        *std::ranges::min_element(kept_, {}, [](const Candidate& c) { return std::pair(-c.gain, order(c)); });
     result_.pareto = pareto_of(std::move(kept_));
     return std::move(result_);
   }
@@ -199,7 +224,8 @@ class Searcher {
 }  // namespace
 
 std::vector<Candidate> pareto_of(std::vector<Candidate> candidates) {
-  std::ranges::sort(candidates, {}, [](const Candidate& c) { return std::tuple(std::abs(c.parameters), -c.gain, order(c)); });
+  std::ranges::sort(candidates, {},
+                    [](const Candidate& c) { return std::tuple(std::abs(c.parameters), -c.gain, order(c)); });
   std::vector<Candidate> out;
   for (const Candidate& c : candidates)
     if (out.empty() || c.gain > out.back().gain) out.push_back(c);
@@ -219,8 +245,10 @@ Model with(const Model& model, const Candidate& c) {
   return m;
 }
 
-SearchResult search(const GpuModel& gpu, const Model& model, const Workload& work, const Bounds& bounds, unsigned threads) {
-  if (bounds.hidden_step < 1 || bounds.ffn_step < 1) throw Error(ErrorKind::invalid, "search: steps of hidden and ffn must be at least 1");
+SearchResult search(const GpuModel& gpu, const Model& model, const Workload& work, const Bounds& bounds,
+                    unsigned threads) {
+  if (bounds.hidden_step < 1 || bounds.ffn_step < 1)
+    throw Error(ErrorKind::invalid, "search: steps of hidden and ffn must be at least 1");
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
   return Searcher(gpu, model, work, bounds).run(threads);
 }

@@ -14,8 +14,9 @@
 namespace medley::shape {
 namespace {
 
-// Two all_reduces forward and two backward for each layer; sequence parallelism turns each into an all_gather and a
-// reduce_scatter of the same tensor. A parallel block (GPT-J, Falcon) sums attention and MLP before one all_reduce.
+// Two all_reduces forward and two backward for each layer; sequence parallelism turns each into an all_gather
+// and a reduce_scatter of the same tensor. A parallel block (GPT-J, Falcon) sums attention and MLP before one
+// all_reduce.
 double layer_exchange_us(const Pricer& pricer, const Model& model, const Workload& work) {
   if (work.layout.tp == 1) return 0;
   const double bytes = double(work.tokens()) * double(model.hidden) * activation_bytes;
@@ -39,7 +40,8 @@ double stage_exchange_us(const Pricer& pricer, const Model& model, const Workloa
 Count elements_of(const std::vector<plan::Tensor>& slices, const Layout& layout) {
   Count total = 0;
   for (const auto& tensor : slices)
-    if (!tensor.tied) total += tensor.part == plan::Part::expert ? tensor.elements() / layout.ep : tensor.elements();
+    if (!tensor.tied)
+      total += tensor.part == plan::Part::expert ? tensor.elements() / layout.ep : tensor.elements();
   return total;
 }
 
@@ -76,9 +78,10 @@ Stages stages_of(const Model& model, const Workload& work, const Step& step, dou
 void refuse_heads(const Model& model, const Layout& layout) {
   if (layout.tp < 1 || model.heads % layout.tp == 0) return;
   const Count below = model.heads / layout.tp * layout.tp, above = below + layout.tp;
-  throw Error(ErrorKind::invalid,
-              fmt::format("{}: {} attention heads cannot be split over tp {}: rule 4 wants heads divisible by tp; {}{} heads would do",
-                          model.name, model.heads, layout.tp, below > 0 ? fmt::format("{} or ", below) : "", above));
+  throw Error(ErrorKind::invalid, fmt::format("{}: {} attention heads cannot be split over tp {}: rule 4 "
+                                              "wants heads divisible by tp; {}{} heads would do",
+                                              model.name, model.heads, layout.tp,
+                                              below > 0 ? fmt::format("{} or ", below) : "", above));
 }
 
 }  // namespace
@@ -91,12 +94,14 @@ void check(const Model& model, Workload& work) {
   plan::check(layout, model);
   const auto divisible = [&](std::string_view what, Count value) {
     if (value % layout.tp != 0)
-      throw Error(ErrorKind::invalid, fmt::format("layout: {} {} is not divisible by tp {}: each rank must hold an equal share",
-                                                  what, value, layout.tp));
+      throw Error(ErrorKind::invalid,
+                  fmt::format("layout: {} {} is not divisible by tp {}: each rank must hold an equal share",
+                              what, value, layout.tp));
   };
   if (model.moe_layers() < model.layers) divisible("ffn width", model.ffn);
   if (model.moe()) divisible("expert ffn width", model.moe_ffn);
-  plan::product({work.tokens(), std::max({model.hidden, model.ffn, model.vocab}), 8}, "activations of a micro-batch");
+  plan::product({work.tokens(), std::max({model.hidden, model.ffn, model.vocab}), 8},
+                "activations of a micro-batch");
 }
 
 Count parameters_per_rank(const Model& model, const Layout& layout) {
@@ -106,7 +111,8 @@ Count parameters_per_rank(const Model& model, const Layout& layout) {
   Count total = 0;
   if (routed > 0) total += routed * elements_of(plan::layer_tensors(local, true), layout);
   if (dense > 0) total += dense * elements_of(plan::layer_tensors(local, false), layout);
-  const Count first = elements_of(plan::embedding_tensors(local), layout), last = elements_of(plan::head_tensors(local), layout);
+  const Count first = elements_of(plan::embedding_tensors(local), layout),
+              last = elements_of(plan::head_tensors(local), layout);
   return total + (layout.pp == 1 ? first + last : std::max(first, last));
 }
 
@@ -136,8 +142,8 @@ Step step_time(Pricer& pricer, const Model& model, const Workload& work) {
   }
   step.step_us = double(step.micro_batches) * stages.slowest + step.bubble_us + step.optimizer_us;
   const double gpus = double(work.layout.tp) * work.layout.pp * work.layout.cp;
-  const double tokens = double(work.mode == Mode::decode ? work.layout.micro_batch
-                                                         : work.layout.micro_batch * work.layout.seq);
+  const double tokens =
+      double(work.mode == Mode::decode ? work.layout.micro_batch : work.layout.micro_batch * work.layout.seq);
   step.tokens_per_s = tokens * double(step.micro_batches) / gpus / step.step_us * 1e6;
   step.tflops = stages.flops / work.layout.pp * double(step.micro_batches) / step.step_us * 1e-6;
   step.efficiency = step.tflops / pricer.gpu().peak_tflops(work.type);

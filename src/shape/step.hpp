@@ -1,5 +1,5 @@
-// The time of a layer and of a training step (or one forward of inference) on one GPU of a layout, from its operators
-// and the communication of tensor and pipeline parallelism. What the advisor compares shapes by.
+// The time of a layer and of a training step (or one forward of inference) on one GPU of a layout, from its
+// operators and the communication of tensor and pipeline parallelism. What the advisor compares shapes by.
 #pragma once
 
 #include "shape/pricer.hpp"
@@ -8,10 +8,10 @@ namespace medley::shape {
 
 struct Step {
   Cost dense_layer, moe_layer, embedding, head;  ///< one micro-batch; zero where the model has none
-  Cost stage;             ///< the slowest pipeline stage, one micro-batch
+  Cost stage;                                    ///< the slowest pipeline stage, one micro-batch
   Count micro_batches = 1;
-  double layer_us = 0;     ///< of the model's kind of layer: the routed one where it has experts
-  double bubble_us = 0;    ///< pipeline stages waiting for each other
+  double layer_us = 0;   ///< of the model's kind of layer: the routed one where it has experts
+  double bubble_us = 0;  ///< pipeline stages waiting for each other
   double optimizer_us = 0;
   double step_us = 0;
   double tokens_per_s = 0;  ///< per GPU
@@ -19,8 +19,9 @@ struct Step {
   double efficiency = 0;    ///< tflops over the best dense rate of the GPU
 };
 
-/// Refuses what a rank cannot hold, with the rule: heads, ffn or layers that do not divide, zero, an unknown mode.
-/// Fills the layout's defaults (sequence, global batch; four micro-batches per stage where a pipeline is asked for).
+/// Refuses what a rank cannot hold, with the rule: heads, ffn or layers that do not divide, zero, an unknown
+/// mode. Fills the layout's defaults (sequence, global batch; four micro-batches per stage where a pipeline
+/// is asked for).
 void check(const Model& model, Workload& work);
 
 /// Time of one step. `work` must have passed check().

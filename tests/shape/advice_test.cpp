@@ -68,7 +68,8 @@ TEST(Advice, TogetherIsAtLeastTheBestOfTheModelsOwn) {
   const Together together = apply(pricer, m, w, advice);
   double best = 0;
   for (const auto& a : advice)
-    if (a.change.knob != Knob::micro_batch && a.change.knob != Knob::tensor_parallel) best = std::max(best, a.net_gain());
+    if (a.change.knob != Knob::micro_batch && a.change.knob != Knob::tensor_parallel)
+      best = std::max(best, a.net_gain());
   EXPECT_GE((1 + together.gain) * (1 + together.parameters) - 1, best - 1e-9);
 }
 

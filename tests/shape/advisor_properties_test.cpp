@@ -30,11 +30,14 @@ Model any_model() {
 }
 
 Workload any_workload(const Model& m) {
-  return workload(m, {.micro_batch = *rc::gen::inRange<Count>(1, 9), .seq = 8 * *rc::gen::inRange<Count>(16, 300),
+  return workload(m, {.micro_batch = *rc::gen::inRange<Count>(1, 9),
+                      .seq = 8 * *rc::gen::inRange<Count>(16, 300),
                       .flash = *rc::gen::arbitrary<bool>()});
 }
 
-void holds(const std::function<void()>& property) { EXPECT_TRUE(rc::check(property)); }
+void holds(const std::function<void()>& property) {
+  EXPECT_TRUE(rc::check(property));
+}
 
 TEST(AdvisorProperties, TimesAreFiniteAndPositive) {
   holds([] {
@@ -47,12 +50,16 @@ TEST(AdvisorProperties, TimesAreFiniteAndPositive) {
   });
 }
 
-// Quantisation may make a product with more work as fast as a smaller one, or a little faster where the smaller one is
-// misaligned. Doubling an aligned extent adds whole tiles: it must never be faster by more than the model's own error.
+// Quantisation may make a product with more work as fast as a smaller one, or a little faster where the
+// smaller one is misaligned. Doubling an aligned extent adds whole tiles: it must never be faster by more
+// than the model's own error.
 TEST(AdvisorProperties, TwiceTheWorkIsNotFaster) {
   holds([] {
-    Gemm gemm{.name = {}, .m = 64 * *rc::gen::inRange<Count>(1, 200), .n = 64 * *rc::gen::inRange<Count>(1, 200),
-              .k = 64 * *rc::gen::inRange<Count>(1, 200), .batch = 1,
+    Gemm gemm{.name = {},
+              .m = 64 * *rc::gen::inRange<Count>(1, 200),
+              .n = 64 * *rc::gen::inRange<Count>(1, 200),
+              .k = 64 * *rc::gen::inRange<Count>(1, 200),
+              .batch = 1,
               .layout = *rc::gen::element(GemmLayout::TN, GemmLayout::NN, GemmLayout::NT)};
     const double once = h200().predict_us(gemm);
     Count& extent = **rc::gen::element(&gemm.m, &gemm.n, &gemm.k);

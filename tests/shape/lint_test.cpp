@@ -12,7 +12,8 @@ TEST(Lint, NamesTheKeyAsTheFileSpellsIt) {
   EXPECT_EQ(key_of(Knob::hidden, R"({"n_head": 25, "n_embd": 1600})"), "n_embd");
   EXPECT_EQ(key_of(Knob::layers, "--num-layers 24 --hidden-size 1024"), "num-layers");
   EXPECT_EQ(key_of(Knob::ffn, "\"intermediate-size\": 4096"), "intermediate-size");
-  EXPECT_EQ(key_of(Knob::vocabulary, R"({"text_vocab_size_limit": 3})"), "vocab_size");  // a part of a word is none
+  EXPECT_EQ(key_of(Knob::vocabulary, R"({"text_vocab_size_limit": 3})"),
+            "vocab_size");  // a part of a word is none
   EXPECT_EQ(key_of(Knob::heads, ""), "num_attention_heads");
 }
 

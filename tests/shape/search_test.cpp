@@ -72,7 +72,10 @@ TEST(Search, RefusesAStepOfZero) {
 }
 
 TEST(Search, ParetoOfKeepsOnlyTheUnbeaten) {
-  const auto kept = pareto_of({{.gain = 0.1, .parameters = 0.02}, {.gain = 0.2, .parameters = -0.01}, {.gain = 0.0, .parameters = 0.0}, {.gain = 0.3, .parameters = 0.05}});
+  const auto kept = pareto_of({{.gain = 0.1, .parameters = 0.02},
+                               {.gain = 0.2, .parameters = -0.01},
+                               {.gain = 0.0, .parameters = 0.0},
+                               {.gain = 0.3, .parameters = 0.05}});
   ASSERT_EQ(kept.size(), 3u);
   EXPECT_EQ(kept[0].gain, 0.0);
   EXPECT_EQ(kept[1].gain, 0.2);
