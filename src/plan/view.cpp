@@ -15,24 +15,6 @@ Model prepared(Model m, const Layout& l, const ViewOptions& options) {
   return m;
 }
 
-// A model whose widths are those of one tensor rank: its tensors are the local slices.
-Model slice(Model m, const Layout& l) {
-  const auto cut = [&](Count& width, const char* what) {
-    if (width % l.tp != 0) {
-      throw Error(ErrorKind::invalid,
-                  fmt::format("layout: {} {} is not divisible by tp {}", what, width, l.tp));
-    }
-    width /= l.tp;
-  };
-  cut(m.heads, "number of attention heads");
-  m.kv_heads = std::max<Count>(1, m.kv_heads / l.tp);  // fewer key-value heads than ranks: each keeps one
-  cut(m.ffn, "MLP width");
-  cut(m.moe_ffn, "expert width");
-  cut(m.shared_ffn, "shared expert width");
-  m.vocab = ceil_div(m.vocab, l.tp);
-  return m;
-}
-
 std::vector<Chunk> chunks_of(const Model& m, const Layout& l, int stage, bool whole) {
   const Count parts = Count{l.pp} * l.virtual_stages;
   if (whole && m.layers % parts != 0) {
@@ -54,8 +36,24 @@ std::vector<Chunk> chunks_of(const Model& m, const Layout& l, int stage, bool wh
 
 }  // namespace
 
+Model local_model(Model m, const Layout& l) {
+  const auto cut = [&](Count& width, const char* what) {
+    if (width % l.tp != 0) {
+      throw Error(ErrorKind::invalid, fmt::format("layout: {} {} is not divisible by tp {}", what, width, l.tp));
+    }
+    width /= l.tp;
+  };
+  cut(m.heads, "number of attention heads");
+  m.kv_heads = std::max<Count>(1, m.kv_heads / l.tp);  // fewer key-value heads than ranks: each keeps one
+  cut(m.ffn, "MLP width");
+  cut(m.moe_ffn, "expert width");
+  cut(m.shared_ffn, "shared expert width");
+  m.vocab = ceil_div(m.vocab, l.tp);
+  return m;
+}
+
 View::View(const Model& m, const Layout& l, Count r, ViewOptions options)
-    : model(prepared(m, l, options)), layout(l), rank(r), at(coordinates(l, r)), local(slice(model, l)) {
+    : model(prepared(m, l, options)), layout(l), rank(r), at(coordinates(l, r)), local(local_model(model, l)) {
   e = l.element_bytes();
   sequence = l.seq / l.cp;
   tokens = product({l.micro_batch, sequence}, "tokens");

@@ -30,6 +30,9 @@ struct ViewOptions {
   bool whole_layers = false;      ///< refuse layers that don't divide evenly over stages
 };
 
+/// The model with the widths of one tensor rank: its tensors are the local slices. Refuses what tp cannot cut.
+Model local_model(Model model, const Layout& layout);
+
 class View {
  public:
   View(const Model& model, const Layout& layout, Count rank, ViewOptions options = {});
