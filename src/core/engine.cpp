@@ -128,8 +128,10 @@ Operation* Engine::try_inline(Request& request, LaneState& lane, int& source, bo
     }
   } catch (const Error& error) {
     if (transfer) transfer->release();
-    const Error full = with_context(error, comm, request.call, comm.collectives, lane.backend->name());
-    if (request.call.op != Op::send && request.call.op != Op::recv) fail_locked(comm, full);
+    const bool collective = request.call.op != Op::send && request.call.op != Op::recv;
+    const std::uint64_t sequence = collective ? comm.collectives : comm.messages;
+    const Error full = with_context(error, comm, request.call, sequence, lane.backend->name());
+    if (collective) fail_locked(comm, full);
     throw full;
   }
   Operation* operation = enlist(request, lane);
@@ -168,13 +170,10 @@ void Engine::depend_on_earlier(Operation& operation) {
       after_start = same_stream_of_messages(earlier->call, operation.call);
     }
     const bool waits = earlier->state.load(std::memory_order_relaxed) == Operation::State::waiting;
-    if (after_completion) {
-      earlier->after_completion.push_back(&operation);
-      ++operation.blockers;
-    } else if (after_start && waits) {
-      earlier->after_start.push_back(&operation);
-      ++operation.blockers;
-    }
+    if (!after_completion && !(after_start && waits)) continue;
+    (after_completion ? earlier->after_completion : earlier->after_start).push_back(&operation);
+    operation.retain();   // it may fail and be forgotten by everyone else before `earlier` gets there
+    ++operation.blockers;
   }
   if (operation.collective()) lane.last_collective = &operation;
 }

@@ -47,6 +47,7 @@ class Engine {
   Operation* enlist(const Request& request, LaneState& lane);
   void depend_on_earlier(Operation& operation);
   void start(Operation& operation);
+  void unblock(Operation& operation);
   void settle(Operation& operation);
   void complete(Operation& operation);
   void finish_with_error(Operation& operation, const Error& error);

@@ -30,9 +30,12 @@ void Engine::start(Operation& operation) {
   }
   operation.state.store(Operation::State::active, std::memory_order_relaxed);
   if (lane.active++ == 0) busy_lanes_.push_back(&lane);
-  for (Operation* next : std::exchange(operation.after_start, {})) {
-    if (--next->blockers == 0) start(*next);
-  }
+  for (Operation* next : std::exchange(operation.after_start, {})) unblock(*next);
+}
+
+void Engine::unblock(Operation& operation) {
+  if (--operation.blockers == 0 && !operation.complete()) start(operation);
+  operation.release();
 }
 
 void Engine::settle(Operation& operation) {
@@ -52,9 +55,7 @@ void Engine::complete(Operation& operation) {
   std::vector<Operation*> next = std::exchange(operation.after_completion, {});
   const std::vector<Operation*> started = std::exchange(operation.after_start, {});
   next.insert(next.end(), started.begin(), started.end());
-  for (Operation* other : next) {
-    if (--other->blockers == 0 && !other->complete()) start(*other);
-  }
+  for (Operation* other : next) unblock(*other);
   if (Operation* group = std::exchange(operation.group, nullptr)) {
     if (operation.error && !group->error) group->error = operation.error;
     if (operation.source >= 0) group->source = operation.source;
