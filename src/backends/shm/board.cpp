@@ -15,7 +15,7 @@ Geometry::Geometry(int n) : ranks(n) {
   // A comm of few ranks gets slots of 64 KiB, of many ranks less, so that 64 ranks stay near 8 MiB of staging.
   slot_bytes = std::clamp<std::size_t>(std::bit_floor((std::size_t{8} << 20) / depth / count), 16u << 10, 64u << 10);
   pipe_bytes = std::clamp<std::size_t>(std::bit_floor((std::size_t{4} << 20) / count / count), 4u << 10, 64u << 10);
-  table_offset = depth * sizeof(Line) + 2 * sizeof(Counter) + round_up(count * sizeof(std::uint64_t), 64);
+  table_offset = depth * sizeof(Line) + counters_each * sizeof(Counter) + round_up(count * sizeof(std::uint64_t), 64);
   area_bytes = round_up(table_offset + depth * count * sizeof(TableEntry), 128);
   staging_offset = round_up(sizeof(Header) + count * area_bytes, 4096);
   pipes_offset = staging_offset + count * depth * slot_bytes;

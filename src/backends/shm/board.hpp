@@ -25,6 +25,8 @@ struct alignas(64) Counter {
   std::atomic<std::uint64_t> value;
 };
 
+inline constexpr std::size_t counters_each = 3;
+
 /// What one rank gives to one peer in a v-form: an offset into the staging slot, or an address.
 struct TableEntry {
   std::uint64_t where;
@@ -68,9 +70,11 @@ class Board {
   Counter& finished(int rank) const { return counters(rank)[0]; }
   /// How many chunks this rank has laid out in a streamed exchange: sequence in the upper half, chunks in the lower.
   Counter& laid(int rank) const { return counters(rank)[1]; }
+  /// Set once this rank has let go of the comm; it has published all it owed.
+  Counter& left(int rank) const { return counters(rank)[2]; }
   /// How many of `giver`'s chunks this rank has consumed, in the same form.
   std::atomic<std::uint64_t>& taken(int rank, int giver) const {
-    return reinterpret_cast<std::atomic<std::uint64_t>*>(counters(rank) + 2)[giver];
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(counters(rank) + counters_each)[giver];
   }
   TableEntry* table(int rank, std::uint32_t sequence) const {
     auto* tables = reinterpret_cast<TableEntry*>(area(rank) + geometry_.table_offset);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -65,6 +66,12 @@ ShmLane::ShmLane(const Group& group, const Neighbourhood& neighbours)
                     board_.geometry().slot_bytes * depth);
 }
 
+ShmLane::~ShmLane() {
+  if (!fork_guard_.here()) return;   // the segment is not mapped in a forked child
+  board_.left(rank_).value.store(1, std::memory_order_release);
+  neighbours_.wake(members_);
+}
+
 Transfer* ShmLane::start(const Call& call) {
   if (call.op == Op::send || call.op == Op::recv) {
     if (!mail_) mail_ = std::make_unique<Mail>(board_, rank_, neighbours_, members_, neighbours_.direct_reads());
@@ -83,11 +90,24 @@ void ShmLane::check() {
     throw Error(ErrorKind::aborted, fmt::format("rank {} aborted the comm: {}", by - 1, board_.header().reason),
                 {.ranks = {static_cast<int>(by) - 1}});
   }
-  for (std::size_t r = 0; r < members_.size(); ++r) {
-    if (static_cast<int>(r) == rank_ || !neighbours_.dead(members_[r])) continue;
-    throw Error(ErrorKind::rank_lost, fmt::format("rank {} (process {}) died", r, neighbours_.process(members_[r])),
-                {.ranks = {static_cast<int>(r)}});
+  const std::vector<int> missing = collective_.running() ? exchanger_.missing() : std::vector<int>{};
+  for (int r = 0; r < static_cast<int>(members_.size()); ++r) {
+    if (r == rank_ || !gone(r)) continue;
+    // One that died takes what it owed with it, whoever was to get it. One that let go of the comm in order has
+    // given all it had; only those who want more are told.
+    const bool left = board_.left(r).value.load(std::memory_order_acquire) != 0;
+    const bool awaited = std::find(missing.begin(), missing.end(), r) != missing.end() ||
+                         (mail_ && mail_->awaits(r, [this](int other) { return gone(other); }));
+    if (left && !awaited) continue;
+    const int process = neighbours_.process(members_[static_cast<std::size_t>(r)]);
+    throw Error(ErrorKind::rank_lost, left ? fmt::format("rank {} (process {}) has left the comm", r, process)
+                                           : fmt::format("rank {} (process {}) died", r, process), {.ranks = {r}});
   }
+}
+
+bool ShmLane::gone(int rank) const {
+  return board_.left(rank).value.load(std::memory_order_acquire) != 0 ||
+         neighbours_.dead(members_[static_cast<std::size_t>(rank)]);
 }
 
 void ShmLane::abort(const std::string& reason) noexcept {

@@ -9,6 +9,7 @@
 #include "backends/shm/collective.hpp"
 #include "backends/shm/mail.hpp"
 #include "backends/shm/segment.hpp"
+#include "core/fork_guard.hpp"
 
 namespace medley::shm {
 
@@ -17,6 +18,7 @@ class Neighbourhood;
 class ShmLane final : public Lane {
  public:
   ShmLane(const Group& group, const Neighbourhood& neighbours);
+  ~ShmLane() override;
   Transfer* start(const Call& call) override;
   void progress() override;
   bool concurrent_collectives() const override { return false; }
@@ -24,6 +26,8 @@ class ShmLane final : public Lane {
   void abort(const std::string& reason) noexcept override;
 
  private:
+  /// Whether this rank can no longer hear from another one, for a reason that the other gave or not.
+  bool gone(int rank) const;
   const Neighbourhood& neighbours_;
   std::vector<int> members_;
   Segment segment_;
@@ -31,6 +35,7 @@ class ShmLane final : public Lane {
   int rank_;
   Exchanger exchanger_;
   Collective collective_;
+  core::ForkGuard fork_guard_;
   std::unique_ptr<Mail> mail_;     ///< made with the first send or receive
 };
 
