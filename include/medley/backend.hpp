@@ -18,7 +18,7 @@
 namespace medley {
 
 /// Changes whenever a class below changes its layout; a plugin built against another is refused.
-inline constexpr std::string_view backend_abi = "medley-backend-1";
+inline constexpr std::string_view backend_abi = "medley-backend-2";
 
 /// One operation as a backend sees it: already validated, plain data, valid until its transfer is released.
 struct Call {
@@ -70,10 +70,12 @@ class Lane {
   virtual bool undelivered() const { return false; }
   /// Whether a collective may start before the one before it on this lane is complete.
   virtual bool concurrent_collectives() const { return true; }
-  /// Throws when a peer is known to be dead or has aborted. Called now and then while somebody waits.
+  /// Throws when a peer is known to be dead, has left though it is awaited, or has aborted. Called now and then while
+  /// somebody waits.
   virtual void check() {}
-  /// Makes every pending and later operation fail, here and on the peers. No user memory is written afterwards.
-  virtual void abort(const std::string& reason) noexcept = 0;
+  /// Makes every pending and later operation fail, here and on the peers, which get an error of the same kind that
+  /// names the same ranks. No user memory is written afterwards.
+  virtual void abort(const Error& why) noexcept = 0;
 };
 
 /// A way to sleep until a peer has written something. A backend without one is polled at short intervals.

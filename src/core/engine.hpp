@@ -39,6 +39,8 @@ class Engine {
   void fail(CommState& comm, const Error& why);
   /// The same, when its context goes: lanes are let go as well.
   void close(CommState& comm);
+  /// Throws when the comm has failed, or a member is known to be lost. For loops that wait outside the engine.
+  void check(CommState& comm);
   /// Throws in a child forked from the process that made the context. Every way in asks this before it takes the lock,
   /// which another thread may have held at the fork.
   void refuse_forked_child() const;

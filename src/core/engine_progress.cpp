@@ -104,6 +104,12 @@ void Engine::progress() {
   progress_locked();
 }
 
+void Engine::check(CommState& comm) {
+  const std::lock_guard lock(mutex_);
+  if (comm.failure) throw *comm.failure;
+  for (auto& lane : comm.lanes) lane->lane->check();
+}
+
 void Engine::fail(CommState& comm, const Error& why) {
   refuse_forked_child();
   const std::lock_guard lock(mutex_);
@@ -117,7 +123,7 @@ void Engine::fail_locked(CommState& comm, const Error& why) {
   context.op.reset();
   comm.failure = Error(why.kind(), std::string("the comm failed earlier: ") + why.what(), context);
   for (auto& lane : comm.lanes) {
-    if (lane->lane) lane->lane->abort(why.what());
+    if (lane->lane) lane->lane->abort(why);
   }
   for (std::size_t i = 0; i < pending_.size(); ++i) {
     Operation& operation = *pending_[i];

@@ -17,13 +17,15 @@ class Neighbourhood;
 class ShmLane final : public Lane {
  public:
   ShmLane(const Group& group, const Neighbourhood& neighbours);
+  ~ShmLane() override;
   Transfer* start(const Call& call) override;
   void progress() override;
   bool concurrent_collectives() const override { return false; }
   void check() override;
-  void abort(const std::string& reason) noexcept override;
+  void abort(const Error& why) noexcept override;
 
  private:
+  bool awaits(int rank) const;
   const Neighbourhood& neighbours_;
   std::vector<int> members_;
   Segment segment_;

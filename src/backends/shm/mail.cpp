@@ -122,6 +122,12 @@ bool Mail::answer(int to, FrameKind kind, std::uint64_t id) {
   return true;
 }
 
+bool Mail::awaits(int rank) const {
+  const auto from_it = [&](const RecvTransfer* recv) { return recv->from_ == rank; };
+  return std::any_of(sends_.begin(), sends_.end(), [&](const SendTransfer* send) { return send->to_ == rank; }) ||
+         std::any_of(posted_.begin(), posted_.end(), from_it) || std::any_of(reading_.begin(), reading_.end(), from_it);
+}
+
 void Mail::stop() noexcept {
   sends_.clear();
   posted_.clear();

@@ -68,6 +68,8 @@ class Mail {
   /// Takes in what has arrived. Called while a send or receive of this comm is pending.
   void progress();
   bool idle() const { return posted_.empty() && sends_.empty() && reading_.empty(); }
+  /// Whether something pending needs this rank.
+  bool awaits(int rank) const;
   /// Forgets everything; the transfers are only released afterwards.
   void stop() noexcept;
 

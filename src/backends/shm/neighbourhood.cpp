@@ -31,11 +31,10 @@ std::string key(const char* what, int world_rank) { return fmt::format("neighbou
 
 Segment attach(const Surroundings& s, const std::vector<int>& ranks) {
   const std::size_t bytes = bells_offset + ranks.size() * sizeof(Bell);
-  if (ranks.front() != s.rank) return Segment::open(s.store->get(key("bells", ranks.front()), s.deadline), bytes);
-  Segment segment = Segment::make(bytes, "the bells of this host's ranks");
-  segment.populate(0, bytes);
-  s.store->set(key("bells", s.rank), segment.address());
-  return segment;
+  if (ranks.front() == s.rank) {
+    return Segment::publish(bytes, bytes, "the bells of this host's ranks", *s.store, key("bells", s.rank));
+  }
+  return Segment::open_published(s.store->get(key("bells", ranks.front()), s.deadline), bytes);
 }
 
 long futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value, const timespec* timeout) {
