@@ -134,7 +134,7 @@ Operation* Engine::try_inline(Request& request, LaneState& lane, int& source, bo
     const bool collective = request.call.op != Op::send && request.call.op != Op::recv;
     const Error full = with_context(error, comm, request.call, collective ? comm.collectives : comm.messages,
                                     lane.backend->name());
-    if (collective) fail_locked(comm, full);
+    if (ends_comm(request.call, error)) fail_locked(comm, full);
     throw full;
   }
   Operation* operation = enlist(request, lane);

@@ -76,4 +76,8 @@ class Engine {
 Error with_context(const Error& error, const CommState& comm, const Call& call, std::uint64_t sequence,
                    std::string_view backend);
 
+/// Whether a comm is of no more use after this error in a call: a collective that failed on one rank leaves the others
+/// in the middle of it, and a lost rank is lost for every operation.
+bool ends_comm(const Call& call, const Error& error);
+
 }  // namespace medley::core

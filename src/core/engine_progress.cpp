@@ -7,6 +7,7 @@
 #include "core/engine.hpp"
 
 namespace medley::core {
+
 Error with_context(const Error& error, const CommState& comm, const Call& call, std::uint64_t sequence,
                    std::string_view backend) {
   ErrorContext context = error.context();
@@ -18,6 +19,10 @@ Error with_context(const Error& error, const CommState& comm, const Call& call, 
   std::string where = fmt::format("{} #{} on comm {}", name(call.op), sequence, comm.name);
   if (!backend.empty()) where += fmt::format(" over {}", backend);
   return Error(error.kind(), where + ": " + error.what(), context);
+}
+
+bool ends_comm(const Call& call, const Error& error) {
+  return (call.op != Op::send && call.op != Op::recv) || error.kind() == ErrorKind::rank_lost;
 }
 
 void Engine::start(Operation& operation) {
@@ -68,8 +73,7 @@ void Engine::finish_with_error(Operation& operation, const Error& error) {
   operation.error = with_context(error, *operation.comm, operation.call, operation.sequence,
                                  operation.lane->backend->name());
   settle(operation);
-  // A collective that failed on one rank leaves the others in the middle of it: the comm is of no more use.
-  if (operation.collective() && !operation.comm->failure) fail_locked(*operation.comm, *operation.error);
+  if (ends_comm(operation.call, error) && !operation.comm->failure) fail_locked(*operation.comm, *operation.error);
 }
 
 void Engine::progress_locked() {

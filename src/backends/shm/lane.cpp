@@ -120,21 +120,21 @@ bool ShmLane::awaits(int rank) const {
 }
 
 void ShmLane::check() {
-  // Deaths first: a rank that has noticed one aborts the comm, and every other should still name the dead one.
-  for (int r = 0; r < static_cast<int>(members_.size()); ++r) {
-    if (r == rank_) continue;
+  // The first cause first: a rank that has noticed a death aborts the comm, and one that got an error may leave.
+  const auto left = [&](int r) { return board_.left(r).value.load(std::memory_order_acquire) != 0; };
+  const int ranks = static_cast<int>(members_.size());
+  for (int r = 0; r < ranks; ++r) {
     const int member = members_[static_cast<std::size_t>(r)];
-    const bool dead = neighbours_.dead(member);   // asked first: one that left in order left before it was gone
-    if (board_.left(r).value.load(std::memory_order_acquire) != 0) {
-      if (!awaits(r)) continue;
-      throw Error(ErrorKind::rank_lost, fmt::format("rank {} has left: it destroyed the comm or its context", r),
-                  {.ranks = {r}});
-    }
-    if (!dead) continue;
+    if (r == rank_ || !neighbours_.dead(member) || left(r)) continue;   // in this order: it left before it was gone
     throw Error(ErrorKind::rank_lost, fmt::format("rank {} (process {}) died", r, neighbours_.process(member)),
                 {.ranks = {r}});
   }
   board_.throw_if_aborted();
+  for (int r = 0; r < ranks; ++r) {
+    if (r == rank_ || !left(r) || !awaits(r)) continue;
+    throw Error(ErrorKind::rank_lost, fmt::format("rank {} has left: it destroyed the comm or its context", r),
+                {.ranks = {r}});
+  }
 }
 
 void ShmLane::abort(const Error& why) noexcept {
