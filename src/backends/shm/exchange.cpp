@@ -34,8 +34,6 @@ std::uint64_t flag(std::uint32_t sequence, std::uint32_t fingerprint) {
   return static_cast<std::uint64_t>(sequence) << 32 | fingerprint;
 }
 
-std::uint32_t sequence_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
-
 bool rooted(Op op) {
   return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter || op == Op::gatherv ||
          op == Op::scatterv;
@@ -97,8 +95,19 @@ void Exchanger::arrive(const Exchange& exchange) {
   wake();
 }
 
-void Exchanger::arrive_in_line(const Exchange& exchange) {
+void Exchanger::next() {
   ++sequence_;
+  ++count_;
+  readers_.clear();
+}
+
+bool Exchanger::finished(int rank) const {
+  // A reader that is through may already have finished a later exchange.
+  return board_.finished(rank).value.load(std::memory_order_acquire) >= count_;
+}
+
+void Exchanger::arrive_in_line(const Exchange& exchange) {
+  next();
   if (exchange.give.kind != Pieces::Kind::none && exchange.give.base) {
     std::memcpy(board_.line(rank_, sequence_).payload, exchange.give.base, exchange.give.total(ranks()));
   }
@@ -112,7 +121,11 @@ bool Exchanger::arrived(int rank) const {
 void Exchanger::compare(const Exchange& exchange, int rank) const {
   const auto theirs = static_cast<std::uint32_t>(board_.line(rank, sequence_).word.load(std::memory_order_relaxed));
   const std::uint32_t mine = fingerprint(exchange.identity, exchange.mode);
-  if (((theirs ^ mine) & ~mode_mask) != 0) throw_mismatch(exchange.identity, identity(theirs), rank, 0, 0);
+  // What is in line for one is in line for all, or their counts differ by more than the flag can tell.
+  const bool in_line = (theirs & mode_mask) == 0;
+  if (((theirs ^ mine) & ~mode_mask) != 0 || in_line != (exchange.mode == Mode::in_line)) {
+    throw_mismatch(exchange.identity, identity(theirs), rank, 0, 0);
+  }
 }
 
 bool Exchanger::take_in_line(const Exchange& exchange) {
@@ -140,16 +153,6 @@ bool Exchanger::take_in_line(const Exchange& exchange) {
 
 Mode Exchanger::mode_of(int rank) const {
   return static_cast<Mode>(board_.line(rank, sequence_).word.load(std::memory_order_relaxed) >> mode_shift & 3u);
-}
-
-std::vector<int> Exchanger::missing() const {
-  std::vector<int> ranks_missing;
-  for (int r = 0; r < ranks(); ++r) {
-    if (!at_least(sequence_of(board_.line(r, sequence_).word.load(std::memory_order_relaxed)), sequence_)) {
-      ranks_missing.push_back(r);
-    }
-  }
-  return ranks_missing;
 }
 
 }  // namespace medley::shm

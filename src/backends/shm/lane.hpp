@@ -23,11 +23,14 @@ class ShmLane final : public Lane {
   void progress() override;
   bool concurrent_collectives() const override { return false; }
   void check() override;
-  void abort(const std::string& reason) noexcept override;
+  void abort(const Error& why) noexcept override;
 
  private:
-  /// Whether this rank can no longer hear from another one, for a reason that the other gave or not.
-  bool gone(int rank) const;
+  bool awaits(int rank) const;
+  // Memory is taken when it is first needed, so that a comm that only sends small things stays small; by
+  // Segment::populate, so that a full /dev/shm is an error and not a SIGBUS.
+  void populate_staging();
+  void make_mail();
   const Neighbourhood& neighbours_;
   std::vector<int> members_;
   Segment segment_;
@@ -35,8 +38,8 @@ class ShmLane final : public Lane {
   int rank_;
   Exchanger exchanger_;
   Collective collective_;
-  core::ForkGuard fork_guard_;
   std::unique_ptr<Mail> mail_;     ///< made with the first send or receive
+  bool staging_ready_ = false;
 };
 
 }  // namespace medley::shm
