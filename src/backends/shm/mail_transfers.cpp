@@ -94,7 +94,7 @@ Poll RecvTransfer::poll() {
       mail_.board_.throw_if_aborted();   // a sender that gave up may have freed its memory
       throw;
     }
-    if (mail_.board_.aborted()) return false;   // or changed it; the lane's check() says why it failed
+    if (mail_.board_.aborted()) return Poll::waiting;   // or changed it; the lane's check() says why it failed
     done_ += now;
     if (done_ < offer_.bytes) return Poll::moved;
     state_ = State::answering;
