@@ -88,7 +88,8 @@ def variants(pairs, compiled):
 def prepare(pair, which, fused, compiled):
     torch.manual_seed(0)
     shape = pair[which]
-    model = build(shape, pair["tp"], fused).to(device=device, dtype=torch.bfloat16)
+    with torch.device(device):  # made there: the CPU would take seconds to draw the weights
+        model = build(shape, pair["tp"], fused).to(dtype=torch.bfloat16)
     if compiled:
         torch._dynamo.reset()
         model = torch.compile(model)

@@ -100,7 +100,7 @@ nlohmann::json fit_gemms(const Gpu& gpu, std::span<const MeasuredGemm> samples) 
     targets.push_back(std::log(sample.us / choice.us));
   }
   // few measurements, few rules: a quick calibration keeps to the physical model where it saw little
-  const TreeOptions options{.trees = samples.size() > 6000 ? 300 : 150};
+  const TreeOptions options{.trees = samples.size() > 6000 ? 300 : 150, .least_rows = 6};
   return {{"constants", constants.to_json()},
           {"trees", Trees::fit(rows, gemm_feature_count, targets, options).to_json()}};
 }

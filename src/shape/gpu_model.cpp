@@ -128,6 +128,15 @@ double GpuModel::predict_us(const Gemm& gemm) const {
                    state_->gpu.sms);
 }
 
+double GpuModel::sustained_us(const Gemm& gemm) const {
+  // PyTorch layers of the zoo, forward and backward on the H200, take 5 to 12 % longer than their parts in
+  // bursts, and those on slow misaligned kernels do not (bench/shape/data/h200_validate.csv): power follows
+  // the arithmetic rate.
+  constexpr double throttled_at_peak = 0.09;
+  const double us = predict_us(gemm), share = gemm.flops() / us * 1e-6 / peak_tflops(gemm.type);
+  return us * (1 + throttled_at_peak * share * share);
+}
+
 GemmTime GpuModel::predict(const Gemm& gemm) const {
   check(gemm);
   const State& s = *state_;

@@ -40,7 +40,8 @@ struct Attention {
   double flops() const noexcept;  ///< forward: 4·b·a·sq·sk·d, halved when causal
 };
 
-/// Which fused kernel runs: the FlashAttention 2 that PyTorch carries, or cuDNN's.
+/// Which fused kernel runs: the FlashAttention 2 that PyTorch carries, or cuDNN's, which PyTorch 2.11 takes
+/// on an H200.
 enum class AttentionKernel : std::uint8_t { flash, cudnn };
 
 /// Operations limited by memory bandwidth, told apart since each reaches its own share of it.
@@ -60,10 +61,13 @@ class GpuModel {
   double bandwidth_gb_per_s() const noexcept;        ///< likewise for HBM
 
   GemmTime predict(const Gemm& gemm) const;
-  double predict_us(const Gemm& gemm) const;   ///< the time alone: no losses, for searches
+  double predict_us(const Gemm& gemm) const;  ///< the time alone: no losses, for searches
+  /// The same inside a layer that keeps the GPU busy: predict_us() is a burst near the boost clock, which the
+  /// power limit does not let dense products hold.
+  double sustained_us(const Gemm& gemm) const;
   double roofline_us(const Gemm& gemm) const;  ///< max(flops/peak, bytes/bandwidth), to compare with
   double attention_us(const Attention& attention, bool backward,
-                      AttentionKernel kernel = AttentionKernel::flash) const;
+                      AttentionKernel kernel = AttentionKernel::cudnn) const;
   double stream_us(StreamOp op, double bytes) const;  ///< bytes read plus written, each once
 
   struct State;

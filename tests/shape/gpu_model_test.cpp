@@ -67,6 +67,13 @@ TEST(GpuModel, NamesTheLossAUserWouldExpect) {
   EXPECT_GT(h200.predict({.m = 8192, .n = 8192, .k = 8192}).efficiency, 0.9);
 }
 
+TEST(GpuModel, PowerSlowsDenseProductsAndSparesSlowOnes) {
+  const GpuModel h200 = GpuModel::named("h200-sxm");
+  const auto slowdown = [&](const Gemm& gemm) { return h200.sustained_us(gemm) / h200.predict_us(gemm); };
+  EXPECT_GT(slowdown({.m = 8192, .n = 8192, .k = 8192}), 1.05);
+  EXPECT_LT(slowdown({.m = 8191, .n = 8192, .k = 8191}), 1.01);
+}
+
 TEST(GpuModel, SizesFarBeyondTheSweepStaySane) {
   const GpuModel h200 = GpuModel::named("h200-sxm");
   const Gemm huge{.m = 200000, .n = 100000, .k = 50000};

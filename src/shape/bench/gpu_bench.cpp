@@ -103,6 +103,7 @@ struct GpuBench::State {
 Times GpuBench::State::time(const std::function<void(int)>& launch) {
   int next = 0;
   launch(next++);  // loads the kernel
+  kernels::delay(60, stream);  // a host just awake takes tens of microseconds to launch
   require(cudaEventRecord(events[0], stream), "recording an event");
   launch(next++);
   launch(next++);
@@ -116,7 +117,7 @@ Times GpuBench::State::time(const std::function<void(int)>& launch) {
   const auto began = std::chrono::steady_clock::now();
   kernels::read_clock(50, clock, stream);
   for (int group = 0; group < groups; ++group) {
-    kernels::delay(estimate < 20 ? 5.0 * each + 10 : 20, stream);
+    kernels::delay(estimate < 40 ? 8.0 * each + 20 : 20, stream);
     require(cudaEventRecord(events[std::size_t(2 * group)], stream), "recording an event");
     for (int i = 0; i < each; ++i) launch(next++);
     require(cudaEventRecord(events[std::size_t(2 * group + 1)], stream), "recording an event");
