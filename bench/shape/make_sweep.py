@@ -110,6 +110,19 @@ def odd(count):
         yield "r", m, n, k, batch, rng.choice(["TN", "NN", "NT"])
 
 
+def misaligned(count):
+    """Small and medium products with rows of 2, 4 or 8 bytes' alignment, where the library's choices vary most."""
+    for _ in range(count):
+        unit = rng.choice([1, 1, 2, 4])
+        units = [rng.choice([8, 16, 64, 128, unit, unit]) for _ in range(3)]
+        units[rng.randrange(3)] = unit
+        batch = rng.randrange(2, 129) if rng.random() < 0.2 else 1
+        high = 2048 if batch > 1 else 12288
+        m, n, k = (max(1, int(16 * (high / 16) ** rng.random()) // u * u) for u in units)
+        if 2 * m * n * k * batch < 2e11:
+            yield "r", m, n, k, batch, rng.choice(["TN", "NN", "NT"])
+
+
 def fits(product):
     _, m, n, k, batch, _ = product
     return 2 * m * n * k * batch <= MOST_FLOPS and 2 * batch * (m * k + k * n + m * n) <= MOST_BYTES
@@ -128,7 +141,8 @@ def main():
     whole_zoo = sample(zoo(models), 10**9)
     families = {"bf16": [rng.sample(whole_zoo, min(share(7000), len(whole_zoo))), sample(decode(models), share(1200)),
                          sample(vocabularies(models), share(1400)), sample(attentions(models), share(2200)),
-                         sample(perturbed(whole_zoo), share(2000)), sample(odd(share(8000)), share(5500))]}
+                         sample(perturbed(whole_zoo), share(2000)), sample(odd(share(8000)), share(5500)),
+                         sample(misaligned(share(6000)), share(4000))]}
     everything = [p for family in families["bf16"] for p in family]
     families["fp16"] = [rng.sample(everything, share(900))]
     whole = lambda p: (p[0], *(-(-e // 16) * 16 for e in p[1:4]), p[4], "TN")  # all that cuBLASLt offers on Hopper
