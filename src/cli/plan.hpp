@@ -2,6 +2,7 @@
 // A machine's time model joins here: give PlanRequest a machine and PlanOutcome its times.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -26,12 +27,14 @@ struct PlanOutcome {
   plan::Schedule schedule;
   std::vector<plan::Row> rows;
   plan::Memory memory;
+  std::map<std::string, double> textbook;  ///< wire bytes per group that papers would print for the same rank
 };
 
 plan::Layout layout_of(const PlanRequest& request);
 plan::Framework framework_of(const PlanRequest& request);
 /// Plans `rank`, or the busiest one for −1; `layout` is checked first.
-PlanOutcome make_plan(const plan::Model& model, plan::Layout layout, plan::Framework framework, plan::Count rank);
+PlanOutcome make_plan(const plan::Model& model, plan::Layout layout, plan::Framework framework,
+                      plan::Count rank);
 
 nlohmann::ordered_json plan_json(const PlanOutcome& outcome, plan::Count small);
 void print_plan(const PlanOutcome& outcome, const PlanRequest& request);
