@@ -168,10 +168,10 @@ ordered_json gemm_json(const PricedOperator& p, const Gemm& g) {
 }
 
 ordered_json cost_json(const Cost& cost) {
-  return {{"gemm", cost.gemm},
-          {"attention", cost.attention},
-          {"memory", cost.memory},
-          {"communication", cost.communication}};
+  return {{"gemm_us", cost.gemm},
+          {"attention_us", cost.attention},
+          {"memory_us", cost.memory},
+          {"communication_us", cost.communication}};
 }
 
 // Percentages of an uncalibrated GPU would look like knowledge: its gains are null and the words stand beside

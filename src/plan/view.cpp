@@ -39,7 +39,8 @@ std::vector<Chunk> chunks_of(const Model& m, const Layout& l, int stage, bool wh
 Model local_model(Model m, const Layout& l) {
   const auto cut = [&](Count& width, const char* what) {
     if (width % l.tp != 0) {
-      throw Error(ErrorKind::invalid, fmt::format("layout: {} {} is not divisible by tp {}", what, width, l.tp));
+      throw Error(ErrorKind::invalid,
+                  fmt::format("layout: {} {} is not divisible by tp {}", what, width, l.tp));
     }
     width /= l.tp;
   };
@@ -53,7 +54,11 @@ Model local_model(Model m, const Layout& l) {
 }
 
 View::View(const Model& m, const Layout& l, Count r, ViewOptions options)
-    : model(prepared(m, l, options)), layout(l), rank(r), at(coordinates(l, r)), local(local_model(model, l)) {
+    : model(prepared(m, l, options)),
+      layout(l),
+      rank(r),
+      at(coordinates(l, r)),
+      local(local_model(model, l)) {
   e = l.element_bytes();
   sequence = l.seq / l.cp;
   tokens = product({l.micro_batch, sequence}, "tokens");
