@@ -66,7 +66,7 @@ class Exchanger {
   /// Any exchange, from beginning to end.
   core::Task run(Exchange exchange);
 
-  /// Ranks whose arrival the running exchange still waits for.
+  /// Ranks that the running exchange still waits for: to arrive, or to have read what this rank gives.
   std::vector<int> missing() const;
 
   int rank() const { return rank_; }
@@ -87,6 +87,7 @@ class Exchanger {
   };
 
   void arrive(const Exchange& exchange);
+  void ended(const Exchange& exchange);
   bool arrived(int rank) const;
   Mode mode_of(int rank) const;
   Descriptor descriptor(int rank) const;
@@ -113,14 +114,15 @@ class Exchanger {
   std::vector<std::byte> scratch_;
   std::uint32_t sequence_ = 0;            ///< of the running exchange, or the last one
   std::uint32_t all_at_ = 0;              ///< every peer is known to have arrived at this exchange
+  std::uint32_t last_partial_ = 0;        ///< the last exchange in which not every flag was read
+  int reader_ = -1;                       ///< who has not yet read all of this rank's memory
 
   friend class Streamer;
 };
 
-/// Sequences wrap; the distance between any two ranks is small.
-inline bool at_least(std::uint32_t sequence, std::uint32_t wanted) {
-  return static_cast<std::int32_t>(sequence - wanted) >= 0;
-}
+/// Whether a rank that was last seen at `sequence` has reached `wanted`. Sequences wrap, and no rank is ever `depth`
+/// ahead of another: what seems further ahead is a word that nobody has written for the last 2^32 exchanges or less.
+inline bool at_least(std::uint32_t sequence, std::uint32_t wanted) { return sequence - wanted < 2 * depth; }
 
 /// Suspends for one poll, so that long work lets other operations move.
 inline auto breathe() {

@@ -114,13 +114,18 @@ core::Task Exchanger::run(Exchange exchange) {
   if (exchange.mode == Mode::direct) {   // its memory is the caller's again once everyone has read it
     for (int r = 0; r < ranks(); ++r) {
       if (r == rank_ || exchange.give.at(r).bytes == 0) continue;
-      co_await core::until([this, r] {
+      reader_ = r;
+      co_await core::until([this, r, &exchange] {
         // A reader that is through may already have finished a later exchange.
-        return at_least(static_cast<std::uint32_t>(board_.finished(r).value.load(std::memory_order_acquire)), sequence_);
+        const std::uint64_t finished = board_.finished(r).value.load(std::memory_order_acquire);
+        if (at_least(static_cast<std::uint32_t>(finished), sequence_)) return true;
+        if (arrived(r)) compare(exchange, r);   // one that called something else never reads
+        return false;
       });
     }
+    reader_ = -1;
   }
-  if (exchange.waits_for_all) all_at_ = sequence_;
+  ended(exchange);
 }
 
 core::Task Exchanger::take_copies(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming) {
