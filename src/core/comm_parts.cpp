@@ -66,7 +66,7 @@ Work Comm::gatherv(ConstBuffer in, Buffer out, Parts out_parts, int root, Option
   if (rank() != root) return core::issue(state_, call, options);
   check.buffer("output", out);
   check.same_type(in, out);
-  check.parts("the list of output parts", out, out_parts);
+  check.written_parts("the list of output parts", out, out_parts);
   check.count("input", in.count, out_parts.counts[static_cast<std::size_t>(root)], "its own part of the output");
   const PartList parts(out_parts);
   check.overlap(in, out, in.data, parts.at(out.data, root, in.dtype));
@@ -98,7 +98,7 @@ Work Comm::all_gatherv(ConstBuffer in, Buffer out, Parts out_parts, Options opti
   check.buffer("input", in);
   check.buffer("output", out);
   check.same_type(in, out);
-  check.parts("the list of output parts", out, out_parts);
+  check.written_parts("the list of output parts", out, out_parts);
   check.count("input", in.count, out_parts.counts[static_cast<std::size_t>(rank())], "its own part of the output");
   const PartList parts(out_parts);
   check.overlap(in, out, in.data, parts.at(out.data, rank(), in.dtype));
@@ -133,7 +133,7 @@ Work Comm::all_to_allv(ConstBuffer in, Parts in_parts, Buffer out, Parts out_par
   check.buffer("output", out);
   check.same_type(in, out);
   check.parts("the list of input parts", in, in_parts);
-  check.parts("the list of output parts", out, out_parts);
+  check.written_parts("the list of output parts", out, out_parts);
   check.overlap(in, out, in.data, out.data);
   const PartList ins(in_parts), outs(out_parts);
   const auto me = static_cast<std::size_t>(rank());
