@@ -75,17 +75,18 @@ void Exchanger::wake() const { neighbours_.wake(peers_); }
 
 bool Exchanger::can_begin() {
   const std::uint32_t needed = sequence_ + 1 - (depth - 1);
-  if (at_least(all_at_, needed)) return true;
+  if (at_least(all_at_, needed) && !at_least(last_partial_, needed)) return true;
   const std::uint64_t mine = board_.line(rank_, needed).word.load(std::memory_order_relaxed);
   for (int r = 0; r < ranks(); ++r) {
     const std::uint64_t word = board_.line(r, needed).word.load(std::memory_order_acquire);
     if (!at_least(sequence_of(word), needed)) return false;
-    // A rooted exchange does not read every flag; a difference there shows here, a few exchanges later.
+    // A rooted exchange does not read every flag; a difference there shows here, three exchanges later. A peer whose
+    // flag is overwritten by now was further on, and has looked at ours in this place.
     if (sequence_of(word) == needed && ((word ^ mine) & ~std::uint64_t{mode_mask}) != 0) {
       throw_mismatch(identity(static_cast<std::uint32_t>(mine)), identity(static_cast<std::uint32_t>(word)), r, 0, 0);
     }
   }
-  all_at_ = needed;
+  if (!at_least(all_at_, needed)) all_at_ = needed;
   return true;
 }
 
@@ -147,9 +148,11 @@ bool Exchanger::take_in_line(const Exchange& exchange) {
     exchange.combine(exchange.into, sources_.data(), ranks(), exchange.into_bytes / exchange.element, exchange.divisor,
                      false);
   }
-  if (exchange.waits_for_all) all_at_ = sequence_;
+  ended(exchange);
   return true;
 }
+
+void Exchanger::ended(const Exchange& exchange) { (exchange.waits_for_all ? all_at_ : last_partial_) = sequence_; }
 
 Mode Exchanger::mode_of(int rank) const {
   return static_cast<Mode>(board_.line(rank, sequence_).word.load(std::memory_order_relaxed) >> mode_shift & 3u);

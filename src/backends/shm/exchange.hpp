@@ -82,7 +82,7 @@ class Exchanger {
   /// Any exchange, from beginning to end.
   core::Task run(Exchange exchange);
 
-  /// Ranks that the running exchange still waits for.
+  /// Ranks that the running exchange still waits for: to arrive, or to have read what this rank gives.
   std::vector<int> missing() const;
 
   int rank() const { return rank_; }
@@ -104,6 +104,7 @@ class Exchanger {
 
   void next();
   void arrive(const Exchange& exchange);
+  void ended(const Exchange& exchange);
   bool arrived(int rank) const;
   Mode mode_of(int rank) const;
   Descriptor descriptor(int rank) const;
@@ -135,6 +136,7 @@ class Exchanger {
   std::vector<int> readers_;              ///< of this rank's memory, once the running exchange waits only for them
   const class Streamer* streamer_ = nullptr;   ///< of the running exchange
   std::uint32_t all_at_ = 0;              ///< every peer is known to have arrived at this exchange
+  std::uint32_t last_partial_ = 0;        ///< the last exchange in which not every flag was read
 
   friend class Streamer;
 };
@@ -142,10 +144,9 @@ class Exchanger {
 /// Of a flag word.
 inline std::uint32_t sequence_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
 
-/// Sequences wrap; the distance between any two ranks is small.
-inline bool at_least(std::uint32_t sequence, std::uint32_t wanted) {
-  return static_cast<std::int32_t>(sequence - wanted) >= 0;
-}
+/// Whether a rank that was last seen at `sequence` has reached `wanted`. Sequences wrap, and no rank is ever `depth`
+/// ahead of another: what seems further ahead is a word that nobody has written for the last 2^32 exchanges or less.
+inline bool at_least(std::uint32_t sequence, std::uint32_t wanted) { return sequence - wanted < 2 * depth; }
 
 /// Suspends for one poll, so that long work lets other operations move.
 inline auto breathe() {

@@ -132,9 +132,15 @@ core::Task Exchanger::run(Exchange exchange) {
     for (int r = 0; r < ranks(); ++r) {
       if (r != rank_ && exchange.give.at(r).bytes != 0) readers_.push_back(r);
     }
-    for (int r : readers_) co_await core::until([this, r] { return finished(r); });
+    for (int r : readers_) {
+      co_await core::until([this, r, &exchange] {
+        if (finished(r)) return true;
+        if (arrived(r)) compare(exchange, r);   // one that called something else never reads
+        return false;
+      });
+    }
   }
-  if (exchange.waits_for_all) all_at_ = sequence_;
+  ended(exchange);
 }
 
 core::Task Exchanger::take_copies(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming) {

@@ -171,7 +171,10 @@ std::vector<int> Exchanger::missing() const {
 core::Task Exchanger::stream(const Exchange& exchange, std::vector<int> sources) {
   // The whole staging area is used, so everybody must be through with the exchanges before this one.
   if (exchange.mode == Mode::streamed) {
-    for (int r = 0; r < ranks(); ++r) co_await core::until([this, r] { return arrived(r); });
+    for (int r = 0; r < ranks(); ++r) {
+      co_await core::until([this, r] { return arrived(r); });
+      compare(exchange, r);
+    }
   }
   Streamer streamer(*this, exchange, std::move(sources));
   while (!streamer.done()) {
