@@ -1,0 +1,59 @@
+#include "plan/cost/kernel_time.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace medley::plan {
+namespace {
+
+struct Tile {
+  double m, n;
+};
+constexpr std::array<Tile, 6> tiles{{{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}}};
+
+/// fp32 runs on the tensor cores as TF32 at half the rate; the rest at the rate of bf16.
+double type_factor(DType dtype) {
+  return dtype == DType::f32 ? 2 : 1;
+}
+
+}  // namespace
+
+KernelTime::KernelTime(const shape::Gpu& gpu, const CostConstants& constants)
+    : sms_(gpu.sms),
+      matmul_rate_(
+          (gpu.measured_tflops > 0 ? gpu.measured_tflops : constants.matmul_share * gpu.bf16_tflops) * 1e6),
+      memory_rate_(constants.memory_share * gpu.hbm_gb_per_s * 1e3),
+      constants_(constants) {}
+
+/// Tiles come in waves of one per multiprocessor; the library is taken to pick the fastest tile.
+double KernelTime::gemm_us(const Gemm& g, DType dtype) const {
+  const double m = static_cast<double>(g.m), n = static_cast<double>(g.n), k = static_cast<double>(g.k);
+  const double batch = static_cast<double>(g.batch);
+  double best = std::numeric_limits<double>::infinity();
+  for (const Tile& tile : tiles) {
+    const double count = std::ceil(m / tile.m) * std::ceil(n / tile.n) * batch;
+    const double area = tile.m * tile.n;
+    const double share = area >= 32768   ? 1.0
+                         : area >= 16384 ? constants_.tile_128
+                         : area >= 8192  ? constants_.tile_128 * constants_.tile_64
+                                         : constants_.tile_128 * constants_.tile_64 * constants_.tile_64;
+    const double waves = std::ceil(count / sms_);
+    best = std::min(best, waves * sms_ * area * 2 * (k + constants_.k_ramp) / (matmul_rate_ * share));
+  }
+  if (g.n % 8 != 0 || g.k % 8 != 0) best /= constants_.misaligned_share;
+  best *= type_factor(dtype);
+  const double bytes = static_cast<double>(size_of(dtype)) * batch * (m * n + m * k + n * k);
+  return std::max(best, memory_us(bytes));
+}
+
+/// FlashAttention counts 4·s²·d per head forward and 2.5 times that backward (it recomputes the scores).
+double KernelTime::attention_us(const Attention& a, bool backward) const {
+  const double pairs = static_cast<double>(a.queries) * static_cast<double>(a.keys) * (a.causal ? 0.5 : 1.0);
+  const double heads = static_cast<double>(a.batch) * static_cast<double>(a.heads);
+  const double flops = 2 * heads * pairs * static_cast<double>(a.head_dim + a.value_dim);
+  return backward ? 2.5 * flops / (matmul_rate_ * constants_.flash_backward_share)
+                  : flops / (matmul_rate_ * constants_.flash_share);
+}
+
+}  // namespace medley::plan
