@@ -1,5 +1,5 @@
 // The numbers of the cost model that no datasheet gives: where each comes from stands beside it and in
-// docs/plan-time.md. `fitted` ones are found by bench/plan/fit.cpp; the others are published figures.
+// docs/plan-time.md. `fitted` ones are found by `medley plan calibrate`; the others are published figures.
 #pragma once
 
 #include <array>
@@ -25,6 +25,7 @@ struct CostConstants {
   double memory_share = 0.75;  ///< of HBM bandwidth that memory-bound kernels reach
   double kernel_us = 45;       ///< host time to issue one kernel of the framework
   double collective_us = 60;   ///< fixed time of one collective, launch and synchronisation included
+  double loss_passes = 2;      ///< over the logits, against the least a cross entropy could do
   double step_us = 1000;       ///< once a step: data loading, loss scale, logging
 };
 
@@ -35,7 +36,7 @@ struct ConstantRow {
   bool fitted;
 };
 
-inline constexpr std::array<ConstantRow, 13> constant_rows{{
+inline constexpr std::array<ConstantRow, 14> constant_rows{{
     {"matmul_share", &CostConstants::matmul_share, false},
     {"inside_share", &CostConstants::inside_share, false},
     {"between_share", &CostConstants::between_share, false},
@@ -48,6 +49,7 @@ inline constexpr std::array<ConstantRow, 13> constant_rows{{
     {"memory_share", &CostConstants::memory_share, true},
     {"kernel_us", &CostConstants::kernel_us, true},
     {"collective_us", &CostConstants::collective_us, true},
+    {"loss_passes", &CostConstants::loss_passes, true},
     {"step_us", &CostConstants::step_us, true},
 }};
 

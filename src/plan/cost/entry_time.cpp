@@ -62,9 +62,10 @@ std::uint8_t group_index(std::string_view group) noexcept {
 }
 
 std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layout, Count rank,
-                                   const Machine& machine, const CostConstants& constants) {
+                                   const Machine& machine) {
+  const CostConstants& constants = machine.constants;
   const KernelTime kernels(machine.gpu, constants);
-  const LinkTime links(machine, constants);
+  const LinkTime links(machine);
   std::vector<EntryCost> costs;
   costs.reserve(schedule.entries().size());
   for (const Entry& entry : schedule.entries()) {
@@ -77,7 +78,8 @@ std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layou
         cost.us = kernels.attention_us(entry.attention, entry.phase == Phase::backward);
         break;
       case Kind::memory:
-        cost.us = kernels.memory_us(static_cast<double>(entry.bytes));
+        cost.us = kernels.memory_us(static_cast<double>(entry.bytes)) *
+                  (entry.module == "loss" ? constants.loss_passes : 1);
         break;
       case Kind::comm:
         cost = comm_cost(entry, layout, rank, machine, links);

@@ -52,6 +52,6 @@ inline constexpr std::size_t group_count = 11;
 
 /// The costs of a schedule's entries, in their order.
 std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layout, Count rank,
-                                   const Machine& machine, const CostConstants& constants);
+                                   const Machine& machine);
 
 }  // namespace medley::plan

@@ -27,12 +27,12 @@ GroupShape group_shape(const Entry& entry, const Layout& l, const Machine& machi
   return strided_group(n, 1, host);
 }
 
-LinkTime::LinkTime(const Machine& machine, const CostConstants& constants)
-    : inside_rate_(machine.inside.gb_per_s * constants.inside_share * 1e3),
-      between_rate_(machine.between.gb_per_s * constants.between_share * 1e3 / machine.gpus_per_host),
+LinkTime::LinkTime(const Machine& machine)
+    : inside_rate_(machine.inside.gb_per_s * machine.constants.inside_share * 1e3),
+      between_rate_(machine.between.gb_per_s * machine.constants.between_share * 1e3 / machine.gpus_per_host),
       inside_latency_(machine.inside.latency_us),
       between_latency_(machine.between.latency_us),
-      fixed_us_(constants.collective_us) {}
+      fixed_us_(machine.constants.collective_us) {}
 
 /// A ring crosses each host's boundary with as many adapters as it has members there; other groups use the
 /// others.

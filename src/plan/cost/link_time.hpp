@@ -3,7 +3,6 @@
 // Kind::comm entry.
 #pragma once
 
-#include "plan/cost/constants.hpp"
 #include "plan/cost/machine.hpp"
 #include "plan/schedule.hpp"
 
@@ -25,7 +24,7 @@ GroupShape group_shape(const Entry& entry, const Layout& layout, const Machine& 
 
 class LinkTime {
  public:
-  LinkTime(const Machine& machine, const CostConstants& constants);
+  explicit LinkTime(const Machine& machine);
 
   double collective_us(Op op, double bytes, const GroupShape& group) const;
   double point_to_point_us(double bytes, bool same_host) const;

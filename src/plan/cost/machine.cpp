@@ -79,6 +79,16 @@ Link read_link(Section section) {
   return link;
 }
 
+CostConstants read_constants(Section section) {
+  CostConstants constants;
+  for (const ConstantRow& row : constant_rows) {
+    double& value = constants.*row.member;
+    value = section.number_or(std::string(row.name), value, 0);
+  }
+  section.finish();
+  return constants;
+}
+
 shape::Gpu part_of(shape::Gpu gpu, double share) {
   gpu.sms = std::max(1, static_cast<int>(gpu.sms * share));
   for (double* rate : {&gpu.bf16_tflops, &gpu.hbm_gb, &gpu.hbm_gb_per_s, &gpu.measured_tflops, &gpu.l2_mb}) {
@@ -107,6 +117,8 @@ Machine read(const toml::table& table, const std::string& source) {
   machine.memory_gb = top.number_or("memory_gb", machine.gpu.hbm_gb, 1e-3);
   machine.inside = read_link(top.section("inside"));
   machine.between = read_link(top.section("between"));
+  top.allow("constants");
+  if (table.contains("constants")) machine.constants = read_constants(top.section("constants"));
   top.finish();
   return machine;
 }

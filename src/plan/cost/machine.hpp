@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/cost/constants.hpp"
 #include "shape/gpu.hpp"
 
 namespace medley::plan {
@@ -22,6 +23,7 @@ struct Machine {
   int gpus_per_host = 1;
   double memory_gb = 0;  ///< of one GPU
   Link inside, between;
+  CostConstants constants;  ///< the defaults, unless the file has a table [constants]
 };
 
 /// Names of the machines that are compiled in.
