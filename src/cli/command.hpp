@@ -24,6 +24,7 @@ void write_json(const std::string& path, const nlohmann::ordered_json& value);
 // One per file, in alphabetical order.
 void add_info(CLI::App& app);
 void add_plan(CLI::App& app);
+void add_plan_calibrate(CLI::App& plan);
 void add_shape(CLI::App& app);
 
 }  // namespace medley::cli

@@ -33,6 +33,11 @@ bool across_stages(const Entry& entry, const Layout& layout) {
          entry.op != Op::send && entry.op != Op::recv;
 }
 
+double issue_us(Phase phase, const CostConstants& constants) {
+  return phase == Phase::forward || phase == Phase::recompute ? constants.forward_issue_us
+                                                              : constants.backward_issue_us;
+}
+
 EntryCost comm_cost(const Entry& entry, const Layout& layout, Count rank, const Machine& machine,
                     const LinkTime& links) {
   EntryCost cost{.cause = comm_cause(entry.group),
@@ -87,7 +92,7 @@ std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layou
       case Kind::wait:
         break;
     }
-    if (entry.kind != Kind::wait) cost.host_us = constants.kernel_us;
+    if (entry.kind != Kind::wait) cost.host_us = issue_us(entry.phase, constants);
     costs.push_back(cost);
   }
   return costs;

@@ -102,7 +102,7 @@ Machine read(const toml::table& table, const std::string& source) {
   Machine machine;
   top.allow("name");
   machine.name = table["name"].value_or(source);
-  const double share = top.number_or("gpu_share", 1.0, 1e-3);
+  const double share = machine.gpu_share = top.number_or("gpu_share", 1.0, 1e-3);
   if (share > 1) top.refuse("gpu_share", "must not pass 1");
   const std::string gpu = top.text("gpu");
   try {

@@ -20,6 +20,7 @@ struct Link {
 struct Machine {
   std::string name;
   shape::Gpu gpu;  ///< of one rank: where `gpu_share` is below 1 its rates are that part of the table's
+  double gpu_share = 1;
   int gpus_per_host = 1;
   double memory_gb = 0;  ///< of one GPU
   Link inside, between;

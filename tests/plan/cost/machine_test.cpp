@@ -48,8 +48,8 @@ TEST(Machine, HalfAModuleHasHalfItsRates) {
 }
 
 TEST(Machine, ConstantsOfAFileReplaceTheDefaults) {
-  const Machine machine = parse_machine(std::string(small) + "[constants]\nkernel_us = 3.5\n", "m.toml");
-  EXPECT_DOUBLE_EQ(machine.constants.kernel_us, 3.5);
+  const Machine machine = parse_machine(std::string(small) + "[constants]\ncollective_us = 3.5\n", "m.toml");
+  EXPECT_DOUBLE_EQ(machine.constants.collective_us, 3.5);
   EXPECT_DOUBLE_EQ(machine.constants.memory_share, CostConstants{}.memory_share);
 }
 
