@@ -22,6 +22,8 @@ struct Flags {
   bool overlap_grad_reduce = false;
   bool overlap_param_gather = false;
   bool tp_comm_overlap = false;        ///< Transformer Engine's user buffers: SP collectives behind GEMMs
+  bool attention_mask = false;         ///< broadcast the b·s·s mask in the tensor group: Megatron's default, which long-context
+                                       ///< runs turn off since flash attention never reads it; here it is off unless asked for
   bool variable_seq_lengths = false;   ///< 24-byte shape exchange before each activation
   bool overlap_p2p = true;             ///< interleaved schedules only, as in Megatron
   std::optional<Count> ddp_bucket_elements;  ///< --ddp-bucket-size; default max(40e6, 1e6·d)
@@ -31,10 +33,14 @@ struct Flags {
   Count prefetch_elements = 50'000'000;
   Count persistence_elements = 100'000;
   Count max_live_elements = 1'000'000'000;
+  Count max_reuse_elements = 0;        ///< stage3_max_reuse_distance: the turn of a step is not gathered again; 0: all is
+  bool partitioned_pipe = true;        ///< pipe_partitioned, grad_partitioned: with tp, stages exchange 1/t and gather
   std::optional<bool> overlap_comm;    ///< default: only stage 3
   bool reduce_scatter = true;
   bool multi_rank_bucket_allreduce = true;
   bool gradient_clipping = true;       ///< a norm all_reduce per step
+  // GPT-NeoX
+  bool fp32_allreduce = false;         ///< bf16 activations are reduced in f32
   // PyTorch DDP
   Count first_bucket_bytes = Count{1} << 20;
   Count bucket_bytes = Count{25} << 20;

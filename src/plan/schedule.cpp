@@ -34,11 +34,19 @@ double wire_bytes(Op op, Count bytes, Count group_size) noexcept {
   }
 }
 
-void Schedule::add(BlockId to, Entry entry) {
-  Node node;
+void Schedule::add(BlockId to, Entry entry, Node node) {
+  node.is_block = false;
+  node.repeat = 1;
   node.index = static_cast<std::uint32_t>(entries_.size());
   entries_.push_back(std::move(entry));
   blocks_[to].push_back(node);
+}
+
+Schedule::BlockId Schedule::move_to_end(BlockId id) {
+  Block content = std::move(blocks_[id]);
+  blocks_[id].clear();
+  blocks_.push_back(std::move(content));
+  return static_cast<BlockId>(blocks_.size() - 1);
 }
 
 void Schedule::walk(const std::function<void(const Entry&, const Place&)>& visit) const { walk(root(), {}, visit); }

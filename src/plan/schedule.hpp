@@ -105,8 +105,12 @@ class Schedule {
   // Building: blocks before the nodes that name them; block 0 is the step.
   Schedule() : blocks_(1) {}
   BlockId add_block() { blocks_.emplace_back(); return static_cast<BlockId>(blocks_.size() - 1); }
-  void add(BlockId to, Entry entry);
+  /// `node` says where the entry belongs; its index is filled in.
+  void add(BlockId to, Entry entry, Node node);
+  void add(BlockId to, Entry entry) { add(to, std::move(entry), Node{}); }
   void add(BlockId to, const Node& node) { blocks_[to].push_back(node); }
+  /// Gives a block a new, higher number, so that blocks made meanwhile may be named in it.
+  BlockId move_to_end(BlockId id);
   bool empty(BlockId id) const { return blocks_[id].empty(); }
 
  private:
