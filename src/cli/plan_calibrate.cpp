@@ -17,6 +17,7 @@ namespace {
 struct Options {
   std::string data, framework = "megatron", machine = "dgx-a100", output, json;
   plan::Count vocab = 50257;
+  std::vector<std::string> keep;
   bool check_only = false;
 };
 
@@ -56,7 +57,7 @@ int calibrate(const Options& options) {
   const plan::Halves halves =
       plan::split(plan::read_measured(read_file(options.data), options.data, options.vocab));
   const plan::CostConstants before = machine.constants;
-  if (!options.check_only) machine.constants = plan::fit_constants(halves.fit, *framework, machine);
+  if (!options.check_only) machine.constants = plan::fit_constants(halves.fit, *framework, machine, options.keep);
   const auto seen = plan::prediction_error(halves.fit, *framework, machine);
   const auto unseen = plan::prediction_error(halves.held_out, *framework, machine);
 
@@ -97,6 +98,7 @@ void add_plan_calibrate(CLI::App& parent) {
   command->add_option("--machine", options->machine, "Machine they ran on: name or TOML file")
       ->capture_default_str();
   command->add_option("--vocab", options->vocab, "Vocabulary of the models")->capture_default_str();
+  command->add_option("--keep", options->keep, "Constants to leave as they are, separated by commas")->delimiter(',');
   command->add_flag("--check", options->check_only,
                     "Fit nothing; show the error of the constants as they are");
   command->add_option("-o,--output", options->output,

@@ -38,7 +38,11 @@ void refuse(Framework framework, const std::string& sentence) {
 }
 
 Schedule make_schedule(const Model& model, const Layout& layout, Framework framework, Count rank) {
-  return makers[static_cast<std::size_t>(framework)].make(model, layout, rank);
+  const auto make = makers[static_cast<std::size_t>(framework)].make;
+  if (framework != Framework::ddp && framework != Framework::fsdp2) return make(model, layout, rank);
+  Layout fused = layout;
+  fused.flags.flash_attention = true;  // scaled_dot_product_attention
+  return make(model, fused, rank);
 }
 
 Count busiest_rank(const Model& model, const Layout& layout, Framework framework) {

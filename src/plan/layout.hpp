@@ -49,7 +49,8 @@ struct Flags {
   bool reshard_after_forward = true;
   bool shard_embeddings_apart = false; ///< fully_shard also on embedding and head; otherwise they stay in the root group
   // all
-  bool flash_attention = true;
+  bool flash_attention = false;        ///< Megatron, NeoX and DeepSpeed fuse attention only when asked; PyTorch's own
+                                       ///< (ddp, fsdp2) always does
   double capacity_factor = 1.0;        ///< mixture of experts: tokens per expert against the even share
 };
 

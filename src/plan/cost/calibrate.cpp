@@ -65,16 +65,19 @@ PredictionError prediction_error(const std::vector<MeasuredStep>& steps, Framewo
   return error;
 }
 
-CostConstants fit_constants(const std::vector<MeasuredStep>& steps, Framework framework,
-                            const Machine& start) {
+CostConstants fit_constants(const std::vector<MeasuredStep>& steps, Framework framework, const Machine& start,
+                            const std::vector<std::string>& keep) {
+  std::vector<ConstantRow> moving;
+  for (const ConstantRow& row : constant_rows) {
+    if (row.fitted && std::ranges::find(keep, row.name) == keep.end()) moving.push_back(row);
+  }
   const Prepared prepared(steps, framework);
   Machine machine = start;
   double best = mean_log_error(prepared, machine);
   for (double stride = 0.3; stride > 0.01; stride /= 2) {
     for (bool better = true; better;) {
       better = false;
-      for (const ConstantRow& row : constant_rows) {
-        if (!row.fitted) continue;
+      for (const ConstantRow& row : moving) {
         double& value = machine.constants.*row.member;
         for (const double factor : {std::exp(stride), std::exp(-stride)}) {
           const double before = value;

@@ -37,9 +37,9 @@ struct PredictionError {
 PredictionError prediction_error(const std::vector<MeasuredStep>& steps, Framework framework,
                                  const Machine& machine);
 
-/// The constants marked fitted, moved from those of `machine` until the mean |log(predicted/measured)| no
-/// longer falls (pattern search in the logarithm of each). The others stay.
+/// The constants marked fitted, less those named in `keep`, moved from those of `machine` until the mean
+/// |log(predicted/measured)| no longer falls (pattern search in the logarithm of each). The others stay.
 CostConstants fit_constants(const std::vector<MeasuredStep>& steps, Framework framework,
-                            const Machine& machine);
+                            const Machine& machine, const std::vector<std::string>& keep = {});
 
 }  // namespace medley::plan

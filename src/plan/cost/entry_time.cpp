@@ -33,6 +33,13 @@ bool across_stages(const Entry& entry, const Layout& layout) {
          entry.op != Op::send && entry.op != Op::recv;
 }
 
+/// An optimizer streams its state once; a layer's small kernels and the loss pass over their tensors several
+/// times.
+double passes(const Entry& entry, const CostConstants& constants) {
+  if (entry.phase == Phase::optimizer) return 1;
+  return entry.module == "loss" ? constants.loss_passes : constants.layer_passes;
+}
+
 double issue_us(Phase phase, const CostConstants& constants) {
   return phase == Phase::forward || phase == Phase::recompute ? constants.forward_issue_us
                                                               : constants.backward_issue_us;
@@ -83,8 +90,7 @@ std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layou
         cost.us = kernels.attention_us(entry.attention, entry.phase == Phase::backward);
         break;
       case Kind::memory:
-        cost.us = kernels.memory_us(static_cast<double>(entry.bytes)) *
-                  (entry.module == "loss" ? constants.loss_passes : 1);
+        cost.us = kernels.memory_us(static_cast<double>(entry.bytes)) * passes(entry, constants);
         break;
       case Kind::comm:
         cost = comm_cost(entry, layout, rank, machine, links);
@@ -92,7 +98,10 @@ std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layou
       case Kind::wait:
         break;
     }
-    if (entry.kind != Kind::wait) cost.host_us = issue_us(entry.phase, constants);
+    if (entry.kind != Kind::wait && entry.kind != Kind::comm) {
+      cost.us += constants.kernel_us;
+      cost.host_us = issue_us(entry.phase, constants);
+    }
     costs.push_back(cost);
   }
   return costs;

@@ -80,7 +80,7 @@ class Folder {
         at(spent, cost.cause) += cost.us;
         now += cost.us;
       }
-      own += now - before;
+      if (entry.kind != Kind::comm && entry.kind != Kind::wait) own += now - before;
     }
     if (!under_way.empty()) return std::nullopt;
     at(spent, Cause::launch) += std::max(0.0, host - own);
@@ -103,7 +103,7 @@ class Folder {
       const Entry& entry = schedule_.entries()[node.index];
       const EntryCost& cost = costs_[node.index];
       host += cost.host_us;
-      own += entry.token == 0 ? cost.us : 0;
+      if (entry.kind != Kind::comm) own += cost.us;
       if (entry.kind == Kind::comm && (entry.op == Op::send || entry.op == Op::recv)) {
         i = add_transfers(block, i);
       } else {
