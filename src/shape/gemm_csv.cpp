@@ -7,6 +7,7 @@
 #include <charconv>
 #include <fstream>
 #include <medley/error.hpp>
+#include <optional>
 
 namespace medley::shape {
 namespace {
@@ -84,14 +85,17 @@ class Reader {
 }  // namespace
 
 std::vector<Gemm> read_gemm_csv(std::istream& in, const std::string& path) {
-  std::string line;
-  if (!std::getline(in, line))
-    throw Error(ErrorKind::invalid, fmt::format("{}: empty file, a header m,n,k is needed", path));
-  const Reader reader(path, split(line));
+  std::optional<Reader> reader;
   std::vector<Gemm> gemms;
-  for (int number = 2; std::getline(in, line); ++number)
-    if (line.find_first_not_of(" \t\r") != std::string::npos && line[0] != '#')
-      gemms.push_back(reader.read(split(line), number));
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos || line[0] == '#') continue;
+    if (!reader)
+      reader.emplace(path, split(line));
+    else
+      gemms.push_back(reader->read(split(line), number));
+  }
+  if (!reader) throw Error(ErrorKind::invalid, fmt::format("{}: empty file, a header m,n,k is needed", path));
   return gemms;
 }
 
