@@ -37,6 +37,7 @@ class Fsdp2 {
     return r;
   }
 
+  std::string_view shard_group() const { return view_.layout.hsdp > 1 ? "fsdp" : "dp"; }
   bool apart(Count layer) const { return view_.layout.flags.shard_embeddings_apart || (layer >= 0 && layer < view_.model.layers); }
 
   // Every tensor is cut along dimension 0 and padded there, so that a small tensor travels as `shard` rows at least.
@@ -59,13 +60,13 @@ class Fsdp2 {
   }
 
   Entry all_gather(Count elements, Phase phase, std::string_view why, bool hidden) const {
-    Entry entry = comm(Op::all_gather, "dp", shard_, product({elements, view_.e}, "parameters"), view_.layout.dtype, phase, "parameters", why);
+    Entry entry = comm(Op::all_gather, shard_group(), shard_, product({elements, view_.e}, "parameters"), view_.layout.dtype, phase, "parameters", why);
     return hidden ? async(std::move(entry), token::parameters) : entry;
   }
   void reduce_scatter(std::vector<Entry>& out, Count elements) const {
     const Count wide = static_cast<Count>(size_of(grad_)), bytes = product({elements, wide}, "gradients");
     if (shard_ > 1 && bytes > 0) {
-      out.push_back(async(comm(Op::reduce_scatter, "dp", shard_, bytes, grad_, Phase::backward, "gradients", "each rank averages its slice of the group's gradients"), token::gradients));
+      out.push_back(async(comm(Op::reduce_scatter, shard_group(), shard_, bytes, grad_, Phase::backward, "gradients", "each rank averages its slice of the group's gradients"), token::gradients));
     }
     if (view_.layout.hsdp > 1 && bytes > 0) {
       out.push_back(async(comm(Op::all_reduce, "hsdp", view_.layout.hsdp, ceil_div(bytes, shard_), grad_, Phase::backward, "gradients", "replicas of the shard group average their slices"), token::gradients));

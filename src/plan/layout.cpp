@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <medley/error.hpp>
 
 namespace medley::plan {
@@ -53,7 +54,7 @@ void check(Layout& l, const Model& m) {
   if (l.seq == 0) l.seq = m.seq;
   if (l.seq < 1) refuse(fmt::format("seq is {}; it must be at least 1", l.seq));
   const Count per_round = product({l.micro_batch, l.dp}, "micro-batch times dp");
-  if (l.global_batch == 0) l.global_batch = per_round;
+  if (l.global_batch == 0) l.global_batch = product({per_round, std::max<Count>(1, l.accumulation)}, "global-batch");
   if (l.global_batch % per_round != 0) {
     refuse(fmt::format("global-batch {} is not divisible by micro-batch {} times dp {}", l.global_batch, l.micro_batch, l.dp));
   }

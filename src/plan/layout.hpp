@@ -65,6 +65,7 @@ struct Layout {
   Recompute recompute = Recompute::none;
   Count micro_batch = 1;
   Count global_batch = 0;                      ///< 0: one micro-batch per data-parallel rank
+  Count accumulation = 0;                      ///< micro-batches per step where no global batch is given; 0: one
   Count seq = 0;                               ///< 0: the model's
   DType dtype = DType::bf16;                   ///< parameters and activations
   std::optional<DType> grad_dtype;             ///< reduction of gradients; default: the framework's
