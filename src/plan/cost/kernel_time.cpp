@@ -20,16 +20,28 @@ double type_factor(DType dtype) {
 }  // namespace
 
 KernelTime::KernelTime(const shape::Gpu& gpu, const CostConstants& constants)
-    : sms_(gpu.sms),
+    : model_(gpu),
+      sms_(gpu.sms),
       matmul_rate_(
           (gpu.measured_tflops > 0 ? gpu.measured_tflops : constants.matmul_share * gpu.bf16_tflops) * 1e6),
       memory_rate_(constants.memory_share * gpu.hbm_gb_per_s * 1e3),
       constants_(constants) {}
 
-/// Tiles come in waves of one per multiprocessor; the library is taken to pick the fastest tile.
+/// A GPU with a measured sweep is timed by the shape room's model of it; others from the datasheet.
 double KernelTime::gemm_us(const Gemm& g, DType dtype) const {
+  if (!model_.calibrated() || size_of(dtype) != 2) return datasheet_gemm_us(g, dtype);
+  // cuBLAS counts columns first: the row-major product with m and n exchanged.
+  const shape::GemmLayout layout = g.layout == "NN"   ? shape::GemmLayout::NN
+                                   : g.layout == "NT" ? shape::GemmLayout::NT
+                                                      : shape::GemmLayout::TN;
+  return model_.predict_us({.m = g.n, .n = g.m, .k = g.k, .batch = g.batch, .layout = layout});
+}
+
+/// Tiles come in waves of one per multiprocessor, so that nothing hides the writing of a tile; the library is
+/// taken to pick the fastest tile.
+double KernelTime::datasheet_gemm_us(const Gemm& g, DType dtype) const {
   const double m = static_cast<double>(g.m), n = static_cast<double>(g.n), k = static_cast<double>(g.k);
-  const double batch = static_cast<double>(g.batch);
+  const double batch = static_cast<double>(g.batch), element = static_cast<double>(size_of(dtype));
   double best = std::numeric_limits<double>::infinity();
   for (const Tile& tile : tiles) {
     const double count = std::ceil(m / tile.m) * std::ceil(n / tile.n) * batch;
@@ -43,8 +55,7 @@ double KernelTime::gemm_us(const Gemm& g, DType dtype) const {
   }
   if (g.n % 8 != 0 || g.k % 8 != 0) best /= constants_.misaligned_share;
   best *= type_factor(dtype);
-  const double bytes = static_cast<double>(size_of(dtype)) * batch * (m * n + m * k + n * k);
-  return std::max(best, memory_us(bytes));
+  return std::max(best, memory_us(element * batch * (m * k + n * k))) + memory_us(element * batch * m * n);
 }
 
 /// FlashAttention counts 4·s²·d per head forward and 2.5 times that backward (it recomputes the scores).

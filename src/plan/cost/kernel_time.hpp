@@ -4,7 +4,7 @@
 
 #include "plan/cost/constants.hpp"
 #include "plan/schedule.hpp"
-#include "shape/gpu.hpp"
+#include "shape/gpu_model.hpp"
 
 namespace medley::plan {
 
@@ -17,6 +17,9 @@ class KernelTime {
   double memory_us(double bytes) const { return bytes / memory_rate_; }
 
  private:
+  double datasheet_gemm_us(const Gemm& gemm, DType dtype) const;
+
+  shape::GpuModel model_;
   double sms_;
   double matmul_rate_;  ///< FLOP per microsecond, the whole GPU
   double memory_rate_;  ///< bytes per microsecond
