@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   app.name("medley");
   app.require_subcommand(1);
   medley::cli::add_info(app);
+  medley::cli::add_plan(app);
   medley::cli::add_shape(app);
   try {
     app.parse(argc, argv);
