@@ -2,6 +2,7 @@
 #include "cli/plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <medley/error.hpp>
 
@@ -29,11 +30,24 @@ plan::Layout layout_of(const PlanRequest& request) {
   return layout;
 }
 
-PlanOutcome make_plan(const plan::Model& model, plan::Layout layout, plan::Framework framework, Count rank) {
+std::optional<plan::Machine> machine_of(const PlanRequest& request) {
+  if (request.machine.empty()) return std::nullopt;
+  return plan::find_machine(request.machine);
+}
+
+PlanOutcome make_plan(const plan::Model& model, plan::Layout layout, plan::Framework framework, Count rank,
+                      const std::optional<plan::Machine>& machine) {
   plan::check(layout, model);
   PlanOutcome out;
   out.rank = rank < 0 ? plan::busiest_rank(model, layout, framework) : rank;
-  out.schedule = plan::make_schedule(model, layout, framework, out.rank);
+  if (machine) {
+    plan::Step step(model, layout, framework, out.rank);
+    out.time = step.cost(*machine);
+    out.machine = machine;
+    out.schedule = std::move(step).schedule();
+  } else {
+    out.schedule = plan::make_schedule(model, layout, framework, out.rank);
+  }
   out.rows = plan::rows_of(out.schedule);
   out.memory = plan::memory_per_gpu(model, layout, framework, out.rank);
   out.model = model;
@@ -64,17 +78,20 @@ void write_schedule(const PlanRequest& request, const PlanOutcome& outcome) {
 }
 
 int run_plan(const PlanRequest& request) {
+  if (request.model.empty()) throw Error(ErrorKind::invalid, "--model is required: a known model, a file or h=…,a=…,layers=…");
   if (request.json == "-" && request.schedule_file == "-") throw Error(ErrorKind::invalid, "--json and --schedule cannot both be '-'");
   if (!request.sweeps.empty()) return run_sweep(request);
   if (!request.against.empty()) return run_against(request);
   if (rank_of(request) < -1 || (rank_of(request) == -1 && !request.rank.empty() && request.rank != "all")) {
     throw Error(ErrorKind::invalid, fmt::format("--rank is {}; ranks start at 0", request.rank));
   }
-  const PlanOutcome outcome = make_plan(plan::read_model(request.model), layout_of(request), framework_of(request), rank_of(request));
+  const PlanOutcome outcome = make_plan(plan::read_model(request.model), layout_of(request), framework_of(request), rank_of(request), machine_of(request));
   write_schedule(request, outcome);
   write_json(request.json, plan_json(outcome, request.small));
   if (request.json != "-" && request.schedule_file != "-") print_plan(outcome, request);
-  return 0;
+  if (!outcome.machine || outcome.fits() || request.force) return 0;
+  fmt::print(stderr, "medley: {}\n", misfit_text(outcome));
+  return 1;
 }
 
 }  // namespace
@@ -84,15 +101,23 @@ void add_plan(CLI::App& app) {
   CLI::App* command = add_command(app, "plan", "What one training step of a model sends, as each framework issues it",
                                   "medley plan --model gpt3-175b --layout dp=16,tp=8,pp=8,sp=on --framework megatron \\\n"
                                   "      --micro-batch 1 --global-batch 1536\n"
-                                  "  medley plan --model pythia-2.8b --layout dp=8 --framework ddp --sweep seq=512:32768 --json -",
-                                  [request] { return run_plan(*request); });
-  command->add_option("--model", request->model, "A known model, a file (HF config.json, NeoX yml, Megatron arguments) or h=…,a=…,layers=…,vocab=…,seq=…")->required();
+                                  "  medley plan --model pythia-2.8b --layout dp=8 --framework ddp --sweep seq=512:32768 --json -\n"
+                                  "  medley plan --model gpt3-175b --layout dp=16,tp=8,pp=8,sp=on,recompute=selective --framework megatron \\\n"
+                                  "      --micro-batch 1 --global-batch 1536 --machine dgx-a100",
+                                  nullptr);
+  add_plan_calibrate(*command);
+  command->callback([request, command] {
+    if (command->get_subcommands().empty()) exit_status() = run_plan(*request);
+  });
+  command->add_option("--model", request->model, "A known model, a file (HF config.json, NeoX yml, Megatron arguments) or h=…,a=…,layers=…,vocab=…,seq=…");
   command->add_option("--layout", request->layout, "dp=8,tp=4,pp=2,sp=on,zero=1,… or a ds_config.json, NeoX yml or Megatron arguments, or both: FILE,dp=8");
   command->add_option("--framework", request->framework, "textbook, megatron, deepspeed, neox, ddp or fsdp2")->capture_default_str();
   command->add_option("--micro-batch", request->micro_batch, "Samples per forward pass")->check(CLI::PositiveNumber);
   command->add_option("--global-batch", request->global_batch, "Samples per step over all ranks")->check(CLI::PositiveNumber);
   command->add_option("--seq", request->seq, "Tokens per sample; default: the model's")->check(CLI::PositiveNumber);
   command->add_option("--dtype", request->dtype, "bf16, f16 or f32");
+  command->add_option("--machine", request->machine, fmt::format("Also say how long the step takes on this machine: a TOML file or {}", fmt::join(plan::machine_names(), ", ")));
+  command->add_flag("--force", request->force, "Exit 0 also when the layout does not fit the GPU's memory");
   command->add_option("--rank", request->rank, "Whose plan; default: the busiest rank; with --schedule also: all");
   command->add_option("--small", request->small, "Messages up to this size count as small")->transform(CLI::AsSizeValue(false))->capture_default_str();
   command->add_option("--sweep", request->sweeps, "KEY=A:B (doubling), KEY=A:B:STEP or KEY=A,B,C; several make a grid. Keys: layout keys, hidden, layers, …, model")->delimiter('\0');

@@ -37,12 +37,14 @@ void refuse(Framework framework, const std::string& sentence) {
   throw Error(ErrorKind::invalid, fmt::format("{}: {}", name(framework), sentence));
 }
 
+Layout as_run_by(const Layout& layout, Framework framework) {
+  Layout out = layout;
+  if (framework == Framework::ddp || framework == Framework::fsdp2) out.flags.flash_attention = true;
+  return out;
+}
+
 Schedule make_schedule(const Model& model, const Layout& layout, Framework framework, Count rank) {
-  const auto make = makers[static_cast<std::size_t>(framework)].make;
-  if (framework != Framework::ddp && framework != Framework::fsdp2) return make(model, layout, rank);
-  Layout fused = layout;
-  fused.flags.flash_attention = true;  // scaled_dot_product_attention
-  return make(model, fused, rank);
+  return makers[static_cast<std::size_t>(framework)].make(model, as_run_by(layout, framework), rank);
 }
 
 Count busiest_rank(const Model& model, const Layout& layout, Framework framework) {

@@ -23,7 +23,8 @@ class Step {
 
   StepCost cost(const Machine& machine) const;
   /// The schedule of the rank itself.
-  const Schedule& schedule() const { return stages_[own_]; }
+  const Schedule& schedule() const& { return stages_[own_]; }
+  Schedule schedule() && { return std::move(stages_[own_]); }
 
  private:
   Layout layout_;

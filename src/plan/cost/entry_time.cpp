@@ -1,12 +1,15 @@
 #include "plan/cost/entry_time.hpp"
 
 #include <algorithm>
+#include <map>
+
+#include "plan/groups.hpp"
 
 namespace medley::plan {
 namespace {
 
 constexpr std::array<std::string_view, group_count> groups{
-    "tp", "cp", "ep", "dp", "edp", "pp", "embedding", "model", "tp_ep", "world", "other"};
+    "tp", "cp", "ep", "dp", "edp", "fsdp", "hsdp", "pp", "embedding", "model", "tp_ep", "world", "other"};
 
 Cause compute_cause(Phase phase) {
   switch (phase) {
@@ -23,14 +26,15 @@ Cause comm_cause(std::string_view group) {
   if (group == "tp") return Cause::tp;
   if (group == "cp") return Cause::cp;
   if (group == "ep" || group == "tp_ep") return Cause::ep;
-  if (group == "dp" || group == "edp") return Cause::dp;
+  if (group == "dp" || group == "edp" || group == "fsdp" || group == "hsdp") return Cause::dp;
   if (group == "pp" || group == "embedding") return Cause::pp;
   return Cause::sync;
 }
 
 bool across_stages(const Entry& entry, const Layout& layout) {
-  return layout.pp > 1 && (entry.group == "embedding" || entry.group == "model" || entry.group == "world") &&
-         entry.op != Op::send && entry.op != Op::recv;
+  return layout.pp > 1 && entry.op != Op::send && entry.op != Op::recv &&
+         (entry.group == "pp" || entry.group == "embedding" || entry.group == "model" ||
+          entry.group == "world");
 }
 
 /// An optimizer streams its state once; a layer's small kernels and the loss pass over their tensors several
@@ -45,20 +49,37 @@ double issue_us(Phase phase, const CostConstants& constants) {
                                                               : constants.backward_issue_us;
 }
 
-EntryCost comm_cost(const Entry& entry, const Layout& layout, Count rank, const Machine& machine,
-                    const LinkTime& links) {
-  EntryCost cost{.cause = comm_cause(entry.group),
-                 .link = group_index(entry.group),
-                 .across_stages = across_stages(entry, layout)};
-  const double bytes = static_cast<double>(entry.bytes);
-  if (entry.op == Op::send || entry.op == Op::recv) {
-    const bool same_host = rank / machine.gpus_per_host == entry.peer / machine.gpus_per_host;
-    cost.us = links.point_to_point_us(bytes, same_host);
-  } else {
-    cost.us = links.collective_us(entry.op, bytes, group_shape(entry, layout, machine));
+/// Times of communication as seen from one rank; remembers how its groups lie on the hosts.
+class CommCosts {
+ public:
+  CommCosts(const Layout& layout, Count rank, const Machine& machine)
+      : layout_(layout), rank_(rank), hosts_of_(machine.gpus_per_host), links_(machine) {}
+
+  EntryCost operator()(const Entry& entry) {
+    EntryCost cost{.cause = comm_cause(entry.group),
+                   .link = group_index(entry.group),
+                   .across_stages = across_stages(entry, layout_)};
+    const double bytes = static_cast<double>(entry.bytes);
+    if (entry.op == Op::send || entry.op == Op::recv) {
+      cost.us = links_.point_to_point_us(bytes, rank_ / hosts_of_ == entry.peer / hosts_of_);
+    } else {
+      cost.us = links_.collective_us(entry.op, bytes, shape(entry));
+    }
+    return cost;
   }
-  return cost;
-}
+
+ private:
+  const GroupShape& shape(const Entry& entry) {
+    const auto [place, fresh] = shapes_.try_emplace(entry.group);
+    if (fresh) place->second = group_shape(group_ranks(layout_, rank_, entry.group), hosts_of_);
+    return place->second;
+  }
+
+  const Layout& layout_;
+  Count rank_, hosts_of_;
+  LinkTime links_;
+  std::map<std::string_view, GroupShape> shapes_;
+};
 
 }  // namespace
 
@@ -77,7 +98,7 @@ std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layou
                                    const Machine& machine) {
   const CostConstants& constants = machine.constants;
   const KernelTime kernels(machine.gpu, constants);
-  const LinkTime links(machine);
+  CommCosts comm(layout, rank, machine);
   std::vector<EntryCost> costs;
   costs.reserve(schedule.entries().size());
   for (const Entry& entry : schedule.entries()) {
@@ -93,7 +114,7 @@ std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layou
         cost.us = kernels.memory_us(static_cast<double>(entry.bytes)) * passes(entry, constants);
         break;
       case Kind::comm:
-        cost = comm_cost(entry, layout, rank, machine, links);
+        cost = comm(entry);
         break;
       case Kind::wait:
         break;

@@ -48,7 +48,7 @@ struct EntryCost {
 
 /// A small number for each group name.
 std::uint8_t group_index(std::string_view group) noexcept;
-inline constexpr std::size_t group_count = 11;
+inline constexpr std::size_t group_count = 13;
 
 /// The costs of a schedule's entries, in their order.
 std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layout, Count rank,

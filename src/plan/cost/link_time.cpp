@@ -5,26 +5,14 @@
 
 namespace medley::plan {
 
-GroupShape strided_group(Count size, Count stride, Count gpus_per_host) noexcept {
-  const Count per_host = std::clamp<Count>(gpus_per_host / std::max<Count>(stride, 1), 1, size);
-  return {.size = size, .hosts = ceil_div(size, per_host), .per_host = per_host};
-}
-
-GroupShape group_shape(const Entry& entry, const Layout& l, const Machine& machine) noexcept {
-  const Count n = entry.group_size, host = machine.gpus_per_host;
-  const Count stage = Count{l.tp} * l.cp * l.dp;
-  if (entry.group == "cp") return strided_group(n, l.tp, host);
-  if (entry.group == "dp") return strided_group(n, n > l.dp ? l.tp : Count{l.tp} * l.cp, host);
-  if (entry.group == "ep") return strided_group(n, l.tp, host);
-  if (entry.group == "edp") return strided_group(n, Count{l.tp} * l.ep, host);
-  if (entry.group == "pp") return strided_group(n, stage, host);
-  if (entry.group == "embedding") return strided_group(n, stage * std::max(l.pp - 1, 1), host);
-  if (entry.group == "model") {
-    if (stage * l.pp <= host) return strided_group(n, 1, host);
-    const Count per_host = std::min<Count>({n, host, stage >= host ? l.tp : l.tp * (host / stage)});
-    return {.size = n, .hosts = ceil_div(n, per_host), .per_host = per_host};
+GroupShape group_shape(const std::vector<Count>& ranks, Count gpus_per_host) {
+  Count hosts = 0, last = -1;
+  for (const Count rank : ranks) {
+    hosts += rank / gpus_per_host != last;
+    last = rank / gpus_per_host;
   }
-  return strided_group(n, 1, host);
+  const Count size = static_cast<Count>(ranks.size());
+  return {.size = size, .hosts = hosts, .per_host = ceil_div(size, std::max<Count>(hosts, 1))};
 }
 
 LinkTime::LinkTime(const Machine& machine)

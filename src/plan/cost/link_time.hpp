@@ -15,12 +15,8 @@ struct GroupShape {
   Count per_host = 1;  ///< members on one host
 };
 
-/// Ranks a, a + stride, a + 2·stride, … on hosts of `gpus_per_host` consecutive ranks.
-GroupShape strided_group(Count size, Count stride, Count gpus_per_host) noexcept;
-
-/// The group an entry names, under the rank order of layout.hpp (tensor fastest, then context, data,
-/// pipeline).
-GroupShape group_shape(const Entry& entry, const Layout& layout, const Machine& machine) noexcept;
+/// The shape of a group with these ranks, ascending, on hosts of `gpus_per_host` consecutive ranks.
+GroupShape group_shape(const std::vector<Count>& ranks, Count gpus_per_host);
 
 class LinkTime {
  public:

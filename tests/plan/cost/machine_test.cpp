@@ -64,11 +64,12 @@ TEST(Machine, FaultsAreNamed) {
   EXPECT_THROW(find_machine("/"), Error);
 }
 
-TEST(Links, GroupsLieOnHostsByTheirStride) {
-  const GroupShape tensor = strided_group(8, 1, 8), data = strided_group(16, 8, 8),
-                   mixed = strided_group(8, 2, 8);
+TEST(Links, GroupsLieOnTheHostsOfTheirRanks) {
+  const GroupShape tensor = group_shape({0, 1, 2, 3, 4, 5, 6, 7}, 8), data = group_shape({3, 11, 19}, 8);
+  const GroupShape mixed = group_shape({0, 2, 4, 6, 8, 10, 12, 14}, 8);
   EXPECT_EQ(tensor.hosts, 1);
-  EXPECT_EQ(data.hosts, 16);
+  EXPECT_EQ(data.hosts, 3);
+  EXPECT_EQ(data.per_host, 1);
   EXPECT_EQ(mixed.hosts, 2);
   EXPECT_EQ(mixed.per_host, 4);
 }
