@@ -126,16 +126,20 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--seconds", type=float, default=70)
     parser.add_argument("--gemms", help="list of products (make_sweep.py) to run through torch.matmul")
+    parser.add_argument("--only", choices=["attention", "streams", "gemms"])
     parser.add_argument("--count", type=int, default=500)
     args = parser.parse_args()
     start = time.monotonic()
     print(torch.__version__, torch.cuda.get_device_name() if device == "cuda" else "cpu",
           "cudnn", torch.backends.cudnn.version() if device == "cuda" else "-")
-    part = lambda share: start + args.seconds * share
-    for what in (lambda: streams(args.out, part(0.2)), lambda: args.gemms and gemms(args.out, args.gemms, part(0.4), args.count),
-                 lambda: attention(args.out, part(1.0))):
+    until = lambda share: start + args.seconds * (1 if args.only else share)
+    parts = {"streams": lambda: streams(args.out, until(0.2)),
+             "gemms": lambda: args.gemms and gemms(args.out, args.gemms, until(0.4), args.count),
+             "attention": lambda: attention(args.out, until(1.0))}
+    for name, part in parts.items():
         try:
-            what()
+            if args.only in (None, name):
+                part()
         except Exception as error:  # one part failing must not lose the others
             print("failed:", repr(error)[:300], file=sys.stderr)
 

@@ -9,6 +9,7 @@ void add_shape(CLI::App& app) {
                                 "medley shape gemm --gpu h200-sxm gemms.csv", nullptr);
   shape->require_subcommand(1);
   add_shape_bench(*shape);
+  add_shape_fit(*shape);
   add_shape_gemm(*shape);
 }
 

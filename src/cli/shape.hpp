@@ -6,6 +6,7 @@
 namespace medley::cli {
 
 void add_shape_bench(CLI::App& shape);
+void add_shape_fit(CLI::App& shape);
 void add_shape_gemm(CLI::App& shape);
 
 }  // namespace medley::cli

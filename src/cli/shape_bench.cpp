@@ -1,4 +1,5 @@
 // medley shape bench: measures matrix products and bandwidth on the GPU at hand and writes a calibration.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <medley/error.hpp>
 
 #include "cli/shape.hpp"
+#include "shape/calibration.hpp"
 #include "shape/gemm_csv.hpp"
 #include "shape/sweep.hpp"
 #ifdef MEDLEY_GPU_BENCH
@@ -17,7 +19,7 @@ namespace medley::cli {
 namespace {
 
 struct Options {
-  std::string gemms, csv = "gemm_sweep.csv", stream_csv;
+  std::string gemms, csv = "gemm_sweep.csv", stream_csv, attention_csv, gpu = "h200-sxm", output;
   double seconds = 240, duty = 0.5;
   bool quick = false, dry_run = false;
   int best_of = 8, best_of_every = 16;
@@ -62,6 +64,17 @@ void measure_streams(shape::GpuBench& bench, std::ofstream& out) {
     }
 }
 
+/// Fits what was just measured; `medley shape gemm --calibration` and the advisor read the result.
+int write_calibration(const Options& options) {
+  auto inputs = shape::describe_sweep(options.csv);
+  inputs.stream_csv = options.stream_csv;
+  if (std::ifstream(options.attention_csv)) inputs.attention_csv = options.attention_csv;
+  const auto samples = shape::read_sweep(options.csv);
+  shape::write_calibration(options.output, calibrate(shape::find_gpu(options.gpu), samples, inputs));
+  fmt::print("calibration of {} written to {}\n", options.gpu, options.output);
+  return 0;
+}
+
 int measure(const Options& options) {
   const auto gemms = wanted(options);
   shape::GpuBench bench(options.duty);
@@ -70,6 +83,7 @@ int measure(const Options& options) {
   const double limit = options.quick ? std::min(options.seconds, 60.0) : options.seconds;
   const std::string before = bench.clocks();
   std::ofstream out = open(options.csv);
+  out << fmt::format("# date {:%Y-%m-%d}\n", fmt::gmtime(std::chrono::system_clock::now()));
   out << fmt::format("# gpu {}, {} SMs, L2 {:.0f} MB, driver {}, CUDA {}, cuBLAS {}\n# clocks before: {}\n",
                      facts.name, facts.sms, facts.l2_mb, facts.driver, facts.cuda, facts.cublas, before);
   out << "m,n,k,batch,layout,type,us,mad_us,clock_mhz,algorithm,tile,stages,split,cluster,swizzle,best_us,"
@@ -103,9 +117,12 @@ int measure(const Options& options) {
   }
   if (terminal) fmt::print(stderr, "\n");
   out << fmt::format("# clocks after: {}\n", bench.clocks());
+  out.close();
+  if (!options.attention_csv.empty())
+    shape::measure_attention(options.attention_csv, options.quick ? 20 : 60);
   fmt::print("{} products of {} measured on {} in {:.0f} s: {}\n", done, gemms.size(), facts.name,
              clock.seconds(), options.csv);
-  return 0;
+  return options.output.empty() ? 0 : write_calibration(options);
 }
 #else
 int measure(const Options&) {
@@ -130,12 +147,18 @@ void add_shape_bench(CLI::App& shape) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       add_command(shape, "bench", "Measure GEMMs and bandwidth on the GPU at hand",
-                  "medley shape bench --quick --csv sweep.csv", [options] { return run_bench(*options); });
+                  "medley shape bench --quick --gpu h200-sxm -o h200.json --attention-csv attention.csv",
+                  [options] { return run_bench(*options); });
   command->add_option("--gemms", options->gemms,
                       "CSV of products to measure (m,n,k,batch,layout,type); default: a built-in sweep");
   command->add_option("--csv", options->csv, "Where the measured rows go")->capture_default_str();
   command->add_option("--stream-csv", options->stream_csv,
                       "Also measure element-wise, layer norm and softmax into this file");
+  command->add_option("--attention-csv", options->attention_csv,
+                      "Also measure fused attention, through PyTorch where python3 has it, into this file");
+  command->add_option("--gpu", options->gpu, "Which GPU of the table this is, for the calibration")
+      ->capture_default_str();
+  command->add_option("-o,--output", options->output, "Fit what was measured and write the calibration here");
   command->add_option("--seconds", options->seconds, "Stop after this long")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

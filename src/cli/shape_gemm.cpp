@@ -6,6 +6,7 @@
 
 #include "cli/shape.hpp"
 #include "cli/table.hpp"
+#include "shape/calibration.hpp"
 #include "shape/gemm_csv.hpp"
 #include "shape/gpu_model.hpp"
 
@@ -13,7 +14,7 @@ namespace medley::cli {
 namespace {
 
 struct Options {
-  std::string gpu, file, json;
+  std::string gpu, file, json, calibration;
   bool row_major = false;
 };
 
@@ -26,7 +27,9 @@ nlohmann::ordered_json losses(const shape::GemmLosses& lost) {
 }
 
 int predict_file(const Options& options) {
-  const auto model = shape::GpuModel::named(options.gpu);
+  const auto model = options.calibration.empty()
+                         ? shape::GpuModel::named(options.gpu)
+                         : shape::calibrated_model(shape::find_gpu(options.gpu), options.calibration);
   auto gemms = shape::read_gemm_csv(options.file);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   Table table({"m", "n", "k", "batch", "layout", "type", "us", "TFLOP/s", "efficiency", "lost to", "kernel"});
@@ -78,6 +81,8 @@ void add_shape_gemm(CLI::App& shape) {
   command->add_option("--gpu", options->gpu, "GPU name, such as h200-sxm")->required();
   command->add_flag("--row-major", options->row_major,
                     "m,n,k,layout describe row-major matrices C(m×n) = A·B as C and Python store them");
+  command->add_option("--calibration", options->calibration,
+                      "Use this calibration (medley shape bench -o) instead of the shipped one");
   command->add_option("--json", options->json, "Write the rows as JSON ('-' for stdout)");
 }
 

@@ -40,6 +40,9 @@ struct Attention {
   double flops() const noexcept;  ///< forward: 4·b·a·sq·sk·d, halved when causal
 };
 
+/// Which fused kernel runs: the FlashAttention 2 that PyTorch carries, or cuDNN's.
+enum class AttentionKernel : std::uint8_t { flash, cudnn };
+
 /// Operations limited by memory bandwidth, told apart since each reaches its own share of it.
 enum class StreamOp : std::uint8_t { elementwise, layer_norm, layer_norm_backward, softmax };
 
@@ -59,7 +62,8 @@ class GpuModel {
   GemmTime predict(const Gemm& gemm) const;
   double predict_us(const Gemm& gemm) const;   ///< the time alone: no losses, for searches
   double roofline_us(const Gemm& gemm) const;  ///< max(flops/peak, bytes/bandwidth), to compare with
-  double attention_us(const Attention& attention, bool backward) const;  ///< flash attention
+  double attention_us(const Attention& attention, bool backward,
+                      AttentionKernel kernel = AttentionKernel::flash) const;
   double stream_us(StreamOp op, double bytes) const;  ///< bytes read plus written, each once
 
   struct State;

@@ -50,6 +50,11 @@ class MEDLEY_API GpuBench {
   std::unique_ptr<State> state_;
 };
 
+/// Fused attention as PyTorch's scaled_dot_product_attention runs it (FlashAttention 2 and cuDNN), forward
+/// and backward, into `csv`: the stand-in for a C++ library, of which neither has a stable one. Needs a
+/// python3 that has torch; returns whether rows were written, and says on stderr why not.
+MEDLEY_API bool measure_attention(const std::string& csv, double seconds);
+
 /// Bytes that `stream` moves: rows×cols elements read (twice for two inputs) and written.
 MEDLEY_API double stream_bytes(StreamOp op, std::size_t rows, int cols);
 
