@@ -30,7 +30,7 @@ std::vector<shape::Gemm> wanted(const Options& options) {
   return shape::calibration_gemms(options.quick ? 4000 : 40000);
 }
 
-std::ofstream open(const std::string& path) {
+[[maybe_unused]] std::ofstream open(const std::string& path) {
   std::ofstream file(path);
   if (!file)
     throw Error(ErrorKind::invalid, fmt::format("cannot write {}: check that its folder exists", path));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 namespace medley::plan {
@@ -17,10 +18,15 @@ double type_factor(DType dtype) {
   return dtype == DType::f32 ? 2 : 1;
 }
 
+/// A measured sweep is of the whole GPU; a machine may give its ranks half of one.
+shape::GpuModel measured_or_datasheet(const shape::Gpu& gpu) {
+  return shape::find_gpu(gpu.name).sms == gpu.sms ? shape::GpuModel::named(gpu.name) : shape::GpuModel(gpu);
+}
+
 }  // namespace
 
 KernelTime::KernelTime(const shape::Gpu& gpu, const CostConstants& constants)
-    : model_(gpu),
+    : model_(measured_or_datasheet(gpu)),
       sms_(gpu.sms),
       matmul_rate_(
           (gpu.measured_tflops > 0 ? gpu.measured_tflops : constants.matmul_share * gpu.bf16_tflops) * 1e6),
@@ -60,6 +66,16 @@ double KernelTime::datasheet_gemm_us(const Gemm& g, DType dtype) const {
 
 /// FlashAttention counts 4·s²·d per head forward and 2.5 times that backward (it recomputes the scores).
 double KernelTime::attention_us(const Attention& a, bool backward) const {
+  if (model_.calibrated()) {
+    return model_.attention_us({.batch = a.batch,
+                                .heads = a.heads,
+                                .kv_heads = a.kv_heads,
+                                .seq_q = a.queries,
+                                .seq_k = a.keys,
+                                .head_dim = a.head_dim,
+                                .causal = a.causal},
+                               backward);
+  }
   const double pairs = static_cast<double>(a.queries) * static_cast<double>(a.keys) * (a.causal ? 0.5 : 1.0);
   const double heads = static_cast<double>(a.batch) * static_cast<double>(a.heads);
   const double flops = 2 * heads * pairs * static_cast<double>(a.head_dim + a.value_dim);
