@@ -15,13 +15,18 @@ using plan::Count;
 
 plan::Framework framework_of(const PlanRequest& request) {
   if (const auto framework = plan::parse_framework(request.framework)) return *framework;
-  throw Error(ErrorKind::invalid, fmt::format("--framework '{}' is not known; it must be textbook, megatron, deepspeed, neox, ddp or fsdp2", request.framework));
+  throw Error(
+      ErrorKind::invalid,
+      fmt::format(
+          "--framework '{}' is not known; it must be textbook, megatron, deepspeed, neox, ddp or fsdp2",
+          request.framework));
 }
 
 plan::Layout layout_of(const PlanRequest& request) {
   plan::Layout layout = plan::read_layout(request.layout);
   const auto set = [&](const char* key, Count value) {
-    if (value != 0 && !plan::set_layout_key(layout, key, std::to_string(value), fmt::format("--{}", key))) throw Error(ErrorKind::invalid, key);
+    if (value != 0 && !plan::set_layout_key(layout, key, std::to_string(value), fmt::format("--{}", key)))
+      throw Error(ErrorKind::invalid, key);
   };
   set("micro_batch", request.micro_batch);
   set("global_batch", request.global_batch);
@@ -58,7 +63,10 @@ PlanOutcome make_plan(const plan::Model& model, plan::Layout layout, plan::Frame
 
 namespace {
 
-Count rank_of(const PlanRequest& request) { return request.rank.empty() || request.rank == "all" ? -1 : plan::parse_count(request.rank, "--rank", "rank"); }
+Count rank_of(const PlanRequest& request) {
+  return request.rank.empty() || request.rank == "all" ? -1
+                                                       : plan::parse_count(request.rank, "--rank", "rank");
+}
 
 // One rank's schedule, or with --rank all an array of all of them: what replay needs to run a world.
 void write_schedule(const PlanRequest& request, const PlanOutcome& outcome) {
@@ -68,24 +76,33 @@ void write_schedule(const PlanRequest& request, const PlanOutcome& outcome) {
     return;
   }
   if (outcome.layout.world() > 1024) {
-    throw Error(ErrorKind::invalid, fmt::format("--rank all writes a schedule for each of {} ranks; at most 1024 are written", outcome.layout.world()));
+    throw Error(ErrorKind::invalid,
+                fmt::format("--rank all writes a schedule for each of {} ranks; at most 1024 are written",
+                            outcome.layout.world()));
   }
-  nlohmann::ordered_json all = {{"schema", "medley.schedule/1"}, {"world", outcome.layout.world()}, {"ranks", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json all = {{"schema", "medley.schedule/1"},
+                                {"world", outcome.layout.world()},
+                                {"ranks", nlohmann::ordered_json::array()}};
   for (Count rank = 0; rank < outcome.layout.world(); ++rank) {
-    all["ranks"].push_back(plan::schedule_json(plan::make_schedule(outcome.model, outcome.layout, outcome.framework, rank), outcome.layout, rank));
+    all["ranks"].push_back(plan::schedule_json(
+        plan::make_schedule(outcome.model, outcome.layout, outcome.framework, rank), outcome.layout, rank));
   }
   write_json(request.schedule_file, all);
 }
 
 int run_plan(const PlanRequest& request) {
-  if (request.model.empty()) throw Error(ErrorKind::invalid, "--model is required: a known model, a file or h=…,a=…,layers=…");
-  if (request.json == "-" && request.schedule_file == "-") throw Error(ErrorKind::invalid, "--json and --schedule cannot both be '-'");
+  if (request.model.empty()) {
+    throw Error(ErrorKind::invalid, "--model is required: a known model, a file or h=…,a=…,layers=…");
+  }
+  if (request.json == "-" && request.schedule_file == "-")
+    throw Error(ErrorKind::invalid, "--json and --schedule cannot both be '-'");
   if (!request.sweeps.empty()) return run_sweep(request);
   if (!request.against.empty()) return run_against(request);
   if (rank_of(request) < -1 || (rank_of(request) == -1 && !request.rank.empty() && request.rank != "all")) {
     throw Error(ErrorKind::invalid, fmt::format("--rank is {}; ranks start at 0", request.rank));
   }
-  const PlanOutcome outcome = make_plan(plan::read_model(request.model), layout_of(request), framework_of(request), rank_of(request), machine_of(request));
+  const PlanOutcome outcome = make_plan(plan::read_model(request.model), layout_of(request),
+                                        framework_of(request), rank_of(request), machine_of(request));
   write_schedule(request, outcome);
   write_json(request.json, plan_json(outcome, request.small));
   if (request.json != "-" && request.schedule_file != "-") print_plan(outcome, request);
@@ -98,32 +115,53 @@ int run_plan(const PlanRequest& request) {
 
 void add_plan(CLI::App& app) {
   auto request = std::make_shared<PlanRequest>();
-  CLI::App* command = add_command(app, "plan", "What one training step of a model sends, as each framework issues it",
-                                  "medley plan --model gpt3-175b --layout dp=16,tp=8,pp=8,sp=on --framework megatron \\\n"
-                                  "      --micro-batch 1 --global-batch 1536\n"
-                                  "  medley plan --model pythia-2.8b --layout dp=8 --framework ddp --sweep seq=512:32768 --json -\n"
-                                  "  medley plan --model gpt3-175b --layout dp=16,tp=8,pp=8,sp=on,recompute=selective --framework megatron \\\n"
-                                  "      --micro-batch 1 --global-batch 1536 --machine dgx-a100",
-                                  nullptr);
+  CLI::App* command = add_command(
+      app, "plan", "What one training step of a model sends, as each framework issues it",
+      "medley plan --model gpt3-175b --layout dp=16,tp=8,pp=8,sp=on --framework megatron \\\n"
+      "      --micro-batch 1 --global-batch 1536\n"
+      "  medley plan --model pythia-2.8b --layout dp=8 --framework ddp --sweep seq=512:32768 --json -\n"
+      "  medley plan --model gpt3-175b --layout dp=16,tp=8,pp=8,sp=on,recompute=selective \\\n"
+      "      --framework megatron --micro-batch 1 --global-batch 1536 --machine dgx-a100",
+      nullptr);
   add_plan_calibrate(*command);
   command->callback([request, command] {
     if (command->get_subcommands().empty()) exit_status() = run_plan(*request);
   });
-  command->add_option("--model", request->model, "A known model, a file (HF config.json, NeoX yml, Megatron arguments) or h=…,a=…,layers=…,vocab=…,seq=…");
-  command->add_option("--layout", request->layout, "dp=8,tp=4,pp=2,sp=on,zero=1,… or a ds_config.json, NeoX yml or Megatron arguments, or both: FILE,dp=8");
-  command->add_option("--framework", request->framework, "textbook, megatron, deepspeed, neox, ddp or fsdp2")->capture_default_str();
-  command->add_option("--micro-batch", request->micro_batch, "Samples per forward pass")->check(CLI::PositiveNumber);
-  command->add_option("--global-batch", request->global_batch, "Samples per step over all ranks")->check(CLI::PositiveNumber);
-  command->add_option("--seq", request->seq, "Tokens per sample; default: the model's")->check(CLI::PositiveNumber);
+  command->add_option("--model", request->model,
+                      "A known model, a file (HF config.json, NeoX yml, Megatron arguments) or "
+                      "h=…,a=…,layers=…,vocab=…,seq=…");
+  command->add_option("--layout", request->layout,
+                      "dp=8,tp=4,pp=2,sp=on,zero=1,… or a ds_config.json, NeoX yml or Megatron arguments, or "
+                      "both: FILE,dp=8");
+  command->add_option("--framework", request->framework, "textbook, megatron, deepspeed, neox, ddp or fsdp2")
+      ->capture_default_str();
+  command->add_option("--micro-batch", request->micro_batch, "Samples per forward pass")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--global-batch", request->global_batch, "Samples per step over all ranks")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--seq", request->seq, "Tokens per sample; default: the model's")
+      ->check(CLI::PositiveNumber);
   command->add_option("--dtype", request->dtype, "bf16, f16 or f32");
-  command->add_option("--machine", request->machine, fmt::format("Also say how long the step takes on this machine: a TOML file or {}", fmt::join(plan::machine_names(), ", ")));
+  command->add_option("--machine", request->machine,
+                      fmt::format("Also say how long the step takes on this machine: a TOML file or {}",
+                                  fmt::join(plan::machine_names(), ", ")));
   command->add_flag("--force", request->force, "Exit 0 also when the layout does not fit the GPU's memory");
-  command->add_option("--rank", request->rank, "Whose plan; default: the busiest rank; with --schedule also: all");
-  command->add_option("--small", request->small, "Messages up to this size count as small")->transform(CLI::AsSizeValue(false))->capture_default_str();
-  command->add_option("--sweep", request->sweeps, "KEY=A:B (doubling), KEY=A:B:STEP or KEY=A,B,C; several make a grid. Keys: layout keys, hidden, layers, …, model")->delimiter('\0');
-  command->add_option("--against", request->against, "Lay the plan beside an AICB workload (csv) and explain every difference; exit 1 if one has no cause");
+  command->add_option("--rank", request->rank,
+                      "Whose plan; default: the busiest rank; with --schedule also: all");
+  command->add_option("--small", request->small, "Messages up to this size count as small")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  command
+      ->add_option("--sweep", request->sweeps,
+                   "KEY=A:B (doubling), KEY=A:B:STEP or KEY=A,B,C; several make a grid. Keys: layout keys, "
+                   "hidden, layers, …, model")
+      ->delimiter('\0');
+  command->add_option(
+      "--against", request->against,
+      "Lay the plan beside an AICB workload (csv) and explain every difference; exit 1 if one has no cause");
   command->add_option("--json", request->json, "Write the plan to FILE ('-': stdout)");
-  command->add_option("--schedule", request->schedule_file, "Write every operation in order to FILE ('-': stdout)");
+  command->add_option("--schedule", request->schedule_file,
+                      "Write every operation in order to FILE ('-': stdout)");
   command->add_flag("--all-rows", request->all_rows, "Show every row, also where many differ in size only");
 }
 

@@ -36,8 +36,8 @@ struct PlanOutcome {
 plan::Layout layout_of(const PlanRequest& request);
 plan::Framework framework_of(const PlanRequest& request);
 /// Plans `rank`, or the busiest one for −1; `layout` is checked first.
-PlanOutcome make_plan(const plan::Model& model, plan::Layout layout, plan::Framework framework, plan::Count rank,
-                      const std::optional<plan::Machine>& machine);
+PlanOutcome make_plan(const plan::Model& model, plan::Layout layout, plan::Framework framework,
+                      plan::Count rank, const std::optional<plan::Machine>& machine = std::nullopt);
 std::optional<plan::Machine> machine_of(const PlanRequest& request);
 
 // How the time of a step is shown (plan_time.cpp); nothing without a machine.

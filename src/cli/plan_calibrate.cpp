@@ -57,7 +57,8 @@ int calibrate(const Options& options) {
   const plan::Halves halves =
       plan::split(plan::read_measured(read_file(options.data), options.data, options.vocab));
   const plan::CostConstants before = machine.constants;
-  if (!options.check_only) machine.constants = plan::fit_constants(halves.fit, *framework, machine, options.keep);
+  if (!options.check_only)
+    machine.constants = plan::fit_constants(halves.fit, *framework, machine, options.keep);
   const auto seen = plan::prediction_error(halves.fit, *framework, machine);
   const auto unseen = plan::prediction_error(halves.held_out, *framework, machine);
 
@@ -98,7 +99,8 @@ void add_plan_calibrate(CLI::App& parent) {
   command->add_option("--machine", options->machine, "Machine they ran on: name or TOML file")
       ->capture_default_str();
   command->add_option("--vocab", options->vocab, "Vocabulary of the models")->capture_default_str();
-  command->add_option("--keep", options->keep, "Constants to leave as they are, separated by commas")->delimiter(',');
+  command->add_option("--keep", options->keep, "Constants to leave as they are, separated by commas")
+      ->delimiter(',');
   command->add_flag("--check", options->check_only,
                     "Fit nothing; show the error of the constants as they are");
   command->add_option("-o,--output", options->output,

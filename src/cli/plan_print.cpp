@@ -43,7 +43,8 @@ std::vector<Shown> shown_rows(const std::vector<plan::Row>& rows, bool all) {
   std::vector<Shown> out;
   for (const plan::Row& r : rows) {
     const auto same = std::find_if(out.begin(), out.end(), [&](const Shown& s) {
-      return !all && s.row.op == r.op && s.row.group == r.group && s.row.group_size == r.group_size && s.row.phase == r.phase && s.row.exposed == r.exposed && s.row.why == r.why;
+      return !all && s.row.op == r.op && s.row.group == r.group && s.row.group_size == r.group_size &&
+             s.row.phase == r.phase && s.row.exposed == r.exposed && s.row.why == r.why;
     });
     const bool known = same != out.end();
     Shown& s = known ? *same : out.emplace_back(Shown{r, r.bytes, r.bytes, 0, 0});
@@ -62,7 +63,8 @@ void print_head(const PlanOutcome& o) {
              o.model.moe() ? fmt::format(", {:.2f} B active", static_cast<double>(p.active) / 1e9) : "");
   const plan::Layout& l = o.layout;
   const plan::Coordinates at = plan::coordinates(l, o.rank);
-  fmt::print("{} on {} ranks: {}; {} micro-batches of {} × {} tokens in {}\n", plan::name(o.framework), l.world(), layout_text(l), l.micro_batches(), l.micro_batch, l.seq, name(l.dtype));
+  fmt::print("{} on {} ranks: {}; {} micro-batches of {} × {} tokens in {}\n", plan::name(o.framework),
+             l.world(), layout_text(l), l.micro_batches(), l.micro_batch, l.seq, name(l.dtype));
   fmt::print("rank {} (dp {}, tp {}, pp {}, cp {}), one step\n\n", o.rank, at.dp, at.tp, at.pp, at.cp);
 }
 
@@ -71,12 +73,19 @@ void print_head(const PlanOutcome& o) {
 nlohmann::ordered_json plan_json(const PlanOutcome& o, Count small) {
   const plan::SmallShare share = plan::small_share(o.rows, small);
   const plan::Total all = plan::total_of(o.rows);
-  nlohmann::ordered_json json = {{"model", plan::to_json(o.model)}, {"layout", plan::to_json(o.layout)}, {"framework", plan::name(o.framework)}, {"world", o.layout.world()}, {"rank", o.rank},
-          {"rows", plan::to_json(o.rows)}, {"totals", plan::to_json(plan::totals_by_group(o.rows))},
-          {"total", {{"bytes", all.bytes}, {"wire_bytes", all.wire_bytes}, {"count", all.count}}},
-          {"histogram", plan::to_json(plan::histogram(o.rows))},
-          {"small", {{"limit", share.limit}, {"share_of_count", share.of_count}, {"share_of_bytes", share.of_bytes}}},
-          {"memory", plan::to_json(o.memory)}};
+  nlohmann::ordered_json json = {
+      {"model", plan::to_json(o.model)},
+      {"layout", plan::to_json(o.layout)},
+      {"framework", plan::name(o.framework)},
+      {"world", o.layout.world()},
+      {"rank", o.rank},
+      {"rows", plan::to_json(o.rows)},
+      {"totals", plan::to_json(plan::totals_by_group(o.rows))},
+      {"total", {{"bytes", all.bytes}, {"wire_bytes", all.wire_bytes}, {"count", all.count}}},
+      {"histogram", plan::to_json(plan::histogram(o.rows))},
+      {"small",
+       {{"limit", share.limit}, {"share_of_count", share.of_count}, {"share_of_bytes", share.of_bytes}}},
+      {"memory", plan::to_json(o.memory)}};
   add_time(json, o);
   return json;
 }
@@ -85,18 +94,22 @@ void print_plan(const PlanOutcome& o, const PlanRequest& request) {
   print_head(o);
   Table rows({"op", "group", "n", "bytes", "count", "volume", "phase", "exposed", "why"});
   for (const Shown& s : shown_rows(o.rows, request.all_rows)) {
-    const std::string bytes = s.smallest == s.largest ? fmt::format("{}", s.largest) : fmt::format("{}–{}", s.smallest, s.largest);
-    rows.add({std::string(name(s.row.op)), std::string(s.row.group), std::to_string(s.row.group_size), bytes, std::to_string(s.row.count), size_text(static_cast<double>(s.bytes)),
+    const std::string bytes =
+        s.smallest == s.largest ? fmt::format("{}", s.largest) : fmt::format("{}–{}", s.smallest, s.largest);
+    rows.add({std::string(name(s.row.op)), std::string(s.row.group), std::to_string(s.row.group_size), bytes,
+              std::to_string(s.row.count), size_text(static_cast<double>(s.bytes)),
               std::string(plan::name(s.row.phase)), s.row.exposed ? "yes" : "no", std::string(s.row.why)});
   }
   fmt::print("{}\n", rows.str());
 
   Table totals({"group", "count", "bytes", "on the wire"});
   for (const auto& [group, total] : plan::totals_by_group(o.rows)) {
-    totals.add({std::string(group), std::to_string(total.count), size_text(static_cast<double>(total.bytes)), size_text(total.wire_bytes)});
+    totals.add({std::string(group), std::to_string(total.count), size_text(static_cast<double>(total.bytes)),
+                size_text(total.wire_bytes)});
   }
   const plan::Total all = plan::total_of(o.rows);
-  totals.add({"all", std::to_string(all.count), size_text(static_cast<double>(all.bytes)), size_text(all.wire_bytes)});
+  totals.add({"all", std::to_string(all.count), size_text(static_cast<double>(all.bytes)),
+              size_text(all.wire_bytes)});
   fmt::print("{}\n", totals.str());
 
   Table sizes({"size from", "messages", "share", ""});
@@ -104,14 +117,17 @@ void print_plan(const PlanOutcome& o, const PlanRequest& request) {
     const double share = static_cast<double>(bin.count) / static_cast<double>(std::max<Count>(1, all.count));
     std::string bar;
     for (int i = 0; i < static_cast<int>(share * 40 + 0.5); ++i) bar += "█";
-    sizes.add({size_text(static_cast<double>(bin.low)), std::to_string(bin.count), fmt::format("{:.1f} %", 100 * share), bar});
+    sizes.add({size_text(static_cast<double>(bin.low)), std::to_string(bin.count),
+               fmt::format("{:.1f} %", 100 * share), bar});
   }
   fmt::print("{}", sizes.str());
   const plan::SmallShare share = plan::small_share(o.rows, request.small);
-  fmt::print("{:.1f} % of the messages and {:.4f} % of the bytes are small (up to {})\n\n", 100 * share.of_count, 100 * share.of_bytes, size_text(static_cast<double>(share.limit)));
+  fmt::print("{:.1f} % of the messages and {:.4f} % of the bytes are small (up to {})\n\n",
+             100 * share.of_count, 100 * share.of_bytes, size_text(static_cast<double>(share.limit)));
   const plan::Memory& m = o.memory;
   const auto text = [](Count bytes) { return size_text(static_cast<double>(bytes)); };
-  fmt::print("memory per GPU: {} = parameters {} + gradients {} + optimizer {} + activations {}\n", text(m.total()), text(m.parameters), text(m.gradients), text(m.optimizer), text(m.activations));
+  fmt::print("memory per GPU: {} = parameters {} + gradients {} + optimizer {} + activations {}\n",
+             text(m.total()), text(m.parameters), text(m.gradients), text(m.optimizer), text(m.activations));
   print_time(o);
 }
 

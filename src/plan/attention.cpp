@@ -5,7 +5,8 @@ namespace medley::plan {
 
 void LayerWriter::core_kernel(BlockId to, Phase phase, Count queries, Count keys, Count heads) const {
   const Layout& l = view_.layout;
-  const Count batch = l.micro_batch, kv = std::max<Count>(1, view_.local.kv_heads * heads / view_.local.heads);
+  const Count batch = l.micro_batch,
+              kv = std::max<Count>(1, view_.local.kv_heads * heads / view_.local.heads);
   const Count qk = view_.model.query_head_dim(), vd = view_.model.value_head_dim();
   Entry entry;
   entry.phase = phase;
@@ -18,7 +19,8 @@ void LayerWriter::core_kernel(BlockId to, Phase phase, Count queries, Count keys
     return;
   }
   // Unfused: scores, softmax, values as batched GEMMs; twice as many backwards.
-  const Count batches = product({batch, heads}), plane = product({batches, queries, keys, view_.e}, "attention scores");
+  const Count batches = product({batch, heads}),
+              plane = product({batches, queries, keys, view_.e}, "attention scores");
   const auto batched = [&](const char* module, Gemm shape) {
     Entry g = entry;
     g.kind = Kind::gemm;
@@ -42,28 +44,36 @@ void LayerWriter::core_kernel(BlockId to, Phase phase, Count queries, Count keys
 void LayerWriter::core(BlockId to, Phase phase) const {
   const Count heads = view_.local.heads;
   if (view_.model.positions == Positions::rotary) {
-    memory(to, product({2, view_.tokens, heads + view_.local.kv_heads, view_.model.query_head_dim(), view_.e}), phase, "attention.rotary");
+    memory(to,
+           product({2, view_.tokens, heads + view_.local.kv_heads, view_.model.query_head_dim(), view_.e}),
+           phase, "attention.rotary");
   }
   if (view_.layout.cp == 1) return core_kernel(to, phase, view_.sequence, view_.sequence, heads);
   switch (view_.layout.context) {
-    case ContextKind::ring: return ring(to, phase);
-    case ContextKind::ulysses: return ulysses(to, phase);
-    case ContextKind::all_gather: return gathered(to, phase);
+    case ContextKind::ring:
+      return ring(to, phase);
+    case ContextKind::ulysses:
+      return ulysses(to, phase);
+    case ContextKind::all_gather:
+      return gathered(to, phase);
   }
 }
 
-// Keys and values travel round the ring while the block at hand is attended to; backwards their gradients travel too.
+// Keys and values travel round the ring while the block at hand is attended to; backwards their gradients
+// travel too.
 void LayerWriter::ring(BlockId to, Phase phase) const {
   const Count c = view_.layout.cp, s = view_.sequence;
   const Count bytes = product({view_.layout.micro_batch, s, view_.local.kv_heads,
-                               view_.model.query_head_dim() + view_.model.value_head_dim(), view_.e}, "keys and values");
+                               view_.model.query_head_dim() + view_.model.value_head_dim(), view_.e},
+                              "keys and values");
   Coordinates next = view_.at, previous = view_.at;
   next.cp = (view_.at.cp + 1) % view_.layout.cp;
   previous.cp = (view_.at.cp + view_.layout.cp - 1) % view_.layout.cp;
   const BlockId step = schedule_.add_block();
   const auto pass = [&](std::string_view why) {
     for (const Op op : {Op::send, Op::recv}) {
-      Entry entry = async(comm(op, "cp", c, bytes, view_.layout.dtype, phase, "attention.core", why), token::context);
+      Entry entry =
+          async(comm(op, "cp", c, bytes, view_.layout.dtype, phase, "attention.core", why), token::context);
       entry.peer = rank_of(view_.layout, op == Op::send ? next : previous);
       entry.batch = 1;
       schedule_.add(step, std::move(entry));
@@ -81,13 +91,18 @@ void LayerWriter::ring(BlockId to, Phase phase) const {
   core_kernel(to, phase, s, s, view_.local.heads);
 }
 
-// Ulysses trades sequence shards for head shards: q, k, v before, the output after; backwards the same in reverse.
+// Ulysses trades sequence shards for head shards: q, k, v before, the output after; backwards the same in
+// reverse.
 void LayerWriter::ulysses(BlockId to, Phase phase) const {
   const Count c = view_.layout.cp, tokens = view_.tokens;
   const Count query = product({tokens, view_.local.heads, view_.model.query_head_dim(), view_.e}, "queries");
-  const Count kv = rules_.equal_ulysses ? query : product({tokens, std::max(view_.local.kv_heads, c), view_.model.head_dim, view_.e}, "keys");
+  const Count kv =
+      rules_.equal_ulysses
+          ? query
+          : product({tokens, std::max(view_.local.kv_heads, c), view_.model.head_dim, view_.e}, "keys");
   const auto trade = [&](Count bytes, std::string_view why) {
-    add_comm(schedule_, to, comm(Op::all_to_all, "cp", c, bytes, view_.layout.dtype, phase, "attention.core", why));
+    add_comm(schedule_, to,
+             comm(Op::all_to_all, "cp", c, bytes, view_.layout.dtype, phase, "attention.core", why));
   };
   const bool backward = phase == Phase::backward;
   if (backward) {
@@ -109,8 +124,11 @@ void LayerWriter::ulysses(BlockId to, Phase phase) const {
 
 // Every rank gathers all keys and values; they are not kept, so the backward pass gathers again.
 void LayerWriter::gathered(BlockId to, Phase phase) const {
-  const Count c = view_.layout.cp, whole = product({view_.layout.micro_batch, view_.layout.seq, view_.local.kv_heads, view_.e}, "keys");
-  const Count keys = product({whole, view_.model.query_head_dim()}, "keys"), values = product({whole, view_.model.value_head_dim()}, "values");
+  const Count c = view_.layout.cp,
+              whole = product({view_.layout.micro_batch, view_.layout.seq, view_.local.kv_heads, view_.e},
+                              "keys");
+  const Count keys = product({whole, view_.model.query_head_dim()}, "keys"),
+              values = product({whole, view_.model.value_head_dim()}, "values");
   const auto collect = [&](Op op, Count bytes, std::string_view why) {
     add_comm(schedule_, to, comm(op, "cp", c, bytes, view_.layout.dtype, phase, "attention.core", why));
   };

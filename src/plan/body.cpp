@@ -8,11 +8,13 @@ Body::Body(const View& view, Schedule& schedule, const TensorRules& rules)
 Schedule::BlockId Body::layer_block(bool moe, bool forward) {
   const auto key = std::make_pair(moe, forward);
   if (const auto found = layers_.find(key); found != layers_.end()) return found->second;
-  // Inner blocks (a ring's step) must come before the block that names them, so the layer is written to a block that
-  // is made first and moved behind them.
+  // Inner blocks (a ring's step) must come before the block that names them, so the layer is written to a
+  // block that is made first and moved behind them.
   const Schedule::BlockId draft = schedule_.add_block();
-  if (forward) writer_.forward(draft, moe);
-  else writer_.backward(draft, moe);
+  if (forward)
+    writer_.forward(draft, moe);
+  else
+    writer_.backward(draft, moe);
   const Schedule::BlockId block = schedule_.move_to_end(draft);
   layers_[key] = block;
   return block;
@@ -25,7 +27,8 @@ Schedule::BlockId Body::block(int chunk, bool forward, int variant, const BodyHo
 }
 
 Schedule::BlockId Body::make(const Chunk& chunk, int index, bool forward, const BodyHooks& hooks) {
-  for (Count i = chunk.first; i < chunk.first + chunk.count; ++i) layer_block(view_.model.moe_layer(i), forward);
+  for (Count i = chunk.first; i < chunk.first + chunk.count; ++i)
+    layer_block(view_.model.moe_layer(i), forward);
   const Schedule::BlockId to = schedule_.add_block();
   const auto add_all = [&](std::vector<Entry> entries) {
     for (Entry& entry : entries) schedule_.add(to, std::move(entry));

@@ -1,5 +1,5 @@
-// The passes of a stage as blocks: one forward and one backward per chunk, made once and shared by all micro-batches.
-// Frameworks hook their parameter gathers and gradient reductions into it.
+// The passes of a stage as blocks: one forward and one backward per chunk, made once and shared by all
+// micro-batches. Frameworks hook their parameter gathers and gradient reductions into it.
 #pragma once
 
 #include <map>
@@ -10,16 +10,19 @@
 
 namespace medley::plan {
 
-/// What a framework adds to a pass; every function may be empty. Layer −1 is the embedding, layers() the head.
+/// What a framework adds to a pass; every function may be empty. Layer −1 is the embedding, layers() the
+/// head.
 struct BodyHooks {
   std::function<std::vector<Entry>(int chunk, bool forward)> at_start, at_end;
-  std::function<std::vector<Entry>(Count layer, bool forward)> before, after;  ///< around each layer, embedding and head
+  std::function<std::vector<Entry>(Count layer, bool forward)> before,
+      after;  ///< around each layer, embedding and head
 };
 
 class Body {
  public:
   Body(const View& view, Schedule& schedule, const TensorRules& rules);
-  /// The block of a pass of `chunk`; `variant` tells apart passes with different hooks (the last micro-batch, say).
+  /// The block of a pass of `chunk`; `variant` tells apart passes with different hooks (the last micro-batch,
+  /// say).
   Schedule::BlockId block(int chunk, bool forward, int variant, const BodyHooks& hooks);
 
  private:

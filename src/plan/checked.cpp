@@ -8,7 +8,8 @@ namespace medley::plan {
 namespace {
 
 [[noreturn]] void overflow(std::string_view what) {
-  throw Error(ErrorKind::invalid, fmt::format("{} passes 2^63: the model, batch or sequence is too large to plan", what));
+  throw Error(ErrorKind::invalid,
+              fmt::format("{} passes 2^63: the model, batch or sequence is too large to plan", what));
 }
 
 }  // namespace
@@ -27,6 +28,8 @@ Count sum(Count a, Count b, std::string_view what) {
   return result;
 }
 
-Count round_up(Count a, Count b) { return product({ceil_div(a, b), b}); }
+Count round_up(Count a, Count b) {
+  return product({ceil_div(a, b), b});
+}
 
 }  // namespace medley::plan

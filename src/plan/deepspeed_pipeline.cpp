@@ -1,4 +1,5 @@
-// The order of DeepSpeed's pipeline engine: even and odd steps alternate between forward and backward on each stage.
+// The order of DeepSpeed's pipeline engine: even and odd steps alternate between forward and backward on each
+// stage.
 #include "plan/deepspeed_engine.hpp"
 
 namespace medley::plan {
@@ -29,12 +30,14 @@ std::vector<Command> train_schedule(int stage, int stages, Count m) {
     const StepWork work = work_of(step, stage, stages);
     if (work.forward) {
       if (valid(previous) && has_previous) commands.push_back({Instruction::send_grad, previous});
-      if (valid(work.micro_batch) && has_previous) commands.push_back({Instruction::recv_activation, work.micro_batch});
+      if (valid(work.micro_batch) && has_previous)
+        commands.push_back({Instruction::recv_activation, work.micro_batch});
     } else {
       if (valid(work.micro_batch) && has_next) commands.push_back({Instruction::recv_grad, work.micro_batch});
       if (valid(previous) && has_next) commands.push_back({Instruction::send_activation, previous});
     }
-    if (valid(work.micro_batch)) commands.push_back({work.forward ? Instruction::forward : Instruction::backward, work.micro_batch});
+    if (valid(work.micro_batch))
+      commands.push_back({work.forward ? Instruction::forward : Instruction::backward, work.micro_batch});
     previous = work.micro_batch;
   }
   return commands;

@@ -1,4 +1,5 @@
-// Plans and schedules as JSON, in the fields of CONTRACT.md: traces have the same rows, replay reads the entries.
+// Plans and schedules as JSON, in the fields of CONTRACT.md: traces have the same rows, replay reads the
+// entries.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -5,7 +5,9 @@
 namespace medley::plan {
 namespace {
 
-void no_biases(Model& m) { m.qkv_bias = m.projection_bias = m.mlp_bias = false; }
+void no_biases(Model& m) {
+  m.qkv_bias = m.projection_bias = m.mlp_bias = false;
+}
 
 void gpt2(Model& m) {
   m.positions = Positions::learned;
@@ -16,7 +18,9 @@ void gptj(Model& m) {
   m.qkv_bias = m.projection_bias = false;
   m.head_bias = m.parallel_block = true;
 }
-void gpt_neox(Model& m) { m.fused_qkv = m.parallel_block = true; }
+void gpt_neox(Model& m) {
+  m.fused_qkv = m.parallel_block = true;
+}
 void opt(Model& m) {
   m.positions = Positions::learned;
   m.tied_embeddings = true;
@@ -57,11 +61,24 @@ struct Family {
   void (*apply)(Model&);
 };
 constexpr std::array<Family, 18> families = {{
-    {"gpt2", gpt2},       {"gptj", gptj},           {"gpt_neox", gpt_neox},       {"opt", opt},
-    {"bloom", bloom},     {"falcon", falcon},       {"llama", llama},             {"mistral", llama},
-    {"mixtral", llama},   {"qwen2", qwen2},         {"qwen2_moe", qwen2},         {"qwen3", qwen3},
-    {"qwen3_moe", qwen3}, {"phi", phi},             {"phi3", phi3},               {"deepseek_v2", llama},
-    {"deepseek_v3", llama}, {"gpt", [](Model&) {}},
+    {"gpt2", gpt2},
+    {"gptj", gptj},
+    {"gpt_neox", gpt_neox},
+    {"opt", opt},
+    {"bloom", bloom},
+    {"falcon", falcon},
+    {"llama", llama},
+    {"mistral", llama},
+    {"mixtral", llama},
+    {"qwen2", qwen2},
+    {"qwen2_moe", qwen2},
+    {"qwen3", qwen3},
+    {"qwen3_moe", qwen3},
+    {"phi", phi},
+    {"phi3", phi3},
+    {"deepseek_v2", llama},
+    {"deepseek_v3", llama},
+    {"gpt", [](Model&) {}},
 }};
 
 }  // namespace

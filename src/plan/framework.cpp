@@ -24,7 +24,9 @@ constexpr std::array<Maker, framework_count> makers = {{{"textbook", textbook_sc
 
 }  // namespace
 
-std::string_view name(Framework framework) noexcept { return makers[static_cast<std::size_t>(framework)].name; }
+std::string_view name(Framework framework) noexcept {
+  return makers[static_cast<std::size_t>(framework)].name;
+}
 
 std::optional<Framework> parse_framework(std::string_view text) noexcept {
   for (std::size_t i = 0; i < makers.size(); ++i) {
@@ -51,10 +53,12 @@ Count busiest_rank(const Model& model, const Layout& layout, Framework framework
   if (layout.pp == 1) return 0;
   Count best = 0;
   double most = -1;
-  // Stages between the first two and the last two do the same as their neighbours, unless layers divide unevenly; the
-  // first stages hold the extra layers then.
+  // Stages between the first two and the last two do the same as their neighbours, unless layers divide
+  // unevenly; the first stages hold the extra layers then.
   for (int stage = 0; stage < layout.pp; ++stage) {
-    if (stage > 1 && stage < layout.pp - 2 && model.layers % (Count{layout.pp} * layout.virtual_stages) == 0 && !model.moe()) continue;
+    if (stage > 1 && stage < layout.pp - 2 &&
+        model.layers % (Count{layout.pp} * layout.virtual_stages) == 0 && !model.moe())
+      continue;
     Coordinates at;
     at.pp = stage;
     const Count rank = rank_of(layout, at);
@@ -67,7 +71,8 @@ Count busiest_rank(const Model& model, const Layout& layout, Framework framework
   return best;
 }
 
-std::vector<Bucket> fill_buckets(const std::vector<LocalTensor>& tensors, bool expert, Count first_limit, Count limit) {
+std::vector<Bucket> fill_buckets(const std::vector<LocalTensor>& tensors, bool expert, Count first_limit,
+                                 Count limit) {
   std::vector<Bucket> buckets;
   Bucket open;
   for (auto t = tensors.rbegin(); t != tensors.rend(); ++t) {

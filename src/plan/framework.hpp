@@ -18,11 +18,12 @@ std::optional<Framework> parse_framework(std::string_view text) noexcept;
 /// The layout with what the framework always does: PyTorch's own attention (ddp, fsdp2) is fused.
 Layout as_run_by(const Layout& layout, Framework framework);
 
-/// The schedule of `rank` in one step. `layout` must have passed check(layout, model); throws Error(invalid) where the
-/// framework cannot run it (naming the axis), such as tensor parallelism under ddp.
+/// The schedule of `rank` in one step. `layout` must have passed check(layout, model); throws Error(invalid)
+/// where the framework cannot run it (naming the axis), such as tensor parallelism under ddp.
 Schedule make_schedule(const Model& model, const Layout& layout, Framework framework, Count rank);
 
-/// The rank with the most wire bytes; every pipeline stage is tried, the first rank of the busiest one is taken.
+/// The rank with the most wire bytes; every pipeline stage is tried, the first rank of the busiest one is
+/// taken.
 Count busiest_rank(const Model& model, const Layout& layout, Framework framework);
 
 }  // namespace medley::plan

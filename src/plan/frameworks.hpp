@@ -25,6 +25,7 @@ struct Bucket {
   Count elements = 0;
   Count last_layer = 0;  ///< the layer whose backward pass completes it
 };
-std::vector<Bucket> fill_buckets(const std::vector<LocalTensor>& tensors, bool expert, Count first_limit, Count limit);
+std::vector<Bucket> fill_buckets(const std::vector<LocalTensor>& tensors, bool expert, Count first_limit,
+                                 Count limit);
 
 }  // namespace medley::plan

@@ -1,5 +1,6 @@
-// One transformer layer, the embedding and the head as computations with their tensor, context and expert parallel
-// communication in between. Frameworks differ in the rules below; what a layer computes is the same for all.
+// One transformer layer, the embedding and the head as computations with their tensor, context and expert
+// parallel communication in between. Frameworks differ in the rules below; what a layer computes is the same
+// for all.
 #pragma once
 
 #include "plan/view.hpp"
@@ -13,15 +14,16 @@ inline constexpr int tensor = 1, context = 2, gradients = 3, parameters = 4, rec
 
 /// How a framework carries tensor parallelism.
 struct TensorRules {
-  bool whole_model = true;       ///< embedding, head and loss communicate too (all but the textbook)
-  bool regather = false;         ///< SP: gather the column-parallel input again for the weight gradient (Megatron)
+  bool whole_model = true;  ///< embedding, head and loss communicate too (all but the textbook)
+  bool regather = false;    ///< SP: gather the column-parallel input again for the weight gradient (Megatron)
   bool async_backward = false;   ///< input-gradient reduction runs behind the weight gradient (Megatron)
   bool overlap_forward = false;  ///< tp_comm_overlap: SP collectives hide behind their GEMM
   bool one_reduction = false;    ///< parallel blocks add attention and MLP before one reduction (NeoX)
   bool expert_tensor = true;     ///< experts are cut over tp: gather tokens before, scatter after
   bool routing_traffic = true;   ///< counts and probabilities travel besides the tokens
   bool equal_ulysses = false;    ///< textbook: k and v counted as wide as q
-  DType reduce_dtype = DType::bf16;  ///< of tensor-parallel activations on the wire (NeoX can reduce bf16 in f32)
+  DType reduce_dtype =
+      DType::bf16;  ///< of tensor-parallel activations on the wire (NeoX can reduce bf16 in f32)
 };
 
 class LayerWriter {
@@ -38,7 +40,8 @@ class LayerWriter {
   void head_backward(BlockId to) const;
 
  private:
-  // Pieces of a layer (layer.cpp), attention and its context parallelism (attention.cpp), experts (experts.cpp).
+  // Pieces of a layer (layer.cpp), attention and its context parallelism (attention.cpp), experts
+  // (experts.cpp).
   void linear(BlockId to, const Tensor& weight, Count m, Phase phase) const;
   void input_gradient(BlockId to, const Tensor& weight, Count m) const;
   void weight_gradient(BlockId to, const Tensor& weight, Count m) const;
@@ -60,7 +63,8 @@ class LayerWriter {
   void dispatch(BlockId to, Phase phase, bool forward_direction) const;
   void combine(BlockId to, Phase phase, bool forward_direction) const;
   void expert_gemms(BlockId to, Phase phase) const;
-  void exchange(BlockId to, Op op, Count bytes, Phase phase, const char* module, std::string_view why, bool hidden) const;
+  void exchange(BlockId to, Op op, Count bytes, Phase phase, const char* module, std::string_view why,
+                bool hidden) const;
   void memory(BlockId to, Count bytes, Phase phase, const char* module) const;
   std::vector<const Tensor*> matrices(const std::vector<Tensor>& tensors, std::string_view prefix) const;
 

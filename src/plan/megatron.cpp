@@ -1,5 +1,5 @@
-// Megatron-LM as it issues a step: asynchronous input gradients, interleaved 1F1B, gradient buckets, the distributed
-// optimizer, and the small reductions around them.
+// Megatron-LM as it issues a step: asynchronous input gradients, interleaved 1F1B, gradient buckets, the
+// distributed optimizer, and the small reductions around them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,14 +19,18 @@ class Megatron {
         grad_(l.grad_dtype.value_or(l.dtype == DType::bf16 ? DType::f32 : l.dtype)),
         sharded_(l.zero >= 1),
         body_(view_, schedule_, rules(l)) {
-    if (l.zero > 1) refuse(Framework::megatron, fmt::format("zero is {}; its distributed optimizer is zero=1", l.zero));
-    if (m.kv_heads % l.tp != 0) refuse(Framework::megatron, fmt::format("{} query groups are not divisible by tp {}", m.kv_heads, l.tp));
+    if (l.zero > 1)
+      refuse(Framework::megatron, fmt::format("zero is {}; its distributed optimizer is zero=1", l.zero));
+    if (m.kv_heads % l.tp != 0)
+      refuse(Framework::megatron,
+             fmt::format("{} query groups are not divisible by tp {}", m.kv_heads, l.tp));
     if (m.moe() && l.tp > 1 && !l.sp) refuse(Framework::megatron, "experts with tp above 1 need sp=on");
   }
 
   Schedule make() {
     plan_buckets();
-    const PipelineRules rules{.batched = true, .shape_exchange = flags_.variable_seq_lengths,
+    const PipelineRules rules{.batched = true,
+                              .shape_exchange = flags_.variable_seq_lengths,
                               .overlap = view_.layout.virtual_stages > 1 && flags_.overlap_p2p};
     write_pipeline(view_, schedule_, 0, rules, [&](const Pass& pass) { return pass_block(pass); });
     finish_gradients();
@@ -52,13 +56,14 @@ class Megatron {
   Count group(bool expert) const { return expert ? view_.expert_dp_group : view_.dp_group; }
   static std::string_view group_name(bool expert) { return expert ? "edp" : "dp"; }
 
-  // Each chunk has a buffer for dense and one for expert parameters; only chunk 0 of stage 0 is cut into buckets, and
-  // only when reductions overlap: elsewhere the pipeline's bubble leaves nothing to hide behind.
+  // Each chunk has a buffer for dense and one for expert parameters; only chunk 0 of stage 0 is cut into
+  // buckets, and only when reductions overlap: elsewhere the pipeline's bubble leaves nothing to hide behind.
   void plan_buckets() {
     for (int chunk = 0; chunk < static_cast<int>(view_.chunks.size()); ++chunk) {
       for (const bool expert : {false, true}) {
         const auto tensors = view_.tensors(chunk);
-        const Count wanted = flags_.ddp_bucket_elements.value_or(std::max<Count>(40'000'000, product({1'000'000, view_.dp_group})));
+        const Count wanted = flags_.ddp_bucket_elements.value_or(
+            std::max<Count>(40'000'000, product({1'000'000, view_.dp_group})));
         const bool cut = flags_.overlap_grad_reduce && view_.first_stage() && chunk == 0;
         const Count limit = cut ? wanted : INT64_MAX;
         Buffer buffer{chunk, expert, fill_buckets(tensors, expert, limit, limit)};
@@ -75,26 +80,37 @@ class Megatron {
 
   Entry reduction(const Bucket& bucket, bool expert, bool overlapped) const {
     const Op op = sharded_ ? Op::reduce_scatter : Op::all_reduce;
-    Entry entry = comm(op, group_name(expert), group(expert), product({bucket.elements, static_cast<Count>(size_of(grad_))}, "gradients"), grad_,
+    Entry entry = comm(op, group_name(expert), group(expert),
+                       product({bucket.elements, static_cast<Count>(size_of(grad_))}, "gradients"), grad_,
                        overlapped ? Phase::backward : Phase::grad_sync, "gradients",
-                       sharded_ ? "distributed optimizer: each replica averages its slice" : "replicas average their gradients");
+                       sharded_ ? "distributed optimizer: each replica averages its slice"
+                                : "replicas average their gradients");
     return overlapped ? async(std::move(entry), token::gradients) : entry;
   }
 
   Entry gather(const Bucket& bucket, bool expert, bool overlapped) const {
-    Entry entry = comm(Op::all_gather, group_name(expert), group(expert), product({bucket.elements, view_.e}, "parameters"), view_.layout.dtype,
-                       overlapped ? Phase::forward : Phase::optimizer, "parameters", "distributed optimizer: updated slices become whole parameters");
+    Entry entry = comm(Op::all_gather, group_name(expert), group(expert),
+                       product({bucket.elements, view_.e}, "parameters"), view_.layout.dtype,
+                       overlapped ? Phase::forward : Phase::optimizer, "parameters",
+                       "distributed optimizer: updated slices become whole parameters");
     return overlapped ? async(std::move(entry), token::parameters) : entry;
   }
 
   Schedule::BlockId pass_block(const Pass& pass) {
-    const bool last = !pass.forward && flags_.overlap_grad_reduce && pass.micro_batch == view_.micro_batches - 1;
+    const bool last =
+        !pass.forward && flags_.overlap_grad_reduce && pass.micro_batch == view_.micro_batches - 1;
     const bool first = pass.forward && sharded_ && flags_.overlap_param_gather && pass.micro_batch == 0;
     BodyHooks hooks;
-    if (pass.forward && view_.layout.tp > 1) hooks.at_start = [&, first](int chunk, bool) { return start_of_forward(chunk, first); };
-    else if (first) hooks.at_start = [&](int chunk, bool) { return parameter_gathers(chunk); };
-    if (first) hooks.before = [&](Count, bool) { return std::vector<Entry>{wait_for(token::parameters, Phase::forward)}; };
-    if (last) hooks.after = [&, chunk = pass.chunk](Count layer, bool) { return ready_buckets(chunk, layer); };
+    if (pass.forward && view_.layout.tp > 1)
+      hooks.at_start = [&, first](int chunk, bool) { return start_of_forward(chunk, first); };
+    else if (first)
+      hooks.at_start = [&](int chunk, bool) { return parameter_gathers(chunk); };
+    if (first)
+      hooks.before = [&](Count, bool) {
+        return std::vector<Entry>{wait_for(token::parameters, Phase::forward)};
+      };
+    if (last)
+      hooks.after = [&, chunk = pass.chunk](Count layer, bool) { return ready_buckets(chunk, layer); };
     return body_.block(pass.chunk, pass.forward, last || first ? 1 : 0, hooks);
   }
 
@@ -112,7 +128,8 @@ class Megatron {
       broadcast(ids / 2, DType::f32, "loss mask, read by tensor rank 0");
     }
     if ((c.embedding || c.head) && flags_.attention_mask) {
-      broadcast(product({view_.layout.micro_batch, view_.layout.seq, view_.layout.seq}, "attention mask"), DType::boolean, "attention mask, read by tensor rank 0");
+      broadcast(product({view_.layout.micro_batch, view_.layout.seq, view_.layout.seq}, "attention mask"),
+                DType::boolean, "attention mask, read by tensor rank 0");
     }
     if (c.embedding) broadcast(ids, DType::i64, "positions, read by tensor rank 0");
     return out;
@@ -123,7 +140,8 @@ class Megatron {
     for (const Buffer& buffer : buffers_) {
       if (buffer.chunk != chunk || group(buffer.expert) < 2) continue;
       // The forward pass needs the first layers first: the last bucket filled.
-      for (auto b = buffer.buckets.rbegin(); b != buffer.buckets.rend(); ++b) out.push_back(gather(*b, buffer.expert, true));
+      for (auto b = buffer.buckets.rbegin(); b != buffer.buckets.rend(); ++b)
+        out.push_back(gather(*b, buffer.expert, true));
     }
     return out;
   }
@@ -153,25 +171,33 @@ class Megatron {
       // Norms, routers and biases of row-parallel layers see only this rank's part of the sequence.
       Count partial = 0;
       for (const LocalTensor& t : view_.tensors()) {
-        if (t.tensor->part != Part::embedding && t.tensor->part != Part::positions && t.tensor->shard == Shard::none) partial += t.elements;
+        if (t.tensor->part != Part::embedding && t.tensor->part != Part::positions &&
+            t.tensor->shard == Shard::none)
+          partial += t.elements;
       }
-      all(comm(Op::all_reduce, "tp", view_.layout.tp, product({partial, wide}), grad_, Phase::grad_sync, "norms", "sequence parallelism: replicated parameters saw only part of the tokens"));
+      all(comm(Op::all_reduce, "tp", view_.layout.tp, product({partial, wide}), grad_, Phase::grad_sync,
+               "norms", "sequence parallelism: replicated parameters saw only part of the tokens"));
     }
     if (view_.model.tied_embeddings && view_.layout.pp > 1 && (view_.first_stage() || view_.last_stage())) {
-      all(comm(Op::all_reduce, "embedding", 2, product({view_.local.vocab, view_.model.hidden, wide}, "embedding"), grad_, Phase::grad_sync, "embedding", "first and last stage share the embedding"));
+      all(comm(Op::all_reduce, "embedding", 2,
+               product({view_.local.vocab, view_.model.hidden, wide}, "embedding"), grad_, Phase::grad_sync,
+               "embedding", "first and last stage share the embedding"));
     }
   }
 
   void step() {
     const Count stats = sharded_ ? view_.layout.world() : view_.model_group;
     const std::string_view stats_group = sharded_ ? "world" : "model";
-    const auto scalar = [&](Op op, std::string_view name, Count size, Count bytes, ReduceOp reduce, std::string_view why) {
+    const auto scalar = [&](Op op, std::string_view name, Count size, Count bytes, ReduceOp reduce,
+                            std::string_view why) {
       Entry entry = comm(op, name, size, bytes, DType::f32, Phase::optimizer, "scalars", why);
       entry.reduce = reduce;
       add_comm(schedule_, 0, std::move(entry));
     };
-    if (view_.layout.dtype == DType::f16) scalar(Op::all_reduce, stats_group, stats, 4, ReduceOp::max, "found_inf of the loss scaler");
-    if (flags_.gradient_clipping) scalar(Op::all_reduce, stats_group, stats, 4, ReduceOp::sum, "norm of all gradients");
+    if (view_.layout.dtype == DType::f16)
+      scalar(Op::all_reduce, stats_group, stats, 4, ReduceOp::max, "found_inf of the loss scaler");
+    if (flags_.gradient_clipping)
+      scalar(Op::all_reduce, stats_group, stats, 4, ReduceOp::sum, "norm of all gradients");
     const Count all = sum(ceil_div(elements(view_.tensors(), false), sharded_ ? view_.dp_group : 1),
                           ceil_div(elements(view_.tensors(), true), sharded_ ? view_.expert_dp_group : 1));
     schedule_.add(0, memory_bound(product({all, adam_bytes_per_parameter}), Phase::optimizer, "adam"));
@@ -180,7 +206,9 @@ class Megatron {
         for (const Bucket& b : buffer.buckets) add_comm(schedule_, 0, gather(b, buffer.expert, false));
       }
     }
-    if (view_.last_stage()) scalar(Op::all_reduce, "dp", view_.dp_group, 8, ReduceOp::sum, "loss and number of tokens, for the log");
+    if (view_.last_stage())
+      scalar(Op::all_reduce, "dp", view_.dp_group, 8, ReduceOp::sum,
+             "loss and number of tokens, for the log");
   }
 
   View view_;
@@ -194,6 +222,8 @@ class Megatron {
 
 }  // namespace
 
-Schedule megatron_schedule(const Model& m, const Layout& l, Count rank) { return Megatron(m, l, rank).make(); }
+Schedule megatron_schedule(const Model& m, const Layout& l, Count rank) {
+  return Megatron(m, l, rank).make();
+}
 
 }  // namespace medley::plan

@@ -1,5 +1,5 @@
-// Memory of one GPU: parameters, gradients, optimizer state, activations. Used by `medley plan` and by searches that
-// must skip layouts that do not fit.
+// Memory of one GPU: parameters, gradients, optimizer state, activations. Used by `medley plan` and by
+// searches that must skip layouts that do not fit.
 #pragma once
 
 #include "plan/framework.hpp"

@@ -1,5 +1,6 @@
 // A transformer's shape: what the planner, the shape adviser and the cost model know of a model.
-// Made by model_from_zoo (zoo.hpp), read_model (read_model.hpp) or by hand; parameter counts are the framework's own.
+// Made by model_from_zoo (zoo.hpp), read_model (read_model.hpp) or by hand; parameter counts are the
+// framework's own.
 #pragma once
 
 #include <string>
@@ -41,24 +42,25 @@ struct Model {
   int norms_per_layer = 2;      ///< GPT-J, Phi and Falcon-7B run attention and MLP from one norm
   bool embedding_norm = false;  ///< BLOOM normalises its embeddings
   bool final_norm = true;
-  bool qk_norm = false;         ///< Qwen3: one norm of head_dim for queries and one for keys
+  bool qk_norm = false;  ///< Qwen3: one norm of head_dim for queries and one for keys
   bool qkv_bias = true;
   bool projection_bias = true;
   bool mlp_bias = true;
-  bool head_bias = false;       ///< GPT-J and Phi
-  bool parallel_block = false;  ///< attention and MLP read the same input, so that one all_reduce could serve both
+  bool head_bias = false;  ///< GPT-J and Phi
+  bool parallel_block =
+      false;  ///< attention and MLP read the same input, so that one all_reduce could serve both
   bool tied_embeddings = false;
-  Count embedding_width = 0;    ///< OPT-350m embeds in 512 and projects to hidden; 0: hidden
-  bool fused_qkv = false;       ///< one matrix in the framework's parameter list
-  bool fused_gate = false;      ///< gate and up are one matrix
+  Count embedding_width = 0;  ///< OPT-350m embeds in 512 and projects to hidden; 0: hidden
+  bool fused_qkv = false;     ///< one matrix in the framework's parameter list
+  bool fused_gate = false;    ///< gate and up are one matrix
 
   Count experts = 0;  ///< routed experts per mixture-of-experts layer; 0: dense
   Count top_k = 0;
   Count moe_ffn = 0;
-  Count shared_ffn = 0;          ///< total width of the shared experts
-  bool shared_gate = false;      ///< Qwen2-MoE scales its shared expert by a learned gate
-  Count first_dense_layers = 0;  ///< DeepSeek: the first k layers are dense
-  Count moe_every = 1;           ///< every n-th layer is a mixture (decoder_sparse_step)
+  Count shared_ffn = 0;             ///< total width of the shared experts
+  bool shared_gate = false;         ///< Qwen2-MoE scales its shared expert by a learned gate
+  Count first_dense_layers = 0;     ///< DeepSeek: the first k layers are dense
+  Count moe_every = 1;              ///< every n-th layer is a mixture (decoder_sparse_step)
   std::vector<Count> dense_layers;  ///< layers named dense (mlp_only_layers)
 
   LatentAttention latent;
@@ -85,9 +87,9 @@ struct Parameters {
   Count mlp = 0;      ///< dense MLPs, shared experts and routers
   Count experts = 0;  ///< routed experts
   Count norms = 0;
-  Count head = 0;     ///< 0 when tied
+  Count head = 0;  ///< 0 when tied
   Count total = 0;
-  Count active = 0;   ///< those one token meets: top_k of the experts
+  Count active = 0;  ///< those one token meets: top_k of the experts
 };
 Parameters count_parameters(const Model& model);
 

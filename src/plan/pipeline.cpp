@@ -50,7 +50,8 @@ class Messages {
   void message(const Pass& p, Op op, int batch) const {
     const bool sending = op == Op::send;
     const int stage = view_.at.pp + (sending == p.forward ? 1 : -1);
-    Entry entry = comm(op, "pp", view_.layout.pp, bytes_, view_.layout.dtype, p.forward ? Phase::forward : Phase::backward, "pipeline",
+    Entry entry = comm(op, "pp", view_.layout.pp, bytes_, view_.layout.dtype,
+                       p.forward ? Phase::forward : Phase::backward, "pipeline",
                        p.forward ? "activation between pipeline stages" : "gradient between pipeline stages");
     entry.peer = view_.stage_rank(stage);
     entry.batch = batch;
@@ -80,7 +81,10 @@ class Messages {
 std::vector<Pass> pass_order(const Layout& l, int stage) {
   const Count m = l.micro_batches(), passes = product({m, l.virtual_stages}, "micro-batches");
   if (passes > (Count{1} << 20)) {
-    throw Error(ErrorKind::invalid, fmt::format("layout: {} micro-batches per step are more than can be planned (2^20); check global-batch", m));
+    throw Error(
+        ErrorKind::invalid,
+        fmt::format(
+            "layout: {} micro-batches per step are more than can be planned (2^20); check global-batch", m));
   }
   std::vector<Pass> order;
   order.reserve(static_cast<std::size_t>(2 * passes));
@@ -97,7 +101,9 @@ std::vector<Pass> pass_order(const Layout& l, int stage) {
   return order;
 }
 
-Count boundary_bytes(const View& view) { return product({view.sharded_tokens, view.model.hidden, view.e}, "activation"); }
+Count boundary_bytes(const View& view) {
+  return product({view.sharded_tokens, view.model.hidden, view.e}, "activation");
+}
 
 void add_pass(Schedule& schedule, Schedule::BlockId to, Schedule::BlockId body, const Pass& pass) {
   Schedule::Node node;
@@ -132,7 +138,8 @@ void write_pipeline(const View& view, Schedule& schedule, Schedule::BlockId to, 
     }
     add_pass(schedule, to, body(pass), pass);
     if (!messages.sends(pass)) continue;
-    // Megatron pairs a send with the receive of the opposite pass that follows; forward after forward stay apart.
+    // Megatron pairs a send with the receive of the opposite pass that follows; forward after forward stay
+    // apart.
     const bool pairs = rules.batched && !rules.overlap && next && messages.receives(*next) &&
                        (next->forward != pass.forward || view.layout.virtual_stages > 1);
     if (pairs) ++batch;
@@ -144,7 +151,8 @@ void write_pipeline(const View& view, Schedule& schedule, Schedule::BlockId to, 
   if (rules.overlap) schedule.add(to, wait_for(token::send, Phase::backward));
 }
 
-void add_layers(Schedule& schedule, Schedule::BlockId to, const Chunk& chunk, bool backward, const LayerHooks& hooks) {
+void add_layers(Schedule& schedule, Schedule::BlockId to, const Chunk& chunk, bool backward,
+                const LayerHooks& hooks) {
   Schedule::Node open;
   open.repeat = 0;
   const auto flush = [&] {

@@ -63,7 +63,8 @@ class Config {
  private:
   Count whole(const char* key) const {
     const auto& value = json_[key];
-    if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) refuse_at(source_, fmt::format("{} passes 2^63", key));
+    if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX)
+      refuse_at(source_, fmt::format("{} passes 2^63", key));
     if (!value.is_number_integer()) refuse_at(source_, fmt::format("{} must be a whole number", key));
     return value.get<Count>();
   }
@@ -86,7 +87,9 @@ void derived_head(Model& m, const Config& c) {
     return;
   }
   if (m.heads < 1 || m.hidden % m.heads != 0) {
-    refuse_at(c.source(), fmt::format("hidden_size {} is not divisible by num_attention_heads {} and head_dim is missing", m.hidden, m.heads));
+    refuse_at(c.source(),
+              fmt::format("hidden_size {} is not divisible by num_attention_heads {} and head_dim is missing",
+                          m.hidden, m.heads));
   }
   m.head_dim = m.hidden / m.heads;
 }
@@ -128,10 +131,14 @@ void falcon(Model& m, const Config& c) {
   m.seq = c.number("max_position_embeddings", 2048);
   m.ffn = c.number("ffn_hidden_size", product({4, m.hidden}));
   const bool grouped = c.flag("new_decoder_architecture", false), single = c.flag("multi_query", true);
-  // Only the grouped architecture reads num_kv_heads; multi_query means one, otherwise every head has its own.
+  // Only the grouped architecture reads num_kv_heads; multi_query means one, otherwise every head has its
+  // own.
   m.kv_heads = grouped ? c.either_or({"num_kv_heads", "n_head_kv"}, m.heads) : single ? 1 : m.heads;
   m.parallel_block = grouped || c.flag("parallel_attn", true);
-  m.norms_per_layer = grouped ? static_cast<int>(std::clamp<Count>(c.number("num_ln_in_parallel_attn", 2), 1, 2)) : m.parallel_block ? 1 : 2;
+  m.norms_per_layer = grouped
+                          ? static_cast<int>(std::clamp<Count>(c.number("num_ln_in_parallel_attn", 2), 1, 2))
+                      : m.parallel_block ? 1
+                                         : 2;
   if (c.flag("bias", false)) m.qkv_bias = m.projection_bias = m.mlp_bias = true;
   if (c.flag("alibi", false)) m.positions = Positions::alibi;
 }
@@ -195,10 +202,23 @@ void deepseek(Model& m, const Config& c) {
 
 using Reader = void (*)(Model&, const Config&);
 Reader reader_of(const std::string& family) {
-  static const std::pair<const char*, Reader> readers[] = {
-      {"gpt2", gpt2}, {"gptj", gpt2}, {"opt", opt}, {"bloom", bloom}, {"falcon", falcon}, {"gpt_neox", gpt_neox}, {"phi", phi},
-      {"llama", llama}, {"mistral", llama}, {"qwen2", llama}, {"qwen3", llama}, {"phi3", llama}, {"mixtral", mixtral},
-      {"qwen2_moe", qwen_moe}, {"qwen3_moe", qwen_moe}, {"deepseek_v2", deepseek}, {"deepseek_v3", deepseek}};
+  static const std::pair<const char*, Reader> readers[] = {{"gpt2", gpt2},
+                                                           {"gptj", gpt2},
+                                                           {"opt", opt},
+                                                           {"bloom", bloom},
+                                                           {"falcon", falcon},
+                                                           {"gpt_neox", gpt_neox},
+                                                           {"phi", phi},
+                                                           {"llama", llama},
+                                                           {"mistral", llama},
+                                                           {"qwen2", llama},
+                                                           {"qwen3", llama},
+                                                           {"phi3", llama},
+                                                           {"mixtral", mixtral},
+                                                           {"qwen2_moe", qwen_moe},
+                                                           {"qwen3_moe", qwen_moe},
+                                                           {"deepseek_v2", deepseek},
+                                                           {"deepseek_v3", deepseek}};
   for (const auto& [name, reader] : readers) {
     if (family == name) return reader;
   }
@@ -210,26 +230,31 @@ Reader reader_of(const std::string& family) {
 Model model_from_huggingface(const nlohmann::json& json, const std::string& source) {
   Config c(json, source);
   // Vision-language configs keep the transformer one level down.
-  if (!c.has("model_type") && json.contains("text_config") && json["text_config"].is_object()) return model_from_huggingface(json["text_config"], source);
+  if (!c.has("model_type") && json.contains("text_config") && json["text_config"].is_object())
+    return model_from_huggingface(json["text_config"], source);
   std::string family = c.text("model_type");
   if (family.empty()) refuse_at(source, "model_type is missing; it must be one of " + known_families());
   if (family == "RefinedWeb" || family == "RefinedWebModel") family = "falcon";
   const Reader reader = reader_of(family);
   if (!reader) {
-    if (json.contains("text_config") && json["text_config"].is_object()) return model_from_huggingface(json["text_config"], source);
-    refuse_at(source, fmt::format("model_type '{}' is not known; it must be one of {}", family, known_families()));
+    if (json.contains("text_config") && json["text_config"].is_object())
+      return model_from_huggingface(json["text_config"], source);
+    refuse_at(source,
+              fmt::format("model_type '{}' is not known; it must be one of {}", family, known_families()));
   }
   Model m;
   apply_family(m, family);
   m.name = source;
   reader(m, c);
-  if (m.kv_heads == 0) derived_head(m, c);
+  if (m.kv_heads == 0)
+    derived_head(m, c);
   else if (m.head_dim == 0) {
     Model copy = m;
     derived_head(copy, c);
     m.head_dim = copy.head_dim;
   }
-  // transformers ties embeddings unless told otherwise for the old families, and these families set false themselves.
+  // transformers ties embeddings unless told otherwise for the old families, and these families set false
+  // themselves.
   m.tied_embeddings = c.flag("tie_word_embeddings", m.tied_embeddings);
   check(m, source);
   return m;

@@ -13,7 +13,8 @@ namespace medley::plan {
 Layout read_layout(const std::string& spec);
 
 /// Sets one key; `place` opens error messages. Returns false for a key that is not known.
-bool set_layout_key(Layout& layout, const std::string& key, const std::string& value, const std::string& place);
+bool set_layout_key(Layout& layout, const std::string& key, const std::string& value,
+                    const std::string& place);
 
 // Readers by content; `world` is set where the file says how many ranks there are (0 otherwise).
 void layout_from_deepspeed(Layout& layout, const nlohmann::json& config, const std::string& source);

@@ -25,7 +25,8 @@ std::string nearest(const std::string& name) {
 
 nlohmann::json parse_json(const std::string& text, const std::string& source) {
   try {
-    // Comments are common in ds_config files. Depth is bounded by our own check: deep nesting would exhaust the stack.
+    // Comments are common in ds_config files. Depth is bounded by our own check: deep nesting would exhaust
+    // the stack.
     int depth = 0, deepest = 0;
     for (const char c : text) {
       if (c == '{' || c == '[') deepest = std::max(deepest, ++depth);
@@ -47,14 +48,16 @@ Model read_model(const std::string& spec) {
     const std::string text = read_file(spec);
     if (ends_with(spec, ".json")) return model_from_huggingface(parse_json(text, spec), spec);
     if (ends_with(spec, ".yml") || ends_with(spec, ".yaml")) return model_from_neox(text, spec);
-    if (!text.empty() && text.find_first_not_of(" \t\r\n") != std::string::npos && text[text.find_first_not_of(" \t\r\n")] == '{') {
+    if (!text.empty() && text.find_first_not_of(" \t\r\n") != std::string::npos &&
+        text[text.find_first_not_of(" \t\r\n")] == '{') {
       return model_from_huggingface(parse_json(text, spec), spec);
     }
     return model_from_megatron(parse_arguments(text), spec);
   }
   if (spec.rfind("--", 0) == 0) return model_from_megatron(parse_arguments(spec), "--model");
   if (spec.find('=') != std::string::npos) return model_from_inline(spec);
-  refuse_at("--model", fmt::format("'{}' is neither a known model nor a file; known: {}", spec, nearest(spec)));
+  refuse_at("--model",
+            fmt::format("'{}' is neither a known model nor a file; known: {}", spec, nearest(spec)));
 }
 
 }  // namespace medley::plan

@@ -1,5 +1,5 @@
-// The parameter tensors of a model in the order the frameworks register them: the one source of parameter counts,
-// of gradient buckets (DDP, DeepSpeed, Megatron), of FSDP groups and of memory per GPU.
+// The parameter tensors of a model in the order the frameworks register them: the one source of parameter
+// counts, of gradient buckets (DDP, DeepSpeed, Megatron), of FSDP groups and of memory per GPU.
 #pragma once
 
 #include <string>
@@ -21,12 +21,13 @@ enum class Part : std::uint8_t { embedding, positions, attention, mlp, expert, n
 struct Tensor {
   std::string name;  ///< as in "attention.qkv.weight"
   Part part = Part::mlp;
-  Count rows = 0;    ///< dimension 0, the one FSDP2 shards
+  Count rows = 0;  ///< dimension 0, the one FSDP2 shards
   Count columns = 1;
   Shard shard = Shard::none;
   bool matrix = true;  ///< biases and norms are not
   Count copies = 1;    ///< experts: this tensor occurs once per expert
-  bool tied = false;   ///< shares storage with the token embedding: counted and sent only where it stands alone
+  bool tied =
+      false;  ///< shares storage with the token embedding: counted and sent only where it stands alone
 
   Count elements() const { return product({rows, columns, copies}, "parameters"); }
 };

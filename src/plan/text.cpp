@@ -17,7 +17,9 @@ void refuse_at(std::string_view place, const std::string& sentence) {
 
 namespace {
 
-std::string shortened(std::string_view text) { return text.size() > 40 ? fmt::format("{}…", text.substr(0, 40)) : std::string(text); }
+std::string shortened(std::string_view text) {
+  return text.size() > 40 ? fmt::format("{}…", text.substr(0, 40)) : std::string(text);
+}
 
 }  // namespace
 
@@ -33,7 +35,8 @@ Count parse_count(std::string_view text, std::string_view place, std::string_vie
   }
   double real = 0;  // 5e8, as DeepSpeed's documents write sizes
   const auto parsed = std::from_chars(value.data(), end, real);
-  if (parsed.ec == std::errc() && parsed.ptr == end && std::abs(real) < 9.2e18 && real == std::floor(real)) return static_cast<Count>(real);
+  if (parsed.ec == std::errc() && parsed.ptr == end && std::abs(real) < 9.2e18 && real == std::floor(real))
+    return static_cast<Count>(real);
   refuse_at(place, fmt::format("{} is '{}'; it must be a whole number", key, shortened(value)));
 }
 
@@ -71,7 +74,8 @@ std::string trimmed(std::string_view text) {
 
 std::string plain_key(std::string_view key) {
   std::string out;
-  for (const char c : key) out += c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char c : key)
+    out += c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return out;
 }
 
@@ -83,7 +87,8 @@ bool is_file(const std::string& path) {
 std::string read_file(const std::string& path) {
   if (!is_file(path)) refuse_at(path, "no such file");
   std::error_code ignored;
-  if (std::filesystem::file_size(path, ignored) > (16u << 20)) refuse_at(path, "is larger than 16 MiB; that is no configuration");
+  if (std::filesystem::file_size(path, ignored) > (16u << 20))
+    refuse_at(path, "is larger than 16 MiB; that is no configuration");
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   content << file.rdbuf();
@@ -98,8 +103,11 @@ Arguments parse_arguments(const std::string& text) {
     if (const auto hash = line.find('#'); hash != std::string::npos) line.resize(hash);
     std::istringstream words(line);
     for (std::string word; words >> word;) {
-      while (!word.empty() && (word.back() == '"' || word.back() == '\'' || word.back() == '\\' || word.back() == ')')) word.pop_back();
-      while (!word.empty() && (word.front() == '"' || word.front() == '\'' || word.front() == '(')) word.erase(0, 1);
+      while (!word.empty() &&
+             (word.back() == '"' || word.back() == '\'' || word.back() == '\\' || word.back() == ')'))
+        word.pop_back();
+      while (!word.empty() && (word.front() == '"' || word.front() == '\'' || word.front() == '('))
+        word.erase(0, 1);
       if (word.rfind("--", 0) == 0) {
         const auto equals = word.find('=');
         arguments.emplace_back(plain_key(word.substr(2, equals == std::string::npos ? equals : equals - 2)),

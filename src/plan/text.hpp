@@ -28,8 +28,8 @@ std::string plain_key(std::string_view key);
 std::string read_file(const std::string& path);
 bool is_file(const std::string& path);
 
-/// `--key value`, `--key=value` and `--switch` out of a shell script or an argument file; comments and `\` are skipped.
-/// Switches have an empty value.
+/// `--key value`, `--key=value` and `--switch` out of a shell script or an argument file; comments and `\`
+/// are skipped. Switches have an empty value.
 using Arguments = std::vector<std::pair<std::string, std::string>>;
 Arguments parse_arguments(const std::string& text);
 

@@ -1,4 +1,5 @@
-// The volumes papers print: DP 2Ψe, ZeRO-3 3Ψe, TP 8bshe(t−1)/t per layer, … and nothing that only an implementation needs.
+// The volumes papers print: DP 2Ψe, ZeRO-3 3Ψe, TP 8bshe(t−1)/t per layer, … and nothing that only an
+// implementation needs.
 #include "plan/frameworks.hpp"
 
 namespace medley::plan {
@@ -6,15 +7,18 @@ namespace {
 
 class Textbook {
  public:
-  Textbook(const Model& m, const Layout& l, Count rank) : view_(m, l, rank), body_(view_, schedule_, rules(l)) {}
+  Textbook(const Model& m, const Layout& l, Count rank)
+      : view_(m, l, rank), body_(view_, schedule_, rules(l)) {}
 
   Schedule make() {
-    write_pipeline(view_, schedule_, 0, {.batched = false, .shape_exchange = false, .overlap = false}, [&](const Pass& pass) {
-      const bool first = view_.layout.zero == 3 && pass.micro_batch == 0;
-      BodyHooks hooks;
-      if (first) hooks.at_start = [&](int chunk, bool forward) { return gather(chunk, forward); };
-      return body_.block(pass.chunk, pass.forward, first ? 1 : 0, hooks);
-    });
+    write_pipeline(view_, schedule_, 0, {.batched = false, .shape_exchange = false, .overlap = false},
+                   [&](const Pass& pass) {
+                     const bool first = view_.layout.zero == 3 && pass.micro_batch == 0;
+                     BodyHooks hooks;
+                     if (first)
+                       hooks.at_start = [&](int chunk, bool forward) { return gather(chunk, forward); };
+                     return body_.block(pass.chunk, pass.forward, first ? 1 : 0, hooks);
+                   });
     synchronise("dp", view_.dp_group, elements(view_.tensors(), false));
     synchronise("edp", view_.expert_dp_group, elements(view_.tensors(), true));
     update();
@@ -30,7 +34,8 @@ class Textbook {
     return r;
   }
 
-  // ZeRO-3 holds a slice of every parameter: whole ones are gathered for the forward and again for the backward pass.
+  // ZeRO-3 holds a slice of every parameter: whole ones are gathered for the forward and again for the
+  // backward pass.
   std::vector<Entry> gather(int chunk, bool forward) const {
     std::vector<Entry> out;
     for (const bool expert : {false, true}) {
@@ -38,7 +43,8 @@ class Textbook {
       const Count bytes = product({elements(view_.tensors(chunk), expert), view_.e}, "parameters");
       if (group < 2 || bytes == 0) continue;
       out.push_back(comm(Op::all_gather, expert ? "edp" : "dp", group, bytes, view_.layout.dtype,
-                         forward ? Phase::forward : Phase::backward, "parameters", "ZeRO-3 parameters are whole only while used"));
+                         forward ? Phase::forward : Phase::backward, "parameters",
+                         "ZeRO-3 parameters are whole only while used"));
     }
     return out;
   }
@@ -47,18 +53,25 @@ class Textbook {
     const DType grad = view_.layout.grad_dtype.value_or(view_.layout.dtype);
     const Count gradient_bytes = product({parameters, static_cast<Count>(size_of(grad))}, "gradients");
     if (view_.layout.zero == 0) {
-      add_comm(schedule_, 0, comm(Op::all_reduce, group, size, gradient_bytes, grad, Phase::grad_sync, "gradients", "replicas average their gradients"));
+      add_comm(schedule_, 0,
+               comm(Op::all_reduce, group, size, gradient_bytes, grad, Phase::grad_sync, "gradients",
+                    "replicas average their gradients"));
       return;
     }
-    add_comm(schedule_, 0, comm(Op::reduce_scatter, group, size, gradient_bytes, grad, Phase::grad_sync, "gradients", "each replica averages its slice of the gradients"));
+    add_comm(schedule_, 0,
+             comm(Op::reduce_scatter, group, size, gradient_bytes, grad, Phase::grad_sync, "gradients",
+                  "each replica averages its slice of the gradients"));
     if (view_.layout.zero == 3) return;
-    add_comm(schedule_, 0, comm(Op::all_gather, group, size, product({parameters, view_.e}), view_.layout.dtype, Phase::optimizer, "parameters", "updated slices become whole parameters"));
+    add_comm(schedule_, 0,
+             comm(Op::all_gather, group, size, product({parameters, view_.e}), view_.layout.dtype,
+                  Phase::optimizer, "parameters", "updated slices become whole parameters"));
   }
 
   void update() {
     const Count share = view_.layout.zero > 0 ? view_.dp_group : 1;
     const Count all = sum(elements(view_.tensors(), false), elements(view_.tensors(), true));
-    schedule_.add(0, memory_bound(product({ceil_div(all, share), adam_bytes_per_parameter}), Phase::optimizer, "adam"));
+    schedule_.add(
+        0, memory_bound(product({ceil_div(all, share), adam_bytes_per_parameter}), Phase::optimizer, "adam"));
   }
 
   View view_;
@@ -68,6 +81,8 @@ class Textbook {
 
 }  // namespace
 
-Schedule textbook_schedule(const Model& m, const Layout& l, Count rank) { return Textbook(m, l, rank).make(); }
+Schedule textbook_schedule(const Model& m, const Layout& l, Count rank) {
+  return Textbook(m, l, rank).make();
+}
 
 }  // namespace medley::plan

@@ -19,7 +19,8 @@ Model prepared(Model m, const Layout& l, const ViewOptions& options) {
 Model slice(Model m, const Layout& l) {
   const auto cut = [&](Count& width, const char* what) {
     if (width % l.tp != 0) {
-      throw Error(ErrorKind::invalid, fmt::format("layout: {} {} is not divisible by tp {}", what, width, l.tp));
+      throw Error(ErrorKind::invalid,
+                  fmt::format("layout: {} {} is not divisible by tp {}", what, width, l.tp));
     }
     width /= l.tp;
   };
@@ -35,7 +36,8 @@ Model slice(Model m, const Layout& l) {
 std::vector<Chunk> chunks_of(const Model& m, const Layout& l, int stage, bool whole) {
   const Count parts = Count{l.pp} * l.virtual_stages;
   if (whole && m.layers % parts != 0) {
-    throw Error(ErrorKind::invalid, fmt::format("layout: {} layers are not divisible by {} pipeline stages", m.layers, parts));
+    throw Error(ErrorKind::invalid,
+                fmt::format("layout: {} layers are not divisible by {} pipeline stages", m.layers, parts));
   }
   std::vector<Chunk> chunks;
   for (int v = 0; v < l.virtual_stages; ++v) {
@@ -58,6 +60,8 @@ View::View(const Model& m, const Layout& l, Count r, ViewOptions options)
   sequence = l.seq / l.cp;
   tokens = product({l.micro_batch, sequence}, "tokens");
   sharded_tokens = l.sp ? tokens / l.tp : tokens;
+  // Room for every small multiple of an activation, so that those need no care of their own.
+  product({tokens, std::max({model.hidden, local.ffn, local.vocab, local.query_width()}), 64}, "activation");
   micro_batches = l.micro_batches();
   dp_group = Count{l.dp} * l.cp;
   expert_dp_group = dp_group / l.ep;
@@ -119,8 +123,8 @@ Count elements(const std::vector<LocalTensor>& tensors, bool expert) {
   return total;
 }
 
-Entry comm(Op op, std::string_view group, Count group_size, Count bytes, DType dtype, Phase phase, std::string module,
-           std::string_view why) {
+Entry comm(Op op, std::string_view group, Count group_size, Count bytes, DType dtype, Phase phase,
+           std::string module, std::string_view why) {
   Entry entry;
   entry.kind = Kind::comm;
   entry.op = op;

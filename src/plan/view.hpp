@@ -1,4 +1,5 @@
-// One rank's share of model and layout: its layers, its slice of every tensor, its groups. Every framework starts here.
+// One rank's share of model and layout: its layers, its slice of every tensor, its groups. Every framework
+// starts here.
 #pragma once
 
 #include <string_view>
@@ -33,25 +34,27 @@ class View {
  public:
   View(const Model& model, const Layout& layout, Count rank, ViewOptions options = {});
 
-  const Model model;   ///< as given, vocabulary padded
+  const Model model;  ///< as given, vocabulary padded
   const Layout layout;
   const Count rank;
   const Coordinates at;
-  const Model local;   ///< widths of one tensor rank: heads/t, ffn/t, vocab/t
+  const Model local;  ///< widths of one tensor rank: heads/t, ffn/t, vocab/t
 
-  Count e = 2;             ///< bytes per element
-  Count sequence = 0;      ///< tokens of one sample on this rank: s/c
-  Count tokens = 0;        ///< of one micro-batch: b·s/c
+  Count e = 2;               ///< bytes per element
+  Count sequence = 0;        ///< tokens of one sample on this rank: s/c
+  Count tokens = 0;          ///< of one micro-batch: b·s/c
   Count sharded_tokens = 0;  ///< those between tensor-parallel regions: tokens/t with sequence parallelism
   Count micro_batches = 0;
-  Count dp_group = 1;      ///< replicas of dense parameters: dp·cp
+  Count dp_group = 1;  ///< replicas of dense parameters: dp·cp
   Count expert_dp_group = 1;
-  Count model_group = 1;   ///< tp·pp
+  Count model_group = 1;  ///< tp·pp
 
   std::vector<Chunk> chunks;
   std::vector<Tensor> embedding, dense_layer, moe_layer, head;
 
-  const std::vector<Tensor>& layer(Count index) const { return model.moe_layer(index) ? moe_layer : dense_layer; }
+  const std::vector<Tensor>& layer(Count index) const {
+    return model.moe_layer(index) ? moe_layer : dense_layer;
+  }
   /// Parameters of this rank (or of one chunk) in forward order, a tied head only where the embedding is not.
   std::vector<LocalTensor> tensors() const;
   std::vector<LocalTensor> tensors(int chunk) const;
@@ -69,8 +72,8 @@ class View {
 Count elements(const std::vector<LocalTensor>& tensors, bool expert);
 
 // Makers of entries, so that frameworks read as lists of what they do.
-Entry comm(Op op, std::string_view group, Count group_size, Count bytes, DType dtype, Phase phase, std::string module,
-           std::string_view why);
+Entry comm(Op op, std::string_view group, Count group_size, Count bytes, DType dtype, Phase phase,
+           std::string module, std::string_view why);
 Entry memory_bound(Count bytes, Phase phase, std::string module);
 Entry wait_for(int token, Phase phase);
 /// Asynchronous until a wait with `token`.

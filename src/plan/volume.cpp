@@ -7,15 +7,17 @@ namespace medley::plan {
 
 std::vector<Row> rows_of(const Schedule& schedule) {
   std::vector<Row> rows;
-  using Key = std::tuple<Op, std::string_view, Count, Count, DType, Phase, std::string_view, bool, std::string_view>;
+  using Key =
+      std::tuple<Op, std::string_view, Count, Count, DType, Phase, std::string_view, bool, std::string_view>;
   std::map<Key, std::size_t> index;
   schedule.tally([&](const Entry& entry, Count count) {
     if (entry.kind != Kind::comm) return;
-    const Key key{entry.op, entry.group, entry.group_size, entry.bytes, entry.dtype, entry.phase, entry.module, entry.exposed, entry.why};
+    const Key key{entry.op,    entry.group,  entry.group_size, entry.bytes, entry.dtype,
+                  entry.phase, entry.module, entry.exposed,    entry.why};
     const auto [at, fresh] = index.emplace(key, rows.size());
     if (fresh) {
-      rows.push_back({entry.op, entry.group, entry.group_size, entry.bytes, 0, entry.dtype, entry.phase, entry.module,
-                      entry.exposed, entry.why});
+      rows.push_back({entry.op, entry.group, entry.group_size, entry.bytes, 0, entry.dtype, entry.phase,
+                      entry.module, entry.exposed, entry.why});
     }
     Row& row = rows[at->second];
     row.count = sum(row.count, count, "operations");
@@ -47,7 +49,8 @@ Total total_of(const std::vector<Row>& rows) {
 double total_wire_bytes(const Schedule& schedule) {
   double total = 0;
   schedule.tally([&](const Entry& entry, Count count) {
-    if (entry.kind == Kind::comm) total += wire_bytes(entry.op, entry.bytes, entry.group_size) * static_cast<double>(count);
+    if (entry.kind == Kind::comm)
+      total += wire_bytes(entry.op, entry.bytes, entry.group_size) * static_cast<double>(count);
   });
   return total;
 }

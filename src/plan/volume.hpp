@@ -1,5 +1,5 @@
-// Sums over a schedule: rows as CONTRACT.md has them, totals per group, histogram of message sizes, share of small ones.
-// Used by `medley plan`, its sweeps and the comparison with other tools' lists.
+// Sums over a schedule: rows as CONTRACT.md has them, totals per group, histogram of message sizes, share of
+// small ones. Used by `medley plan`, its sweeps and the comparison with other tools' lists.
 #pragma once
 
 #include <map>
