@@ -34,16 +34,16 @@ struct CostConstants {
   // Fitted on the fit half of vTrain's single-node table (split() in calibrate.hpp).
 
   /// Fixed GPU time of an entry: starts and tails of its kernels.
-  double kernel_us = 37.4;
+  double kernel_us = 44;
   /// Host time to issue one entry: of a forward pass, whose kernels Python calls, and of a backward pass,
   /// where autograd calls them from C++.
-  double forward_issue_us = 116, backward_issue_us = 96;
+  double forward_issue_us = 99.5, backward_issue_us = 109.3;
   /// Fixed time of one collective.
-  double collective_us = 46;
+  double collective_us = 37.1;
   /// Passes over the logits, against the least a cross entropy could do.
-  double loss_passes = 6.6;
+  double loss_passes = 6.64;
   /// Once a step: data loading, loss scale, logging.
-  double step_us = 680;
+  double step_us = 100;
 };
 
 /// One constant as a row of the table that the fit walks and the documentation shows.
