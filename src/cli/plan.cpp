@@ -57,6 +57,11 @@ Count rank_of(const PlanRequest& request) {
 // One rank's schedule, or with --rank all an array of all of them: what replay needs to run a world.
 void write_schedule(const PlanRequest& request, const PlanOutcome& outcome) {
   if (request.schedule_file.empty()) return;
+  if (outcome.layout.world() > (Count{1} << 20)) {
+    throw Error(ErrorKind::invalid,
+                fmt::format("--schedule lists the ranks of every group; a world of {} is more than 2^20",
+                            outcome.layout.world()));
+  }
   if (request.rank != "all") {
     write_json(request.schedule_file, plan::schedule_json(outcome.schedule, outcome.layout, outcome.rank));
     return;
