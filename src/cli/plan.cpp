@@ -71,6 +71,11 @@ Count rank_of(const PlanRequest& request) {
 // One rank's schedule, or with --rank all an array of all of them: what replay needs to run a world.
 void write_schedule(const PlanRequest& request, const PlanOutcome& outcome) {
   if (request.schedule_file.empty()) return;
+  if (outcome.layout.world() > (Count{1} << 20)) {
+    throw Error(ErrorKind::invalid,
+                fmt::format("--schedule lists the ranks of every group; a world of {} is more than 2^20",
+                            outcome.layout.world()));
+  }
   if (request.rank != "all") {
     write_json(request.schedule_file, plan::schedule_json(outcome.schedule, outcome.layout, outcome.rank));
     return;
@@ -90,6 +95,17 @@ void write_schedule(const PlanRequest& request, const PlanOutcome& outcome) {
   write_json(request.schedule_file, all);
 }
 
+// Beside what a framework issues stands what the textbook says; the difference is the framework's doing.
+void add_textbook(PlanOutcome& outcome) {
+  if (outcome.framework == plan::Framework::textbook) return;
+  plan::Layout layout = outcome.layout;
+  if (outcome.framework == plan::Framework::fsdp2) layout.zero = 3;
+  const auto rows =
+      plan::rows_of(plan::make_schedule(outcome.model, layout, plan::Framework::textbook, outcome.rank));
+  for (const auto& [group, total] : plan::totals_by_group(rows))
+    outcome.textbook[std::string(group)] = total.wire_bytes;
+}
+
 int run_plan(const PlanRequest& request) {
   if (request.model.empty()) {
     throw Error(ErrorKind::invalid, "--model is required: a known model, a file or h=…,a=…,layers=…");
@@ -101,8 +117,9 @@ int run_plan(const PlanRequest& request) {
   if (rank_of(request) < -1 || (rank_of(request) == -1 && !request.rank.empty() && request.rank != "all")) {
     throw Error(ErrorKind::invalid, fmt::format("--rank is {}; ranks start at 0", request.rank));
   }
-  const PlanOutcome outcome = make_plan(plan::read_model(request.model), layout_of(request),
-                                        framework_of(request), rank_of(request), machine_of(request));
+  PlanOutcome outcome = make_plan(plan::read_model(request.model), layout_of(request), framework_of(request),
+                                  rank_of(request), machine_of(request));
+  add_textbook(outcome);
   write_schedule(request, outcome);
   write_json(request.json, plan_json(outcome, request.small));
   if (request.json != "-" && request.schedule_file != "-") print_plan(outcome, request);
@@ -155,7 +172,7 @@ void add_plan(CLI::App& app) {
       ->add_option("--sweep", request->sweeps,
                    "KEY=A:B (doubling), KEY=A:B:STEP or KEY=A,B,C; several make a grid. Keys: layout keys, "
                    "hidden, layers, …, model")
-      ->delimiter('\0');
+      ->allow_extra_args(false);
   command->add_option(
       "--against", request->against,
       "Lay the plan beside an AICB workload (csv) and explain every difference; exit 1 if one has no cause");

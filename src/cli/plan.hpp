@@ -1,6 +1,7 @@
 // What the files of `medley plan` share: the request as read from the command line and its outcome.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ struct PlanOutcome {
   plan::Schedule schedule;
   std::vector<plan::Row> rows;
   plan::Memory memory;
+  std::map<std::string, double> textbook;  ///< wire bytes per group that papers would print for the same rank
   // With a machine:
   std::optional<plan::Machine> machine;
   plan::StepCost time;

@@ -85,7 +85,8 @@ nlohmann::ordered_json plan_json(const PlanOutcome& o, Count small) {
       {"histogram", plan::to_json(plan::histogram(o.rows))},
       {"small",
        {{"limit", share.limit}, {"share_of_count", share.of_count}, {"share_of_bytes", share.of_bytes}}},
-      {"memory", plan::to_json(o.memory)}};
+      {"memory", plan::to_json(o.memory)},
+      {"textbook", o.textbook}};
   add_time(json, o);
   return json;
 }
@@ -102,14 +103,17 @@ void print_plan(const PlanOutcome& o, const PlanRequest& request) {
   }
   fmt::print("{}\n", rows.str());
 
-  Table totals({"group", "count", "bytes", "on the wire"});
+  Table totals({"group", "count", "bytes", "on the wire", o.textbook.empty() ? "" : "textbook"});
+  double textbook = 0;
   for (const auto& [group, total] : plan::totals_by_group(o.rows)) {
+    const auto known = o.textbook.find(std::string(group));
+    if (known != o.textbook.end()) textbook += known->second;
     totals.add({std::string(group), std::to_string(total.count), size_text(static_cast<double>(total.bytes)),
-                size_text(total.wire_bytes)});
+                size_text(total.wire_bytes), known != o.textbook.end() ? size_text(known->second) : ""});
   }
   const plan::Total all = plan::total_of(o.rows);
   totals.add({"all", std::to_string(all.count), size_text(static_cast<double>(all.bytes)),
-              size_text(all.wire_bytes)});
+              size_text(all.wire_bytes), o.textbook.empty() ? "" : size_text(textbook)});
   fmt::print("{}\n", totals.str());
 
   Table sizes({"size from", "messages", "share", ""});

@@ -58,6 +58,10 @@ class Mock {
       return {{Side{},
                "AICB makes the shared embeddings equal at setup only; Megatron all_reduces their gradients "
                "every step"}};
+    if (p == "loss" && !piped && l_.tp == 1) {
+      return {{one(Op::all_reduce, "tp", product({l_.micro_batch, l_.seq, 4}), 3 * m),
+               "AICB lists the reductions of a vocabulary-parallel loss for a tensor group of one, too"}};
+    }
     if (p == "loss" && piped)
       return {{Side{}, "AICB's pipeline passes leave out the vocabulary-parallel loss"}};
     if (p == "log") {
@@ -119,9 +123,17 @@ class Mock {
     if (l_.ep > 1) put(side, Op::all_to_all, "ep", wide / l_.tp * 2, 2 * times);
     if (l_.tp > 1) put(side, Op::all_gather, "tp", 2 * wide, times);
     if (l_.tp > 1) put(side, Op::reduce_scatter, "tp", 2 * wide, times);
+    Side quantised;  // its DeepSeek: tokens leave in fp8 with an f32 scale per 128 elements, and return in
+                     // bf16
+    const Count routed = product({m_.moe_layers() / l_.pp, steps()});
+    put(quantised, Op::all_to_all, "ep", wide / l_.tp * 2 * 33 / 64, routed);
+    put(quantised, Op::all_to_all, "ep", wide / l_.tp * 2, routed);
     return {{side,
              "AICB counts token counts as 2 bytes on the ep group and leaves out the routing probabilities, "
-             "with experts in every layer"}};
+             "with experts in every layer"},
+            {quantised,
+             "AICB's DeepSeek dispatches tokens in fp8 with scales and exchanges neither counts nor "
+             "probabilities"}};
   }
 
   Versions pipeline() const {

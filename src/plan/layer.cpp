@@ -71,7 +71,10 @@ void LayerWriter::leave(BlockId to, Phase phase, const char* module) const {
              "row-parallel partial sums become sequence shards", rules_.overlap_forward);
   } else {
     exchange(to, Op::all_reduce, view_.activation_bytes(), phase, module,
-             "row-parallel partial sums are added", false);
+             rules_.one_reduction && view_.model.parallel_block
+                 ? "attention and MLP outputs of a parallel block are added, then reduced once"
+                 : "row-parallel partial sums are added",
+             false);
   }
   if (view_.layout.sp && rules_.overlap_forward) schedule_.add(to, wait_for(token::tensor, phase));
 }
