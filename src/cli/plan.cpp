@@ -2,6 +2,7 @@
 #include "cli/plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <medley/error.hpp>
 
@@ -34,11 +35,24 @@ plan::Layout layout_of(const PlanRequest& request) {
   return layout;
 }
 
-PlanOutcome make_plan(const plan::Model& model, plan::Layout layout, plan::Framework framework, Count rank) {
+std::optional<plan::Machine> machine_of(const PlanRequest& request) {
+  if (request.machine.empty()) return std::nullopt;
+  return plan::find_machine(request.machine);
+}
+
+PlanOutcome make_plan(const plan::Model& model, plan::Layout layout, plan::Framework framework, Count rank,
+                      const std::optional<plan::Machine>& machine) {
   plan::check(layout, model);
   PlanOutcome out;
   out.rank = rank < 0 ? plan::busiest_rank(model, layout, framework) : rank;
-  out.schedule = plan::make_schedule(model, layout, framework, out.rank);
+  if (machine) {
+    plan::Step step(model, layout, framework, out.rank);
+    out.time = step.cost(*machine);
+    out.machine = machine;
+    out.schedule = std::move(step).schedule();
+  } else {
+    out.schedule = plan::make_schedule(model, layout, framework, out.rank);
+  }
   out.rows = plan::rows_of(out.schedule);
   out.memory = plan::memory_per_gpu(model, layout, framework, out.rank);
   out.model = model;
@@ -57,6 +71,11 @@ Count rank_of(const PlanRequest& request) {
 // One rank's schedule, or with --rank all an array of all of them: what replay needs to run a world.
 void write_schedule(const PlanRequest& request, const PlanOutcome& outcome) {
   if (request.schedule_file.empty()) return;
+  if (outcome.layout.world() > (Count{1} << 20)) {
+    throw Error(ErrorKind::invalid,
+                fmt::format("--schedule lists the ranks of every group; a world of {} is more than 2^20",
+                            outcome.layout.world()));
+  }
   if (request.rank != "all") {
     write_json(request.schedule_file, plan::schedule_json(outcome.schedule, outcome.layout, outcome.rank));
     return;
@@ -88,6 +107,9 @@ void add_textbook(PlanOutcome& outcome) {
 }
 
 int run_plan(const PlanRequest& request) {
+  if (request.model.empty()) {
+    throw Error(ErrorKind::invalid, "--model is required: a known model, a file or h=…,a=…,layers=…");
+  }
   if (request.json == "-" && request.schedule_file == "-")
     throw Error(ErrorKind::invalid, "--json and --schedule cannot both be '-'");
   if (!request.sweeps.empty()) return run_sweep(request);
@@ -95,13 +117,15 @@ int run_plan(const PlanRequest& request) {
   if (rank_of(request) < -1 || (rank_of(request) == -1 && !request.rank.empty() && request.rank != "all")) {
     throw Error(ErrorKind::invalid, fmt::format("--rank is {}; ranks start at 0", request.rank));
   }
-  PlanOutcome outcome =
-      make_plan(plan::read_model(request.model), layout_of(request), framework_of(request), rank_of(request));
+  PlanOutcome outcome = make_plan(plan::read_model(request.model), layout_of(request), framework_of(request),
+                                  rank_of(request), machine_of(request));
   add_textbook(outcome);
   write_schedule(request, outcome);
   write_json(request.json, plan_json(outcome, request.small));
   if (request.json != "-" && request.schedule_file != "-") print_plan(outcome, request);
-  return 0;
+  if (!outcome.machine || outcome.fits() || request.force) return 0;
+  fmt::print(stderr, "medley: {}\n", misfit_text(outcome));
+  return 1;
 }
 
 }  // namespace
@@ -112,13 +136,17 @@ void add_plan(CLI::App& app) {
       app, "plan", "What one training step of a model sends, as each framework issues it",
       "medley plan --model gpt3-175b --layout dp=16,tp=8,pp=8,sp=on --framework megatron \\\n"
       "      --micro-batch 1 --global-batch 1536\n"
-      "  medley plan --model pythia-2.8b --layout dp=8 --framework ddp --sweep seq=512:32768 --json -",
-      [request] { return run_plan(*request); });
-  command
-      ->add_option("--model", request->model,
-                   "A known model, a file (HF config.json, NeoX yml, Megatron arguments) or "
-                   "h=…,a=…,layers=…,vocab=…,seq=…")
-      ->required();
+      "  medley plan --model pythia-2.8b --layout dp=8 --framework ddp --sweep seq=512:32768 --json -\n"
+      "  medley plan --model gpt3-175b --layout dp=16,tp=8,pp=8,sp=on,recompute=selective \\\n"
+      "      --framework megatron --micro-batch 1 --global-batch 1536 --machine dgx-a100",
+      nullptr);
+  add_plan_calibrate(*command);
+  command->callback([request, command] {
+    if (command->get_subcommands().empty()) exit_status() = run_plan(*request);
+  });
+  command->add_option("--model", request->model,
+                      "A known model, a file (HF config.json, NeoX yml, Megatron arguments) or "
+                      "h=…,a=…,layers=…,vocab=…,seq=…");
   command->add_option("--layout", request->layout,
                       "dp=8,tp=4,pp=2,sp=on,zero=1,… or a ds_config.json, NeoX yml or Megatron arguments, or "
                       "both: FILE,dp=8");
@@ -131,6 +159,10 @@ void add_plan(CLI::App& app) {
   command->add_option("--seq", request->seq, "Tokens per sample; default: the model's")
       ->check(CLI::PositiveNumber);
   command->add_option("--dtype", request->dtype, "bf16, f16 or f32");
+  command->add_option("--machine", request->machine,
+                      fmt::format("Also say how long the step takes on this machine: a TOML file or {}",
+                                  fmt::join(plan::machine_names(), ", ")));
+  command->add_flag("--force", request->force, "Exit 0 also when the layout does not fit the GPU's memory");
   command->add_option("--rank", request->rank,
                       "Whose plan; default: the busiest rank; with --schedule also: all");
   command->add_option("--small", request->small, "Messages up to this size count as small")

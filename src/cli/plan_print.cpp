@@ -73,19 +73,22 @@ void print_head(const PlanOutcome& o) {
 nlohmann::ordered_json plan_json(const PlanOutcome& o, Count small) {
   const plan::SmallShare share = plan::small_share(o.rows, small);
   const plan::Total all = plan::total_of(o.rows);
-  return {{"model", plan::to_json(o.model)},
-          {"layout", plan::to_json(o.layout)},
-          {"framework", plan::name(o.framework)},
-          {"world", o.layout.world()},
-          {"rank", o.rank},
-          {"rows", plan::to_json(o.rows)},
-          {"totals", plan::to_json(plan::totals_by_group(o.rows))},
-          {"total", {{"bytes", all.bytes}, {"wire_bytes", all.wire_bytes}, {"count", all.count}}},
-          {"histogram", plan::to_json(plan::histogram(o.rows))},
-          {"small",
-           {{"limit", share.limit}, {"share_of_count", share.of_count}, {"share_of_bytes", share.of_bytes}}},
-          {"memory", plan::to_json(o.memory)},
-          {"textbook", o.textbook}};
+  nlohmann::ordered_json json = {
+      {"model", plan::to_json(o.model)},
+      {"layout", plan::to_json(o.layout)},
+      {"framework", plan::name(o.framework)},
+      {"world", o.layout.world()},
+      {"rank", o.rank},
+      {"rows", plan::to_json(o.rows)},
+      {"totals", plan::to_json(plan::totals_by_group(o.rows))},
+      {"total", {{"bytes", all.bytes}, {"wire_bytes", all.wire_bytes}, {"count", all.count}}},
+      {"histogram", plan::to_json(plan::histogram(o.rows))},
+      {"small",
+       {{"limit", share.limit}, {"share_of_count", share.of_count}, {"share_of_bytes", share.of_bytes}}},
+      {"memory", plan::to_json(o.memory)},
+      {"textbook", o.textbook}};
+  add_time(json, o);
+  return json;
 }
 
 void print_plan(const PlanOutcome& o, const PlanRequest& request) {
@@ -129,6 +132,7 @@ void print_plan(const PlanOutcome& o, const PlanRequest& request) {
   const auto text = [](Count bytes) { return size_text(static_cast<double>(bytes)); };
   fmt::print("memory per GPU: {} = parameters {} + gradients {} + optimizer {} + activations {}\n",
              text(m.total()), text(m.parameters), text(m.gradients), text(m.optimizer), text(m.activations));
+  print_time(o);
 }
 
 }  // namespace medley::cli

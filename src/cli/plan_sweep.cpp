@@ -87,6 +87,8 @@ struct Point {
   plan::Total all;
   plan::SmallShare small;
   Count memory = 0;
+  double step_us = 0, tflops = 0;
+  bool fits = true;
   std::string refused;
 };
 
@@ -96,7 +98,8 @@ class Sweep {
       : request_(request),
         framework_(framework_of(request)),
         model_(plan::read_model(request.model)),
-        layout_(layout_of(request)) {
+        layout_(layout_of(request)),
+        machine_(machine_of(request)) {
     std::size_t size = 1;
     for (const std::string& text : request.sweeps) {
       axes_.push_back(read_axis(text));
@@ -147,6 +150,7 @@ class Sweep {
     for (const Axis& axis : axes_) header.push_back(axis.key);
     for (const std::string& group : groups) header.push_back(group);
     for (const char* more : {"all on the wire", "messages", "small", "memory"}) header.emplace_back(more);
+    if (machine_) header.insert(header.end(), {"fits", "step ms", "TFLOP/s/GPU"});
     Table table(header);
     for (const Point& p : points_) {
       std::vector<std::string> row = p.values;
@@ -159,6 +163,10 @@ class Sweep {
         row.insert(row.end(), {size_text(p.all.wire_bytes), std::to_string(p.all.count),
                                fmt::format("{:.1f} %", 100 * p.small.of_count),
                                size_text(static_cast<double>(p.memory))});
+        if (machine_) {
+          row.insert(row.end(), {p.fits ? "yes" : "no", fmt::format("{:.2f}", p.step_us * 1e-3),
+                                 fmt::format("{:.1f}", p.tflops)});
+        }
       }
       table.add(row);
     }
@@ -186,7 +194,7 @@ class Sweep {
           set_model_key(model, key, point.values[a]);
       }
       plan::check(model, "--sweep");
-      fill(point, make_plan(model, layout, framework_, -1));
+      fill(point, make_plan(model, layout, framework_, -1, machine_));
     } catch (const Error& error) {
       point.refused = error.what();
       point.json["refused"] = error.what();
@@ -212,12 +220,18 @@ class Sweep {
            {"share_of_count", point.small.of_count},
            {"share_of_bytes", point.small.of_bytes}}},
          {"memory", plan::to_json(outcome.memory)}});
+    if (!machine_) return;
+    point.step_us = outcome.time.step_us;
+    point.tflops = outcome.time.tflops_per_gpu;
+    point.fits = outcome.fits();
+    add_time(point.json, outcome);
   }
 
   const PlanRequest& request_;
   plan::Framework framework_;
   plan::Model model_;
   plan::Layout layout_;
+  std::optional<plan::Machine> machine_;
   std::vector<Axis> axes_;
   std::vector<Point> points_;
 };

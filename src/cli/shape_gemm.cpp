@@ -15,7 +15,7 @@ namespace {
 
 struct Options {
   std::string gpu, file, json, calibration;
-  bool row_major = false;
+  bool column_major = false;
 };
 
 nlohmann::ordered_json losses(const shape::GemmLosses& lost) {
@@ -34,7 +34,7 @@ int predict_file(const Options& options) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   Table table({"m", "n", "k", "batch", "layout", "type", "us", "TFLOP/s", "efficiency", "lost to", "kernel"});
   for (const auto& given : gemms) {
-    const auto time = model.predict(options.row_major ? shape::from_row_major(given) : given);
+    const auto time = model.predict(options.column_major ? given : shape::called_for_rows(given));
     rows.push_back({{"m", given.m},
                     {"n", given.n},
                     {"k", given.k},
@@ -75,12 +75,13 @@ void add_shape_gemm(CLI::App& shape) {
   command
       ->add_option(
           "file", options->file,
-          "CSV with columns m,n,k and optionally batch, layout (TN, NN or NT as cuBLAS, column-major) "
-          "and type (bf16, fp16, fp8); others are ignored")
+          "CSV with columns m,n,k and optionally batch, layout (TN: X·Wᵀ, NN: its gradient of X, NT: of W) "
+          "and type (bf16, fp16, fp8); others are ignored. C(m×n) is stored row by row, as PyTorch does and as "
+          "medley shape prints them")
       ->required();
   command->add_option("--gpu", options->gpu, "GPU name, such as h200-sxm")->required();
-  command->add_flag("--row-major", options->row_major,
-                    "m,n,k,layout describe row-major matrices C(m×n) = A·B as C and Python store them");
+  command->add_flag("--column-major", options->column_major,
+                    "m and n are those of the cuBLAS call itself: C(m×n) is stored column by column");
   command->add_option("--calibration", options->calibration,
                       "Use this calibration (medley shape bench -o) instead of the shipped one");
   command->add_option("--json", options->json, "Write the rows as JSON ('-' for stdout)");

@@ -39,8 +39,14 @@ void refuse(Framework framework, const std::string& sentence) {
   throw Error(ErrorKind::invalid, fmt::format("{}: {}", name(framework), sentence));
 }
 
+Layout as_run_by(const Layout& layout, Framework framework) {
+  Layout out = layout;
+  if (framework == Framework::ddp || framework == Framework::fsdp2) out.flags.flash_attention = true;
+  return out;
+}
+
 Schedule make_schedule(const Model& model, const Layout& layout, Framework framework, Count rank) {
-  return makers[static_cast<std::size_t>(framework)].make(model, layout, rank);
+  return makers[static_cast<std::size_t>(framework)].make(model, as_run_by(layout, framework), rank);
 }
 
 Count busiest_rank(const Model& model, const Layout& layout, Framework framework) {

@@ -15,6 +15,9 @@ inline constexpr int framework_count = 6;
 std::string_view name(Framework framework) noexcept;
 std::optional<Framework> parse_framework(std::string_view text) noexcept;
 
+/// The layout with what the framework always does: PyTorch's own attention (ddp, fsdp2) is fused.
+Layout as_run_by(const Layout& layout, Framework framework);
+
 /// The schedule of `rank` in one step. `layout` must have passed check(layout, model); throws Error(invalid)
 /// where the framework cannot run it (naming the axis), such as tensor parallelism under ddp.
 Schedule make_schedule(const Model& model, const Layout& layout, Framework framework, Count rank);

@@ -98,7 +98,12 @@ class Fsdp2 {
   }
 
   // Groups of a chunk in the order a pass meets them; the root is apart. Backwards the head is still whole.
-  std::vector<Count> groups(int chunk, bool forward) const {
+  const std::vector<Count>& groups(int chunk, bool forward) const {
+    const auto [at, fresh] = groups_.try_emplace({chunk, forward});
+    if (fresh) at->second = list_groups(chunk, forward);
+    return at->second;
+  }
+  std::vector<Count> list_groups(int chunk, bool forward) const {
     const Chunk& c = view_.chunks[static_cast<std::size_t>(chunk)];
     std::vector<Count> order;
     if (!forward && !view_.layout.flags.reshard_after_forward) return order;
@@ -123,13 +128,13 @@ class Fsdp2 {
     if (forward && root(chunk) > 0)
       out.push_back(all_gather(root(chunk), Phase::forward,
                                "root group (embedding, norm, head): gathered once and kept", false));
-    const auto order = groups(chunk, forward);
+    const auto& order = groups(chunk, forward);
     if (!order.empty()) out.push_back(group_gather(order.front(), forward, forward));
     return out;
   }
   // A group waits for its own parameters and sends for those of the next, which arrive while it computes.
   std::vector<Entry> gather_next(int chunk, Count layer, bool forward) const {
-    const auto order = groups(chunk, forward);
+    const auto& order = groups(chunk, forward);
     const auto here = std::find(order.begin(), order.end(), layer);
     if (shard_ < 2 || here == order.end()) return {};
     std::vector<Entry> out{wait_for(token::parameters, forward ? Phase::forward : Phase::backward)};
@@ -167,6 +172,7 @@ class Fsdp2 {
   Body body_;
   Count shard_;
   DType grad_;
+  mutable std::map<std::pair<int, bool>, std::vector<Count>> groups_;
 };
 
 }  // namespace

@@ -54,7 +54,8 @@ struct Flags {
   bool shard_embeddings_apart =
       false;  ///< fully_shard also on embedding and head; otherwise they stay in the root group
   // all
-  bool flash_attention = true;
+  /// Megatron, NeoX and DeepSpeed fuse attention only when asked; PyTorch's own (ddp, fsdp2) always does.
+  bool flash_attention = false;
   double capacity_factor = 1.0;  ///< mixture of experts: tokens per expert against the even share
 };
 

@@ -69,7 +69,8 @@ Count activations(const View& v) {
 
 }  // namespace
 
-Memory memory_per_gpu(const Model& m, const Layout& l, Framework framework, Count rank) {
+Memory memory_per_gpu(const Model& m, const Layout& layout, Framework framework, Count rank) {
+  const Layout l = as_run_by(layout, framework);
   const bool megatron = framework == Framework::megatron;
   const View v(m, l, rank,
                {.pad_vocabulary = megatron || framework == Framework::neox,

@@ -58,7 +58,7 @@ void check_ranges(const Model& m, const std::string& source) {
                            {"num_attention_heads", m.heads, 1, many},
                            {"num_key_value_heads", m.kv_heads, 1, many},
                            {"head_dim", m.head_dim, 1, many},
-                           {"num_hidden_layers", m.layers, 1, many},
+                           {"num_hidden_layers", m.layers, 1, 16384},
                            {"intermediate_size", m.ffn, 0, wide},
                            {"vocab_size", m.vocab, 1, vocabulary},
                            {"max_position_embeddings", m.seq, 1, vocabulary},
@@ -118,6 +118,7 @@ void check(const Model& m, const std::string& source) {
   const auto refuse = [&](const std::string& sentence) {
     throw Error(ErrorKind::invalid, fmt::format("{}: {}", source, sentence));
   };
+  if (m.dense_layers.size() > 1024) refuse("mlp_only_layers names more than 1024 layers");
   if (m.heads % m.kv_heads != 0) {
     refuse(fmt::format("num_attention_heads {} is not a multiple of num_key_value_heads {}", m.heads,
                        m.kv_heads));

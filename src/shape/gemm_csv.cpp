@@ -105,12 +105,10 @@ std::vector<Gemm> read_gemm_csv(const std::string& path) {
   return read_gemm_csv(file, path);
 }
 
-Gemm from_row_major(const Gemm& gemm) {
-  Gemm turned = gemm;
-  std::swap(turned.m, turned.n);
-  if (gemm.layout == GemmLayout::NT) turned.layout = GemmLayout::TN;
-  if (gemm.layout == GemmLayout::TN) turned.layout = GemmLayout::NT;
-  return turned;
+Gemm called_for_rows(const Gemm& gemm) {
+  Gemm called = gemm;
+  std::swap(called.m, called.n);
+  return called;
 }
 
 }  // namespace medley::shape

@@ -46,13 +46,14 @@ TEST(GemmCsv, ErrorsNameTheLineAndTheValue) {
   EXPECT_THROW(read_gemm_csv("/nonexistent/list.csv"), Error);
 }
 
-TEST(GemmCsv, RowMajorIsTheTransposedProduct) {
-  const Gemm row_major{.m = 4096, .n = 50257, .k = 2048, .layout = GemmLayout::NT};  // X · Wᵀ
-  const Gemm turned = from_row_major(row_major);
-  EXPECT_EQ(turned.layout, GemmLayout::TN);
-  EXPECT_EQ(turned.m, 50257);
-  EXPECT_EQ(turned.alignment().c, 1);
-  EXPECT_EQ(from_row_major(turned).layout, GemmLayout::NT);
+TEST(GemmCsv, RowsOfTheOutputDecideItsAlignment) {
+  const Gemm logits{.m = 4096, .n = 50257, .k = 2048, .layout = GemmLayout::TN};  // X · Wᵀ
+  const Gemm called = called_for_rows(logits);
+  EXPECT_EQ(called.layout, GemmLayout::TN);
+  EXPECT_EQ(called.m, 50257);
+  EXPECT_EQ(called.n, 4096);
+  EXPECT_EQ(called.alignment().c, 1);
+  EXPECT_EQ(called.alignment().a, logits.alignment().a);
 }
 
 }  // namespace
