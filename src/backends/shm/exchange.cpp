@@ -133,7 +133,10 @@ bool Exchanger::take_in_line(const Exchange& exchange) {
     if (!exchange.waits_for_all && exchange.take.at(r).bytes == 0 && !exchange.combine) continue;
     if (!arrived(r)) return false;
   }
-  const std::size_t own = exchange.give.kind == Pieces::Kind::uniform ? static_cast<std::size_t>(rank_) * exchange.give.bytes : 0;
+  // Where this rank's piece lies among those that a giver has for each; in a scatter only the root gives.
+  const bool parted = exchange.give.kind == Pieces::Kind::uniform || exchange.identity.op == Op::scatter;
+  const std::size_t piece = exchange.identity.op == Op::scatter ? exchange.take.bytes : exchange.give.bytes;
+  const std::size_t own = parted ? static_cast<std::size_t>(rank_) * piece : 0;
   for (int r = 0; r < ranks(); ++r) {
     const auto wanted = exchange.take.at(r);
     if (!exchange.waits_for_all && wanted.bytes == 0 && !exchange.combine) continue;
