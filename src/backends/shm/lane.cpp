@@ -63,7 +63,7 @@ Segment attach(const Group& group, const Geometry& geometry, Watch watch) {
   return Segment::open_published(*address, geometry.total);
 }
 
-/// Waits until all members have opened the segment, so that its maker can close the way in.
+/// Waits until all members have opened the segment and found room in it, so that its maker can close the way in.
 void await_all(const Group& group, const Board& board, Watch watch) {
   auto& attached = board.header().attached;
   attached.fetch_add(1);
@@ -73,6 +73,7 @@ void await_all(const Group& group, const Board& board, Watch watch) {
                                                   attached.load(), group.size, group.name),
                   {.comm = group.name, .backend = "shm"});
     }
+    board.throw_if_aborted();
     if (attached.load() < static_cast<std::uint32_t>(group.size)) watch.look();
     group.progress();
     std::this_thread::yield();
@@ -86,11 +87,15 @@ ShmLane::ShmLane(const Group& group, const Neighbourhood& neighbours)
       segment_(attach(group, Geometry(group.size), Watch(group, neighbours, members_))),
       board_(segment_.data(), Geometry(group.size)), rank_(group.rank),
       exchanger_(board_, rank_, neighbours_, members_), collective_(exchanger_, neighbours_.direct_reads()) {
+  try {   // the staging of this rank, which the first larger collective writes
+    segment_.populate(static_cast<std::size_t>(board_.all_staging(rank_) - segment_.data()),
+                      board_.geometry().slot_bytes * depth);
+  } catch (const Error& error) {
+    abort(error);   // all or none: the others wait for this rank
+    throw;
+  }
   await_all(group, board_, Watch(group, neighbours, members_));
   segment_.seal();
-  // The staging of this rank, which the first larger collective writes.
-  segment_.populate(static_cast<std::size_t>(board_.all_staging(rank_) - segment_.data()),
-                    board_.geometry().slot_bytes * depth);
 }
 
 Transfer* ShmLane::start(const Call& call) {
