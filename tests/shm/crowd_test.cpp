@@ -18,21 +18,25 @@ void use_two_cores() {
   sched_setaffinity(0, sizeof two, &two);
 }
 
-// A rank that kept its core while it waits would cost the others a time slice (milliseconds) each time: minutes in all.
+// A rank that kept its core while it waits would cost the others a time slice (milliseconds) each time:
+// minutes in all.
 TEST(Crowd, EightRanksOnTwoCores) {
-  run_processes(8, [](Context& context) {
-    Comm world = context.world();
-    std::vector<std::int64_t> value(8);
-    for (int i = 0; i < 3000; ++i) {
-      std::fill(value.begin(), value.end(), i);
-      world.all_reduce(value, sum);
-      ASSERT_EQ(value.back(), 8 * i);
-      const int next = (world.rank() + 1) % 8, before = (world.rank() + 7) % 8;
-      std::int64_t out[1] = {i}, in[1] = {-1};
-      world.sendrecv(out, next, in, before);
-      ASSERT_EQ(in[0], i);
-    }
-  }, [](ContextOptions&) { use_two_cores(); });
+  run_processes(
+      8,
+      [](Context& context) {
+        Comm world = context.world();
+        std::vector<std::int64_t> value(8);
+        for (int i = 0; i < 3000; ++i) {
+          std::fill(value.begin(), value.end(), i);
+          world.all_reduce(value, sum);
+          ASSERT_EQ(value.back(), 8 * i);
+          const int next = (world.rank() + 1) % 8, before = (world.rank() + 7) % 8;
+          std::int64_t out[1] = {i}, in[1] = {-1};
+          world.sendrecv(out, next, in, before);
+          ASSERT_EQ(in[0], i);
+        }
+      },
+      [](ContextOptions&) { use_two_cores(); });
 }
 
 template <typename T>
@@ -48,7 +52,9 @@ void every_operation(Comm& comm, std::size_t c) {
   const auto ranks = static_cast<std::size_t>(n);
   const std::int64_t base = 1'000'000 * me;
   const auto mine = counting<std::int64_t>(c, base), whole = counting<std::int64_t>(c * ranks, base);
-  const auto from = [&](int r, std::size_t i) { return 1'000'000 * static_cast<std::int64_t>(r) + static_cast<std::int64_t>(i); };
+  const auto from = [&](int r, std::size_t i) {
+    return 1'000'000 * static_cast<std::int64_t>(r) + static_cast<std::int64_t>(i);
+  };
   const std::int64_t bases = 1'000'000 * static_cast<std::int64_t>(n) * (n - 1) / 2;
   std::vector<std::int64_t> out(c), all(c * ranks), counts(ranks, static_cast<std::int64_t>(c));
 

@@ -17,16 +17,16 @@ TEST(Departure, OfARankThatIsDoneDisturbsNobody) {
     }
     if (rank == 0) {
       while (!*gone) usleep(1000);
-      world.recv(token, 2);   // it waits in the pipe, though its sender is gone
+      world.recv(token, 2);  // it waits in the pipe, though its sender is gone
       EXPECT_EQ(token[0], 2);
       world.send(token, 1);
     } else {
-      world.recv(token, 0);   // waits all the time
+      world.recv(token, 0);  // waits all the time
       EXPECT_EQ(token[0], 2);
     }
   });
   expect_success(job.wait(2), 2);
-  usleep(300'000);   // rank 1 has time to make the mistake: it looks for lost ranks every 20 ms
+  usleep(300'000);  // rank 1 has time to make the mistake: it looks for lost ranks every 20 ms
   *gone = true;
   expect_success(job.wait(0), 0);
   expect_success(job.wait(1), 1);
@@ -43,7 +43,7 @@ TEST(Departure, OfABroadcastsRootDisturbsNobody) {
     EXPECT_EQ(data.back(), 5.0f);
     int token[1] = {1};
     if (rank == 1) world.send(token, 2);
-    if (rank == 2) world.recv(token, 1);   // waits while the root is gone
+    if (rank == 2) world.recv(token, 1);  // waits while the root is gone
   });
   expect_success(job.wait(0), 0);
   usleep(300'000);
@@ -97,7 +97,8 @@ TEST(Abort, OfOneCommLeavesTheOthersAlone) {
   });
 }
 
-// The one that waits is complete and dropped before the one it waits for; only a sanitizer sees it touched afterwards.
+// The one that waits is complete and dropped before the one it waits for; only a sanitizer sees it touched
+// afterwards.
 TEST(Abort, OfAnOperationThatWaitsForAnotherComm) {
   run_threads(2, [](Context& context) {
     Comm world = context.world(), other = world.dup();

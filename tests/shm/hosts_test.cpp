@@ -1,4 +1,5 @@
-// What counts as one host, and what becomes of /dev/shm. Needs the right to make namespaces (root); skipped otherwise.
+// What counts as one host, and what becomes of /dev/shm. Needs the right to make namespaces (root); skipped
+// otherwise.
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
@@ -99,20 +100,23 @@ TEST(SharedMemory, TooLittleForOneMoreCommLeavesTheOthersAlone) {
   }));
 }
 
-/// Rank 1 is moved elsewhere before it makes its context: the comm of all must be refused on both, with the reason.
+/// Rank 1 is moved elsewhere before it makes its context: the comm of all must be refused on both, with the
+/// reason.
 void expect_another_host(const std::function<void()>& move) {
   Job::Options options;
   options.before_context = [&](int rank) {
     if (rank == 1) move();
   };
-  Job job(2, [&](int, const Job::Start& start) { start(); }, options);
+  Job job(
+      2, [&](int, const Job::Start& start) { start(); }, options);
   for (int rank : {1, 0}) {
     const Ending ending = job.wait(rank);
     if (WIFEXITED(ending.status) && WEXITSTATUS(ending.status) == may_not) {
       GTEST_SKIP() << "this user may not make namespaces";
     }
     expect_error(ending, ErrorKind::unavailable, {}, rank);
-    EXPECT_NE(ending.what.find("shm serves one host, and ranks 0 and 1 are on different ones"), std::string::npos)
+    EXPECT_NE(ending.what.find("shm serves one host, and ranks 0 and 1 are on different ones"),
+              std::string::npos)
         << ending.what;
   }
 }
@@ -126,7 +130,7 @@ TEST(Hosts, AnotherMountOfSharedMemoryIsAnotherHost) {
 TEST(Hosts, AnotherPidNamespaceIsAnotherHost) {
   expect_another_host([] {
     if (unshare(CLONE_NEWPID) != 0) _exit(may_not);
-    const pid_t inner = fork();   // the first process inside
+    const pid_t inner = fork();  // the first process inside
     if (inner == 0) return;
     int status = 0;
     waitpid(inner, &status, 0);

@@ -21,10 +21,10 @@ namespace medley::test {
 
 /// How a rank ended.
 struct Ending {
-  int status = 0;                     ///< as waitpid tells it
-  bool hung = false;                  ///< it had to be killed
-  std::optional<ErrorKind> kind{};    ///< of the Medley error that its body ended with
-  std::vector<int> ranks{};           ///< which that error names
+  int status = 0;                   ///< as waitpid tells it
+  bool hung = false;                ///< it had to be killed
+  std::optional<ErrorKind> kind{};  ///< of the Medley error that its body ended with
+  std::vector<int> ranks{};         ///< which that error names
   std::string what{};
 };
 
@@ -49,7 +49,7 @@ class Job {
   struct Options {
     std::chrono::nanoseconds deadline = std::chrono::seconds(60);
     bool direct_reads = true;
-    std::function<void(int rank)> before_context{};   ///< in the rank's process
+    std::function<void(int rank)> before_context{};  ///< in the rank's process
   };
   /// The body makes its context when it likes, by calling what it is given.
   using Start = std::function<Context()>;
@@ -142,7 +142,8 @@ class Job {
 /// The rank ended with a Medley error of this kind that names exactly these ranks.
 inline void expect_error(const Ending& ending, ErrorKind kind, const std::vector<int>& ranks, int rank) {
   EXPECT_FALSE(ending.hung) << "rank " << rank << " hung";
-  ASSERT_TRUE(ending.kind.has_value()) << "rank " << rank << " ended without an error, status " << ending.status;
+  ASSERT_TRUE(ending.kind.has_value())
+      << "rank " << rank << " ended without an error, status " << ending.status;
   EXPECT_STREQ(name(*ending.kind), name(kind)) << "rank " << rank << ": " << ending.what;
   EXPECT_EQ(ending.ranks, ranks) << "rank " << rank << ": " << ending.what;
 }
