@@ -88,7 +88,7 @@ class WholeComparison(unittest.TestCase):
         self.assertTrue(all(row["ratio"] == 2 and len(row["repetitions"]) == 5 for row in result["rows"]))
         self.assertAlmostEqual(result["floor"]["difference_us"], 0.9)
         calls = (self.folder / "medley.calls").read_text()
-        self.assertIn("bench -n 2 --backends shm --op all_reduce --sizes 4:65536 --seconds 0.02 --json -", calls)
+        self.assertIn("bench -n 2 --backends shm --op all_reduce --sizes 4:65536 --seconds 0.16 --json -", calls)
 
     def test_a_slower_cell_is_named_and_fails(self):
         status, _, errors = self.run_compare(2, 1, "--ops", "broadcast", "--sizes", "4:4")

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <medley/medley.hpp>
@@ -52,11 +54,51 @@ inline void run_threads(int size, const Body& body, const std::function<void(Con
   }
 }
 
+/// Memory that forked ranks and the test see.
+template <typename T>
+class Shared {
+ public:
+  explicit Shared(std::size_t count = 1) : count_(count) {
+    data_ = static_cast<T*>(mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  }
+  ~Shared() { munmap(data_, count_ * sizeof(T)); }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+  T& operator[](std::size_t i) const { return data_[i]; }
+  T& operator[](int i) const { return data_[i]; }
+  T& operator*() const { return *data_; }
+
+ private:
+  std::size_t count_;
+  T* data_;
+};
+
+/// The store of forked ranks, in the test's own process, so that it outlives every rank. It has a thread, so it is
+/// opened after the fork: a lock held by a thread at a fork, as of a sanitizer's allocator, stays held in the child.
+class ForkedStore {
+ public:
+  void open() {
+    StoreServerOptions served;
+    served.token = "test";
+    server_ = std::make_unique<StoreServer>(served);
+    *port_ = server_->port();
+  }
+  /// In a rank.
+  std::shared_ptr<Store> connect(int rank, int size) const {
+    while (*port_ == 0) usleep(500);
+    return std::make_shared<StoreClient>(
+        StoreAddress{.host = "127.0.0.1", .port = *port_, .ports = 1, .token = "test", .rank = rank, .size = size},
+        std::chrono::steady_clock::now() + std::chrono::seconds(60));
+  }
+
+ private:
+  Shared<std::atomic<std::uint16_t>> port_;
+  std::unique_ptr<StoreServer> server_;
+};
+
 /// Each rank is a forked process. A gtest failure, an exception or a signal in one fails the test.
 inline void run_processes(int size, const Body& body, const std::function<void(ContextOptions&)>& adjust = {}) {
-  // Forked before the store's thread exists: a child would inherit whatever lock that thread holds at the moment.
-  int ports[2];
-  ASSERT_EQ(pipe(ports), 0);
+  ForkedStore store;
   std::vector<pid_t> children;
   for (int rank = 0; rank < size; ++rank) {
     const pid_t child = fork();
@@ -67,13 +109,7 @@ inline void run_processes(int size, const Body& body, const std::function<void(C
     }
     int status = 0;
     try {
-      std::uint16_t port = 0;
-      if (read(ports[0], &port, sizeof port) != sizeof port) throw std::runtime_error("the parent gave no port");
-      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-      auto store = std::make_shared<StoreClient>(
-          StoreAddress{.host = "127.0.0.1", .port = port, .ports = 1, .token = "test", .rank = rank, .size = size},
-          deadline);
-      ContextOptions options = options_of(rank, size, store);
+      ContextOptions options = options_of(rank, size, store.connect(rank, size));
       if (adjust) adjust(options);
       Context context(options);
       body(context);
@@ -85,14 +121,7 @@ inline void run_processes(int size, const Body& body, const std::function<void(C
     std::fflush(nullptr);
     _exit(status);
   }
-  StoreServerOptions served;
-  served.token = "test";
-  StoreServer server(served);   // in the parent, so that it outlives every rank
-  const std::vector<std::uint16_t> port_for_each(static_cast<std::size_t>(size), server.port());
-  const auto bytes = static_cast<ssize_t>(port_for_each.size() * sizeof(std::uint16_t));
-  EXPECT_EQ(write(ports[1], port_for_each.data(), static_cast<std::size_t>(bytes)), bytes);
-  close(ports[0]);
-  close(ports[1]);
+  store.open();
   for (int rank = 0; rank < size; ++rank) {
     int status = 0;
     ASSERT_EQ(waitpid(children[static_cast<std::size_t>(rank)], &status, 0), children[static_cast<std::size_t>(rank)]);

@@ -7,15 +7,12 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdio>
-#include <memory>
 #include <optional>
 
 #include "harness/ranks.hpp"
@@ -24,10 +21,10 @@ namespace medley::test {
 
 /// How a rank ended.
 struct Ending {
-  int status = 0;                     ///< as waitpid tells it
-  bool hung = false;                  ///< it had to be killed
-  std::optional<ErrorKind> kind{};    ///< of the Medley error that its body ended with
-  std::vector<int> ranks{};           ///< which that error names
+  int status = 0;                   ///< as waitpid tells it
+  bool hung = false;                ///< it had to be killed
+  std::optional<ErrorKind> kind{};  ///< of the Medley error that its body ended with
+  std::vector<int> ranks{};         ///< which that error names
   std::string what{};
 };
 
@@ -47,31 +44,12 @@ inline void forbid_direct_reads() {
   }
 }
 
-/// Memory that all ranks and the test see.
-template <typename T>
-class Shared {
- public:
-  explicit Shared(std::size_t count = 1) : count_(count) {
-    data_ = static_cast<T*>(mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  }
-  ~Shared() { munmap(data_, count_ * sizeof(T)); }
-  Shared(const Shared&) = delete;
-  Shared& operator=(const Shared&) = delete;
-  T& operator[](std::size_t i) const { return data_[i]; }
-  T& operator[](int i) const { return data_[i]; }
-  T& operator*() const { return *data_; }
-
- private:
-  std::size_t count_;
-  T* data_;
-};
-
 class Job {
  public:
   struct Options {
     std::chrono::nanoseconds deadline = std::chrono::seconds(60);
     bool direct_reads = true;
-    std::function<void(int rank)> before_context{};   ///< in the rank's process
+    std::function<void(int rank)> before_context{};  ///< in the rank's process
   };
   /// The body makes its context when it likes, by calling what it is given.
   using Start = std::function<Context()>;
@@ -79,9 +57,6 @@ class Job {
 
   Job(int size, const RankBody& body) : Job(size, body, Options()) {}
   Job(int size, const RankBody& body, const Options& options) : records_(static_cast<std::size_t>(size)) {
-    StoreServerOptions served;
-    served.token = "test";
-    server_ = std::make_unique<StoreServer>(served);
     for (int rank = 0; rank < size; ++rank) {
       const pid_t child = fork();
       if (child == 0) {
@@ -90,6 +65,7 @@ class Job {
       }
       processes_.push_back(child);
     }
+    store_.open();
   }
   ~Job() {
     for (pid_t process : processes_) {
@@ -137,10 +113,7 @@ class Job {
       if (!options.direct_reads) forbid_direct_reads();
       if (options.before_context) options.before_context(rank);
       body(rank, [&] {
-        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-        auto store = std::make_shared<StoreClient>(StoreAddress{.host = "127.0.0.1", .port = server_->port(), .ports = 1,
-                                                                .token = "test", .rank = rank, .size = size}, deadline);
-        ContextOptions place = options_of(rank, size, store);
+        ContextOptions place = options_of(rank, size, store_.connect(rank, size));
         place.deadline = options.deadline;
         return Context(place);
       });
@@ -162,14 +135,15 @@ class Job {
   }
 
   Shared<Record> records_;
-  std::unique_ptr<StoreServer> server_;   // in the test's own process, so that it outlives every rank
+  ForkedStore store_;
   std::vector<pid_t> processes_;
 };
 
 /// The rank ended with a Medley error of this kind that names exactly these ranks.
 inline void expect_error(const Ending& ending, ErrorKind kind, const std::vector<int>& ranks, int rank) {
   EXPECT_FALSE(ending.hung) << "rank " << rank << " hung";
-  ASSERT_TRUE(ending.kind.has_value()) << "rank " << rank << " ended without an error, status " << ending.status;
+  ASSERT_TRUE(ending.kind.has_value())
+      << "rank " << rank << " ended without an error, status " << ending.status;
   EXPECT_STREQ(name(*ending.kind), name(kind)) << "rank " << rank << ": " << ending.what;
   EXPECT_EQ(ending.ranks, ranks) << "rank " << rank << ": " << ending.what;
 }

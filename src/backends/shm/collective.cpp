@@ -70,7 +70,7 @@ void Collective::stop() noexcept {
 Mode Collective::mode(std::size_t bytes, std::size_t piece, bool agreed) const {
   if (agreed && bytes <= inline_bytes) return Mode::in_line;
   if (piece <= crossovers_.staged && bytes <= exchanger_.slot_bytes()) return Mode::staged;
-  return direct_reads_ ? Mode::direct : Mode::streamed;
+  return direct_reads_ || exchanger_.ranks() == 1 ? Mode::direct : Mode::streamed;   // alone, there is nobody to read
 }
 
 void Collective::plan(const Call& call) {

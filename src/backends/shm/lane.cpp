@@ -63,7 +63,7 @@ Segment attach(const Group& group, const Geometry& geometry, Watch watch) {
   return Segment::open_published(*address, geometry.total);
 }
 
-/// Waits until all members have opened the segment, so that its maker can close the way in.
+/// Waits until all members have opened the segment and found room in it, so that its maker can close the way in.
 void await_all(const Group& group, const Board& board, Watch watch) {
   auto& attached = board.header().attached;
   attached.fetch_add(1);
@@ -73,6 +73,7 @@ void await_all(const Group& group, const Board& board, Watch watch) {
                                                   attached.load(), group.size, group.name),
                   {.comm = group.name, .backend = "shm"});
     }
+    board.throw_if_aborted();
     if (attached.load() < static_cast<std::uint32_t>(group.size)) watch.look();
     group.progress();
     std::this_thread::yield();

@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -95,7 +96,9 @@ Neighbourhood::~Neighbourhood() {
 bool Neighbourhood::dead(int neighbour) const {
   const auto i = static_cast<std::size_t>(neighbour);
   if (processes_[i] == processes_[static_cast<std::size_t>(own_)]) return false;
-  if (process_files_[i] < 0) return true;   // it was gone before we could open it
+  if (process_files_[i] < 0) {   // gone before we could open it, or no pidfds here (old kernel, filter, too many files)
+    return kill(processes_[i], 0) != 0 && errno == ESRCH;
+  }
   pollfd file{process_files_[i], POLLIN, 0};
   return ::poll(&file, 1, 0) == 1;
 }
