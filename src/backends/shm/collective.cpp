@@ -67,7 +67,8 @@ void Collective::stop() noexcept {
 Mode Collective::mode(std::size_t bytes, bool agreed) const {
   if (agreed && bytes <= inline_bytes) return Mode::in_line;
   if (bytes <= std::min(crossovers_.staged, exchanger_.slot_bytes())) return Mode::staged;
-  return direct_reads_ ? Mode::direct : Mode::streamed;
+  // A single rank streams to nobody, and reads itself directly everywhere.
+  return direct_reads_ || exchanger_.ranks() == 1 ? Mode::direct : Mode::streamed;
 }
 
 void Collective::plan(const Call& call) {
