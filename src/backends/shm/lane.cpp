@@ -108,7 +108,8 @@ Transfer* ShmLane::start(const Call& call) {
     if (!mail_) make_mail();
     return mail_->start(call);
   }
-  if (!staging_ready_ && (call.in_count > 0 || call.out_count > 0)) populate_staging();
+  const auto bytes = static_cast<std::size_t>(std::max(call.in_count, call.out_count)) * size_of(call.dtype);
+  if (!staging_ready_ && bytes > inline_bytes / members_.size()) populate_staging();
   return collective_.start(call);
 }
 
