@@ -37,6 +37,7 @@ Transfer* Collective::start(const Call& call) {
   two_ = false;
   first_.reset(call);
   plan(call);
+  first_.handed = handed_;
   if (first_.mode == Mode::in_line) return poll() == Poll::complete ? nullptr : this;
   task_ = two_ ? run_both() : exchanger_.run(first_);
   return this;
@@ -70,20 +71,21 @@ void Collective::stop() noexcept {
   if (task_) task_ = core::Task{};
 }
 
-Mode Collective::mode(std::size_t bytes, std::size_t piece, bool agreed) const {
-  if (agreed && bytes <= inline_bytes) return Mode::in_line;
+Mode Collective::mode(std::size_t bytes, std::size_t piece, bool agreed) {
+  handed_ = bytes;
+  if (agreed && bytes <= brief_bytes) return Mode::in_line;
   if (piece <= crossovers_.staged && bytes <= exchanger_.slot_bytes()) return Mode::staged;
   return direct_reads_ || exchanger_.ranks() == 1 ? Mode::direct : Mode::streamed;   // alone, there is nobody to read
 }
 
-Mode Collective::reducing_mode(std::size_t bytes, std::size_t piece, bool agreed) const {
-  if (bytes > crossovers_.segment || (agreed && bytes <= inline_bytes)) return mode(bytes, piece, agreed);
+Mode Collective::reducing_mode(std::size_t bytes, std::size_t piece, bool agreed) {
+  if (bytes > crossovers_.segment || (agreed && bytes <= brief_bytes)) return mode(bytes, piece, agreed);
   return bytes <= exchanger_.slot_bytes() ? Mode::staged : Mode::streamed;
 }
 
 void Collective::plan(const Call& call) {
   switch (call.op) {
-    case Op::barrier: return;
+    case Op::barrier: handed_ = 0; return;
     case Op::all_reduce: return plan_all_reduce(call, bytes_of(call.out_count, call.dtype));
     case Op::reduce: return plan_reduce(call, bytes_of(call.in_count, call.dtype));
     case Op::reduce_scatter:

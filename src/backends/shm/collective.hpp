@@ -41,8 +41,8 @@ class Collective final : public Transfer {
   void combine_into(Exchange& exchange, const Call& call, void* into, const void* own, std::size_t bytes) const;
   /// The mode for a rank that hands over `bytes` in all, `piece` of them to each peer at the most; `agreed`: every rank
   /// computes the same figures.
-  Mode mode(std::size_t bytes, std::size_t piece, bool agreed) const;
-  Mode reducing_mode(std::size_t bytes, std::size_t piece, bool agreed) const;
+  Mode mode(std::size_t bytes, std::size_t piece, bool agreed);
+  Mode reducing_mode(std::size_t bytes, std::size_t piece, bool agreed);
   /// The input, or a copy of it where peers would read it after this rank has overwritten it in place.
   const void* safe_source(const Call& call, std::size_t extent);
   core::Task run_both();
@@ -53,6 +53,7 @@ class Collective final : public Transfer {
   bool running_ = false;
   bool begun_ = false;
   bool two_ = false;
+  std::size_t handed_ = 0;                       ///< by mode(), for the exchange in line
   Exchange first_, second_;
   core::Task task_;
   std::vector<std::int64_t> counts_, offsets_;   ///< parts of a two-shot reduction
