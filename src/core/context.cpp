@@ -71,7 +71,8 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
     lane->backend = backend.get();
     lane->name = backend->name();
     lane->waiter = backend->waiter();
-    lane->lane = backend->connect(group);
+    lane->lane = std::make_unique<algorithms::FilledLane>(backend->connect(group), capabilities, lane->name, comm->rank,
+                                                          comm->size);
     comm->lanes.push_back(std::move(lane));
   }
   if (comm->lanes.empty()) {

@@ -33,9 +33,10 @@ std::vector<std::string> wanted_backends(const ContextOptions& options) {
 }
 
 /// What this machine has, for an error about something it has not.
-std::string what_there_is() {
+std::string what_there_is_but(const std::string& missing) {
   std::vector<std::string> usable, lacking;
   for (const auto& known : known_backends()) {
+    if (known->name() == missing) continue;
     const std::string reason = known->unavailable();
     if (reason.empty()) {
       usable.push_back(known->name());
@@ -80,7 +81,7 @@ void compare_wishes(const std::vector<json>& answers) {
 
 [[noreturn]] void refuse(const std::string& name, const std::string& reason, const std::vector<int>& ranks) {
   throw Error(ErrorKind::unavailable,
-              fmt::format("backend {} cannot be used: {}; {}", name, reason, what_there_is()),
+              fmt::format("backend {} cannot be used: {}; {}", name, reason, what_there_is_but(name)),
               {.backend = name, .ranks = ranks});
 }
 
