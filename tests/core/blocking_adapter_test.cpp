@@ -24,7 +24,7 @@ class FakeLibrary final : public BlockingLibrary {
     });
     if (!in_time) throw Error(ErrorKind::timeout, "the library gave up");
     if (stopped_) throw std::runtime_error("stopped");
-    if (call.tag == 13) throw std::runtime_error("tag 13 brings bad luck");
+    if (call.tag == 1013) throw std::runtime_error("tag 1013 brings bad luck");
     finished_.push_back(call.tag);
     return 7;
   }
@@ -125,10 +125,10 @@ TEST_F(BlockingAdapter, messages_wait_neither_for_collectives_nor_for_other_peer
 
 TEST_F(BlockingAdapter, an_exception_of_the_library_becomes_the_operations_error) {
   library->permit_everything();
-  Transfer* unlucky = lane->start(call_of(Op::barrier, 13));
+  Transfer* unlucky = lane->start(call_of(Op::barrier, 1013));
   EXPECT_THROW(poll_to_end(*unlucky), Error);
   unlucky->release();
-  Transfer* next = lane->start(call_of(Op::barrier, 14));
+  Transfer* next = lane->start(call_of(Op::barrier, 1014));
   EXPECT_EQ(poll_to_end(*next), Poll::complete);
   next->release();
 }
