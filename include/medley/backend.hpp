@@ -18,7 +18,7 @@
 namespace medley {
 
 /// Changes whenever a class below changes its layout; a plugin built against another is refused.
-inline constexpr std::string_view backend_abi = "medley-backend-1";
+inline constexpr std::string_view backend_abi = "medley-backend-2";
 
 /// Sends and receives that a filled-in collective is made of have tags from -internal_tags to -1, which no user can name.
 /// They match like all others: by peer and tag, in order.
@@ -79,10 +79,12 @@ class Lane {
   virtual bool undelivered() const { return false; }
   /// Whether a collective may start before the one before it on this lane is complete.
   virtual bool concurrent_collectives() const { return true; }
-  /// Throws when a peer is known to be dead or has aborted. Called now and then while somebody waits.
+  /// Throws when a peer is known to be dead, has left though it is awaited, or has aborted. Called now and then while
+  /// somebody waits.
   virtual void check() {}
-  /// Makes every pending and later operation fail, here and on the peers. No user memory is written afterwards.
-  virtual void abort(const std::string& reason) noexcept = 0;
+  /// Makes every pending and later operation fail, here and on the peers, which get an error of the same kind that
+  /// names the same ranks. No user memory is written afterwards.
+  virtual void abort(const Error& why) noexcept = 0;
 };
 
 /// A way to sleep until a peer has written something. A backend without one is polled at short intervals.
@@ -92,6 +94,8 @@ class Waiter {
   /// How often a waiting thread may poll before it yields its core, and yield before it sleeps.
   virtual int spins() const = 0;
   virtual int yields() const = 0;
+  /// Whether ranks outnumber the cores, so that yielding to one another is how they get on.
+  virtual bool crowded() const = 0;
   /// Announces the wish to sleep; the caller polls once more between this and sleep().
   virtual std::uint32_t prepare() = 0;
   virtual void sleep(std::uint32_t ticket, std::chrono::nanoseconds at_most) = 0;

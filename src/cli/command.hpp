@@ -29,6 +29,7 @@ void keep_double_dash(std::vector<std::string>& words);
 void add_bench(CLI::App& app);
 void add_info(CLI::App& app);
 void add_plan(CLI::App& app);
+void add_plan_calibrate(CLI::App& plan);
 void add_run(CLI::App& app);
 void add_shape(CLI::App& app);
 

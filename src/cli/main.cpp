@@ -17,7 +17,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   medley::cli::add_bench(app);
   medley::cli::add_info(app);
+  medley::cli::add_plan(app);
   medley::cli::add_run(app);
+  medley::cli::add_shape(app);
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
     medley::cli::keep_double_dash(words);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace medley::core {
 
 void Checker::refuse(const std::string& why) const {
@@ -23,7 +26,8 @@ void Checker::buffer(std::string_view what, const ConstBuffer& buffer) const {
   if (buffer.count > 0 && !buffer.data) {
     refuse(fmt::format("the {} buffer is null but has {} elements", what, buffer.count));
   }
-  if (buffer.count > INT64_MAX / 8) refuse(fmt::format("the {} buffer's count {} is impossible", what, buffer.count));
+  // No product of a count, the size of an element and the number of ranks may overflow.
+  if (buffer.count > INT64_MAX / 8 / comm.size) refuse(fmt::format("the {} buffer's count {} is impossible", what, buffer.count));
 }
 
 void Checker::same_type(const ConstBuffer& in, const ConstBuffer& out) const {
@@ -58,10 +62,28 @@ void Checker::parts(std::string_view what, const ConstBuffer& whole, const Parts
     const std::int64_t begin = parts.offsets.empty() ? at : parts.offsets[r];
     if (parts.counts[r] < 0) refuse(fmt::format("{} has a negative count, {}, for rank {}", what, parts.counts[r], r));
     if (begin < 0 || parts.counts[r] > whole.count || begin > whole.count - parts.counts[r]) {
+      // In unsigned arithmetic, since the sum may be beyond any count.
+      const auto end = static_cast<std::uint64_t>(begin) + static_cast<std::uint64_t>(parts.counts[r]);
       refuse(fmt::format("{} puts rank {} at elements {} to {}, outside the buffer of {}", what, r, begin,
-                         begin + parts.counts[r], whole.count));
+                         static_cast<std::int64_t>(end), whole.count));
     }
     at = begin + parts.counts[r];
+  }
+}
+
+void Checker::written_parts(std::string_view what, const ConstBuffer& whole, const Parts& list) const {
+  parts(what, whole, list);
+  if (list.offsets.empty()) return;
+  std::vector<std::size_t> order;
+  for (std::size_t r = 0; r < list.counts.size(); ++r) {
+    if (list.counts[r] > 0) order.push_back(r);
+  }
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return list.offsets[a] < list.offsets[b]; });
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const auto [a, b] = std::minmax(order[i - 1], order[i]);
+    if (list.offsets[order[i - 1]] + list.counts[order[i - 1]] > list.offsets[order[i]]) {
+      refuse(fmt::format("in {} the parts of ranks {} and {} overlap", what, a, b));
+    }
   }
 }
 

@@ -21,6 +21,8 @@ struct Checker {
   void reduction(DType dtype, ReduceOp op) const;
   void count(std::string_view what, std::int64_t value, std::int64_t expected, std::string_view because) const;
   void parts(std::string_view what, const ConstBuffer& whole, const Parts& parts) const;
+  /// The same for parts that are written: no two may share an element.
+  void written_parts(std::string_view what, const ConstBuffer& whole, const Parts& parts) const;
   /// In and out may be the same memory at `in_place`, and must be disjoint otherwise.
   void overlap(const ConstBuffer& in, const ConstBuffer& out, const void* in_place_in, const void* in_place_out) const;
 };

@@ -22,6 +22,7 @@ std::vector<Bid> exchange_bids(core::ContextState& context, core::CommState& par
   const Deadline deadline = std::chrono::steady_clock::now() + parent.deadline;
   context.store->set(fmt::format("{}/{}", prefix, parent.rank), fmt::format("{} {}", mine.color, mine.key));
   std::vector<Bid> bids;
+  Deadline next_check{};
   while (static_cast<int>(bids.size()) < parent.size) {
     const auto text = context.store->try_get(fmt::format("{}/{}", prefix, bids.size()));
     if (text) {
@@ -30,10 +31,15 @@ std::vector<Bid> exchange_bids(core::ContextState& context, core::CommState& par
       bids.push_back(bid);
       continue;
     }
-    if (std::chrono::steady_clock::now() > deadline) {
+    const Deadline now = std::chrono::steady_clock::now();
+    if (now > deadline) {
       throw Error(ErrorKind::timeout,
                   fmt::format("making a comm from {}: rank {} did not take part within the deadline", parent.name, bids.size()),
                   {.comm = parent.name, .ranks = {static_cast<int>(bids.size())}});
+    }
+    if (now >= next_check) {
+      context.engine->check(parent);
+      next_check = now + std::chrono::milliseconds(20);
     }
     context.engine->progress();
     std::this_thread::sleep_for(std::chrono::microseconds(100));

@@ -66,7 +66,7 @@ Work Comm::gatherv(const ConstBuffer& in, const Buffer& out, const Parts& out_pa
   if (rank() != root) return core::issue(state_, call, options);
   check.buffer("output", out);
   check.same_type(in, out);
-  check.parts("the list of output parts", out, out_parts);
+  check.written_parts("the list of output parts", out, out_parts);
   check.count("input", in.count, out_parts.counts[static_cast<std::size_t>(root)], "its own part of the output");
   const PartList parts(out_parts);
   check.overlap(in, out, in.data, parts.at(out.data, root, in.dtype));
@@ -98,7 +98,7 @@ Work Comm::all_gatherv(const ConstBuffer& in, const Buffer& out, const Parts& ou
   check.buffer("input", in);
   check.buffer("output", out);
   check.same_type(in, out);
-  check.parts("the list of output parts", out, out_parts);
+  check.written_parts("the list of output parts", out, out_parts);
   check.count("input", in.count, out_parts.counts[static_cast<std::size_t>(rank())], "its own part of the output");
   const PartList parts(out_parts);
   check.overlap(in, out, in.data, parts.at(out.data, rank(), in.dtype));
@@ -133,7 +133,7 @@ Work Comm::all_to_allv(const ConstBuffer& in, const Parts& in_parts, const Buffe
   check.buffer("output", out);
   check.same_type(in, out);
   check.parts("the list of input parts", in, in_parts);
-  check.parts("the list of output parts", out, out_parts);
+  check.written_parts("the list of output parts", out, out_parts);
   check.overlap(in, out, in.data, out.data);
   const PartList ins(in_parts), outs(out_parts);
   const auto me = static_cast<std::size_t>(rank());

@@ -128,7 +128,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, LaneState& lane,
   } catch (const Error& error) {
     if (transfer) transfer->release();
     const Error full = with_context(error, comm, call, is_collective(call.op) ? comm.collectives : comm.messages, lane.name);
-    if (is_collective(call.op)) fail_locked(comm, full);
+    if (ends_comm(call, error)) fail_locked(comm, full);
     throw full;
   }
   if (!transfer && lane.lane->undelivered()) {

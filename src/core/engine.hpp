@@ -33,6 +33,8 @@ class Engine {
   void fail(CommState& comm, const Error& why);
   /// The same, when its context goes: lanes are let go as well.
   void close(CommState& comm);
+  /// Throws when the comm has failed, or a member is known to be lost. For loops that wait outside the engine.
+  void check(CommState& comm);
   /// Throws in a child forked from the process that made the context. Every way in asks this before it takes the lock,
   /// which another thread may have held at the fork.
   void refuse_forked_child() const;
@@ -71,5 +73,9 @@ class Engine {
 /// The operation, its comm, its number and its backend in front of what went wrong.
 Error with_context(const Error& error, const CommState& comm, const Call& call, std::uint64_t sequence,
                    std::string_view backend);
+
+/// Whether a comm is of no more use after this error in a call: a collective that failed on one rank leaves the others
+/// in the middle of it, and a lost rank is lost for every operation.
+bool ends_comm(const Call& call, const Error& error);
 
 }  // namespace medley::core

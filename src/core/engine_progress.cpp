@@ -7,6 +7,7 @@
 #include "core/engine.hpp"
 
 namespace medley::core {
+
 Error with_context(const Error& error, const CommState& comm, const Call& call, std::uint64_t sequence,
                    std::string_view backend) {
   ErrorContext context = error.context();
@@ -18,6 +19,10 @@ Error with_context(const Error& error, const CommState& comm, const Call& call, 
   std::string where = fmt::format("{} #{} on comm {}", name(call.op), sequence, comm.name);
   if (!backend.empty()) where += fmt::format(" over {}", backend);
   return Error(error.kind(), where + ": " + error.what(), context);
+}
+
+bool ends_comm(const Call& call, const Error& error) {
+  return (call.op != Op::send && call.op != Op::recv) || error.kind() == ErrorKind::rank_lost;
 }
 
 void Engine::start(Operation& operation) {
@@ -93,8 +98,7 @@ void Engine::finish_with_error(Operation& operation, const Error& error) {
   operation.error = with_context(error, *operation.comm, operation.call, operation.sequence,
                                  operation.lane->backend->name());
   settle(operation);
-  // A collective that failed on one rank leaves the others in the middle of it: the comm is of no more use.
-  if (operation.collective() && !operation.comm->failure) fail_locked(*operation.comm, *operation.error);
+  if (ends_comm(operation.call, error) && !operation.comm->failure) fail_locked(*operation.comm, *operation.error);
 }
 
 bool Engine::progress_locked() {
@@ -132,6 +136,12 @@ void Engine::progress() {
   progress_locked();
 }
 
+void Engine::check(CommState& comm) {
+  const std::lock_guard lock(mutex_);
+  if (comm.failure) throw *comm.failure;
+  for (auto& lane : comm.lanes) lane->lane->check();
+}
+
 void Engine::fail(CommState& comm, const Error& why) {
   refuse_forked_child();
   const std::lock_guard lock(mutex_);
@@ -145,7 +155,7 @@ void Engine::fail_locked(CommState& comm, const Error& why) {
   context.op.reset();
   comm.failure = Error(why.kind(), std::string("the comm failed earlier: ") + why.what(), context);
   for (auto& lane : comm.lanes) {
-    if (lane->lane) lane->lane->abort(why.what());
+    if (lane->lane) lane->lane->abort(why);
   }
   for (std::size_t i = 0; i < pending_.size(); ++i) {
     Operation& operation = *pending_[i];

@@ -33,6 +33,19 @@ Error timeout_error(const Operation& operation) {
   return Error(ErrorKind::timeout, sentence, {.ranks = awaited});
 }
 
+/// Yields the core and says how much patience that took.
+int yield(const Waiter* waiter) {
+  if (!waiter || waiter->crowded()) {
+    sched_yield();
+    return 1;
+  }
+  const Deadline before = steady_clock::now();
+  sched_yield();
+  // A yield that comes back late was taken up: two ranks share this core while another is free. Sleeping at once is
+  // the cure, since a sleeper is woken on a free core.
+  return steady_clock::now() - before > 5us ? waiter->yields() : 1;
+}
+
 }  // namespace
 
 /// How long one wait has lasted, in steps.
@@ -114,8 +127,8 @@ void Engine::wait(Operation& operation, Deadline deadline) {
       patience.spins = patience.yields = 0;
     } else if (patience.spins++ < (waiter ? waiter->spins() : 200)) {
       pause();
-    } else if (patience.yields++ < (waiter ? waiter->yields() : 20)) {
-      sched_yield();
+    } else if (patience.yields < (waiter ? waiter->yields() : 20)) {
+      patience.yields += yield(waiter);
     } else if (sleep(operation, deadline, waiter, patience)) {
       break;
     }

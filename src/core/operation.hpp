@@ -24,7 +24,8 @@ struct Access {
   bool write;
 };
 
-/// Owned by its references: the engine holds one until it is complete, every Work holds one.
+/// Owned by its references: the engine holds one until it is complete, every Work holds one, and so does every
+/// operation that it waits for.
 /// All fields but `references` and `state` are guarded by the engine's lock.
 class Operation {
  public:

@@ -54,9 +54,9 @@ inline void run_threads(int size, const Body& body, const std::function<void(Con
 
 /// Each rank is a forked process. A gtest failure, an exception or a signal in one fails the test.
 inline void run_processes(int size, const Body& body, const std::function<void(ContextOptions&)>& adjust = {}) {
-  StoreServerOptions served;
-  served.token = "test";
-  StoreServer server(served);   // in the parent, so that it outlives every rank
+  // Forked before the store's thread exists: a child would inherit whatever lock that thread holds at the moment.
+  int ports[2];
+  ASSERT_EQ(pipe(ports), 0);
   std::vector<pid_t> children;
   for (int rank = 0; rank < size; ++rank) {
     const pid_t child = fork();
@@ -67,9 +67,11 @@ inline void run_processes(int size, const Body& body, const std::function<void(C
     }
     int status = 0;
     try {
+      std::uint16_t port = 0;
+      if (read(ports[0], &port, sizeof port) != sizeof port) throw std::runtime_error("the parent gave no port");
       const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
       auto store = std::make_shared<StoreClient>(
-          StoreAddress{.host = "127.0.0.1", .port = server.port(), .ports = 1, .token = "test", .rank = rank, .size = size},
+          StoreAddress{.host = "127.0.0.1", .port = port, .ports = 1, .token = "test", .rank = rank, .size = size},
           deadline);
       ContextOptions options = options_of(rank, size, store);
       if (adjust) adjust(options);
@@ -83,6 +85,14 @@ inline void run_processes(int size, const Body& body, const std::function<void(C
     std::fflush(nullptr);
     _exit(status);
   }
+  StoreServerOptions served;
+  served.token = "test";
+  StoreServer server(served);   // in the parent, so that it outlives every rank
+  const std::vector<std::uint16_t> port_for_each(static_cast<std::size_t>(size), server.port());
+  const auto bytes = static_cast<ssize_t>(port_for_each.size() * sizeof(std::uint16_t));
+  EXPECT_EQ(write(ports[1], port_for_each.data(), static_cast<std::size_t>(bytes)), bytes);
+  close(ports[0]);
+  close(ports[1]);
   for (int rank = 0; rank < size; ++rank) {
     int status = 0;
     ASSERT_EQ(waitpid(children[static_cast<std::size_t>(rank)], &status, 0), children[static_cast<std::size_t>(rank)]);

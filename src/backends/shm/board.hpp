@@ -31,6 +31,8 @@ struct TableEntry {
   std::uint64_t bytes;
 };
 
+inline constexpr std::size_t counters_per_rank = 3;
+
 /// One direction between two ranks: a ring of bytes.
 struct PipeEnds {
   Counter written;
@@ -40,8 +42,15 @@ struct PipeEnds {
 struct alignas(64) Header {
   std::atomic<std::uint32_t> attached;
   std::atomic<std::uint32_t> aborted;     ///< 1 + the rank that aborted
-  char reason[192];                       ///< why, complete before `aborted` is set
+  // Why, complete before `aborted` is set.
+  std::uint32_t kind;                     ///< an ErrorKind
+  std::uint32_t ranks_at_fault;           ///< how many of `at_fault` are set
+  std::int32_t at_fault[8];
+  char reason[256];
 };
+
+/// In Header::aborted while the reason is being written.
+inline constexpr std::uint32_t abort_being_written = 1u << 31;
 
 /// Sizes and offsets; the same on every rank because they follow from the number of ranks alone.
 struct Geometry {
@@ -52,6 +61,8 @@ struct Geometry {
   std::size_t area_bytes;    ///< of one rank, staging included
   std::size_t table_offset, staging_offset, pipes_offset;
   std::size_t total;
+  /// The rings from one rank to all.
+  std::size_t pipe_row_bytes() const { return static_cast<std::size_t>(ranks) * (sizeof(PipeEnds) + pipe_bytes); }
   /// The part that every comm touches at once: header, lines, counters and tables lie before the first staging slot.
   std::size_t control_bytes() const { return staging_offset; }
 };
@@ -60,17 +71,23 @@ class Board {
  public:
   Board(std::byte* base, const Geometry& geometry) : base_(base), geometry_(geometry) {}
   const Geometry& geometry() const { return geometry_; }
+  bool aborted() const { return header().aborted.load(std::memory_order_acquire) != 0; }
+  /// Throws the error with which a rank aborted the comm, if one did.
+  void throw_if_aborted() const;
   Header& header() const { return *reinterpret_cast<Header*>(base_); }
   Line& line(int rank, std::uint32_t sequence) const {
     return reinterpret_cast<Line*>(area(rank))[sequence % depth];
   }
-  /// The last exchange in which this rank has read everything it takes directly from its peers' memory.
+  /// The last exchange in which this rank has read everything it takes directly from its peers' memory. Counted in 64
+  /// bits: it may lie any number of exchanges back, where sequences that wrap would look as if they were ahead.
   Counter& finished(int rank) const { return counters(rank)[0]; }
   /// How many chunks this rank has laid out in a streamed exchange: sequence in the upper half, chunks in the lower.
   Counter& laid(int rank) const { return counters(rank)[1]; }
+  /// Not zero once this rank has destroyed its side of the comm, in order: it owes nothing and will not come again.
+  Counter& left(int rank) const { return counters(rank)[2]; }
   /// How many of `giver`'s chunks this rank has consumed, in the same form.
   std::atomic<std::uint64_t>& taken(int rank, int giver) const {
-    return reinterpret_cast<std::atomic<std::uint64_t>*>(counters(rank) + 2)[giver];
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(counters(rank) + counters_per_rank)[giver];
   }
   TableEntry* table(int rank, std::uint32_t sequence) const {
     auto* tables = reinterpret_cast<TableEntry*>(area(rank) + geometry_.table_offset);

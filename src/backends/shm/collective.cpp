@@ -67,9 +67,9 @@ void Collective::stop() noexcept {
   if (task_) task_ = core::Task{};
 }
 
-Mode Collective::mode(std::size_t bytes, bool agreed) const {
+Mode Collective::mode(std::size_t bytes, std::size_t piece, bool agreed) const {
   if (agreed && bytes <= inline_bytes) return Mode::in_line;
-  if (bytes <= std::min(crossovers_.staged, exchanger_.slot_bytes())) return Mode::staged;
+  if (piece <= crossovers_.staged && bytes <= exchanger_.slot_bytes()) return Mode::staged;
   return direct_reads_ ? Mode::direct : Mode::streamed;
 }
 
@@ -116,7 +116,7 @@ void Collective::plan_all_reduce(const Call& call, std::size_t bytes) {
   first_.identity.count = call.out_count;
   if (bytes <= crossovers_.one_shot || exchanger_.ranks() == 1) {
     first_.give.set_common(call.in, bytes);
-    first_.mode = mode(bytes, true);
+    first_.mode = mode(bytes, bytes, true);
     combine_into(first_, call, call.out, call.in, bytes);
     return;
   }
@@ -124,7 +124,7 @@ void Collective::plan_all_reduce(const Call& call, std::size_t bytes) {
   const auto me = static_cast<std::size_t>(exchanger_.rank());
   split_evenly(call.out_count, first_.element);
   first_.give.set_listed(call.in, counts_.data(), offsets_.data(), first_.element);
-  first_.mode = mode(bytes, false);
+  first_.mode = mode(bytes, bytes / static_cast<std::size_t>(exchanger_.ranks()), false);
   first_.past_cache = bytes > crossovers_.past_cache;
   auto* mine = static_cast<std::byte*>(call.out) + bytes_of(offsets_[me], call.dtype);
   const std::size_t part = bytes_of(counts_[me], call.dtype);
@@ -144,7 +144,7 @@ void Collective::plan_reduce(const Call& call, std::size_t bytes) {
   first_.identity.count = call.in_count;
   if (bytes <= crossovers_.one_shot || exchanger_.ranks() == 1) {
     first_.give.set_only(call.in, bytes, call.root);
-    first_.mode = mode(bytes, true);
+    first_.mode = mode(bytes, bytes, true);
     first_.waits_for_all = root;
     if (root) combine_into(first_, call, call.out, call.in, bytes);
     return;
@@ -155,7 +155,7 @@ void Collective::plan_reduce(const Call& call, std::size_t bytes) {
   if (!root && scratch_.size() < part) scratch_.resize(part);
   std::byte* mine = root ? static_cast<std::byte*>(call.out) + offset : scratch_.data();
   first_.give.set_listed(call.in, counts_.data(), offsets_.data(), first_.element);
-  first_.mode = mode(bytes, false);
+  first_.mode = mode(bytes, bytes / static_cast<std::size_t>(exchanger_.ranks()), false);
   combine_into(first_, call, mine, static_cast<const std::byte*>(call.in) + offset, part);
   second_.reset(call);
   second_.identity.count = first_.identity.count;
@@ -173,11 +173,11 @@ void Collective::plan_reduce_scatter(const Call& call) {
     first_.identity.count = call.out_count;
     first_.give.set_uniform(call.in, part);
     first_.piece_at = me * part;
-    first_.mode = mode(all, true);
+    first_.mode = mode(all, part, true);
     combine_into(first_, call, call.out, static_cast<const std::byte*>(call.in) + me * part, part);
   } else {
     first_.give.set_listed(call.in, call.in_counts, call.in_offsets, first_.element);
-    first_.mode = mode(all, false);   // every rank knows all counts, so all choose alike
+    first_.mode = mode(all, all / static_cast<std::size_t>(exchanger_.ranks()), false);   // every rank knows all counts, so all choose alike
     combine_into(first_, call, call.out,
                  static_cast<const std::byte*>(call.in) + bytes_of(call.in_offsets[me], call.dtype), part);
   }
@@ -189,7 +189,7 @@ void Collective::plan_rooted_copy(const Call& call) {
   const std::size_t in = bytes_of(call.in_count, call.dtype), out = bytes_of(call.out_count, call.dtype);
   const auto ranks = static_cast<std::size_t>(exchanger_.ranks());
   first_.waits_for_all = false;
-  std::size_t handed = 0;
+  std::size_t handed = 0, piece = 0;
   bool agreed = true;
   switch (call.op) {
     case Op::broadcast:
@@ -209,6 +209,7 @@ void Collective::plan_rooted_copy(const Call& call) {
       break;
     case Op::scatter:
       handed = out * ranks;
+      piece = out;
       first_.piece_at = static_cast<std::size_t>(exchanger_.rank()) * out;
       first_.identity.count = call.out_count;
       if (root) first_.give.set_uniform(call.in, out);
@@ -227,7 +228,7 @@ void Collective::plan_rooted_copy(const Call& call) {
       first_.take.set_only(call.out, out, call.root);
       break;
   }
-  first_.mode = mode(handed, agreed);
+  first_.mode = mode(handed, piece ? piece : handed, agreed);
   if (root && (call.op == Op::gather || call.op == Op::gatherv)) first_.waits_for_all = true;
   first_.past_cache = out > crossovers_.past_cache;
 }
@@ -248,16 +249,16 @@ void Collective::plan_copy_to_all(const Call& call) {
       first_.identity.count = call.in_count;
       first_.give.set_common(call.in, in);
       first_.take.set_uniform(call.out, in);
-      first_.mode = mode(in, true);
+      first_.mode = mode(in, in, true);
       break;
     case Op::all_gatherv:
       first_.give.set_common(call.in, in);
       first_.take.set_listed(call.out, call.out_counts, call.out_offsets, first_.element);
-      first_.mode = mode(in, false);
+      first_.mode = mode(in, in, false);
       break;
     case Op::all_to_all:
       first_.identity.count = call.in_count;
-      first_.mode = mode(in, true);
+      first_.mode = mode(in, in / ranks, true);
       first_.give.set_uniform(safe_source(call, in), in / ranks);
       first_.piece_at = static_cast<std::size_t>(exchanger_.rank()) * (in / ranks);
       first_.take.set_uniform(call.out, in / ranks);
@@ -265,7 +266,7 @@ void Collective::plan_copy_to_all(const Call& call) {
     default: {   // all_to_allv
       std::int64_t extent = 0;
       for (std::size_t r = 0; r < ranks; ++r) extent = std::max(extent, call.in_offsets[r] + call.in_counts[r]);
-      first_.mode = mode(in, false);
+      first_.mode = mode(in, in / ranks, false);
       first_.give.set_listed(safe_source(call, bytes_of(extent, call.dtype)), call.in_counts, call.in_offsets,
                                    first_.element);
       first_.take.set_listed(call.out, call.out_counts, call.out_offsets, first_.element);

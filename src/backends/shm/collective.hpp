@@ -13,7 +13,7 @@ namespace medley::shm {
 /// Sizes at which the protocols change places, per operation; measured (docs/performance.md).
 struct Crossovers {
   std::size_t one_shot;         ///< reductions up to here: everybody combines everything
-  std::size_t staged;           ///< up to here through a staging slot, beyond it direct
+  std::size_t staged;           ///< pieces up to here go through a staging slot, larger ones direct
   std::size_t past_cache;       ///< outputs beyond this are written around the cache
 };
 
@@ -38,8 +38,9 @@ class Collective final : public Transfer {
   void plan_copy_to_all(const Call& call);
   void split_evenly(std::int64_t count, std::size_t element);
   void combine_into(Exchange& exchange, const Call& call, void* into, const void* own, std::size_t bytes) const;
-  /// The mode for a rank that hands over `bytes` in all; `agreed`: every rank computes the same figure.
-  Mode mode(std::size_t bytes, bool agreed) const;
+  /// The mode for a rank that hands over `bytes` in all, `piece` of them to each peer at the most; `agreed`: every rank
+  /// computes the same figures.
+  Mode mode(std::size_t bytes, std::size_t piece, bool agreed) const;
   /// The input, or a copy of it where peers would read it after this rank has overwritten it in place.
   const void* safe_source(const Call& call, std::size_t extent);
   core::Task run_both();

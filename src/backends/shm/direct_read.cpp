@@ -29,7 +29,7 @@ bool probe_read(int process, std::uint64_t address) {
   return process_vm_readv(process, &local, 1, &remote, 1, 0) == sizeof seen && seen == probe_value;
 }
 
-void direct_read(void* to, int process, std::uint64_t from, std::size_t bytes) {
+void direct_read(void* to, int process, std::uint64_t from, std::size_t bytes, int rank) {
   auto* target = static_cast<std::byte*>(to);
   if (process == getpid()) {   // ranks that are threads of one process
     std::memcpy(target, reinterpret_cast<const void*>(from), bytes);
@@ -42,9 +42,12 @@ void direct_read(void* to, int process, std::uint64_t from, std::size_t bytes) {
     if (got <= 0) {
       if (got < 0 && errno == EINTR) continue;
       const int error = got < 0 ? errno : EFAULT;
-      throw Error(error == ESRCH ? ErrorKind::rank_lost : ErrorKind::system,
-                  fmt::format("cannot read {} bytes from process {}: {}", bytes, process,
-                              error == ESRCH ? "it is gone" : strerror(error)));
+      if (error == ESRCH) {
+        throw Error(ErrorKind::rank_lost, fmt::format("rank {} (process {}) died", rank, process), {.ranks = {rank}});
+      }
+      throw Error(ErrorKind::system,
+                  fmt::format("cannot read {} bytes from rank {} (process {}): {}", bytes, rank, process, strerror(error)),
+                  {.ranks = {rank}});
     }
     target += got;
     from += static_cast<std::uint64_t>(got);

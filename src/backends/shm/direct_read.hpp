@@ -10,7 +10,7 @@ namespace medley::shm {
 std::uint64_t probe_address();
 /// Whether that word of another process can be read; also lets all processes of this user read ours (Yama).
 bool probe_read(int process, std::uint64_t address);
-/// Copies `bytes` from a neighbour; throws when it cannot, as when the neighbour died.
-void direct_read(void* to, int process, std::uint64_t from, std::size_t bytes);
+/// Copies `bytes` from a neighbour, which is `rank` in the comm; throws when it cannot, as when the neighbour died.
+void direct_read(void* to, int process, std::uint64_t from, std::size_t bytes, int rank);
 
 }  // namespace medley::shm

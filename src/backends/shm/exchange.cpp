@@ -34,8 +34,6 @@ std::uint64_t flag(std::uint32_t sequence, std::uint32_t fingerprint) {
   return static_cast<std::uint64_t>(sequence) << 32 | fingerprint;
 }
 
-std::uint32_t sequence_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
-
 bool rooted(Op op) {
   return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter || op == Op::gatherv ||
          op == Op::scatterv;
@@ -77,17 +75,18 @@ void Exchanger::wake() const { neighbours_.wake(peers_); }
 
 bool Exchanger::can_begin() {
   const std::uint32_t needed = sequence_ + 1 - (depth - 1);
-  if (at_least(all_at_, needed)) return true;
+  if (at_least(all_at_, needed) && !at_least(last_partial_, needed)) return true;
   const std::uint64_t mine = board_.line(rank_, needed).word.load(std::memory_order_relaxed);
   for (int r = 0; r < ranks(); ++r) {
     const std::uint64_t word = board_.line(r, needed).word.load(std::memory_order_acquire);
     if (!at_least(sequence_of(word), needed)) return false;
-    // A rooted exchange does not read every flag; a difference there shows here, a few exchanges later.
+    // A rooted exchange does not read every flag; a difference there shows here, three exchanges later. A peer whose
+    // flag is overwritten by now was further on, and has looked at ours in this place.
     if (sequence_of(word) == needed && ((word ^ mine) & ~std::uint64_t{mode_mask}) != 0) {
       throw_mismatch(identity(static_cast<std::uint32_t>(mine)), identity(static_cast<std::uint32_t>(word)), r, 0, 0);
     }
   }
-  all_at_ = needed;
+  if (!at_least(all_at_, needed)) all_at_ = needed;
   return true;
 }
 
@@ -97,8 +96,19 @@ void Exchanger::arrive(const Exchange& exchange) {
   wake();
 }
 
-void Exchanger::arrive_in_line(const Exchange& exchange) {
+void Exchanger::next() {
   ++sequence_;
+  ++count_;
+  readers_.clear();
+}
+
+bool Exchanger::finished(int rank) const {
+  // A reader that is through may already have finished a later exchange.
+  return board_.finished(rank).value.load(std::memory_order_acquire) >= count_;
+}
+
+void Exchanger::arrive_in_line(const Exchange& exchange) {
+  next();
   if (exchange.give.kind != Pieces::Kind::none && exchange.give.base) {
     std::memcpy(board_.line(rank_, sequence_).payload, exchange.give.base, exchange.give.total(ranks()));
   }
@@ -112,7 +122,11 @@ bool Exchanger::arrived(int rank) const {
 void Exchanger::compare(const Exchange& exchange, int rank) const {
   const auto theirs = static_cast<std::uint32_t>(board_.line(rank, sequence_).word.load(std::memory_order_relaxed));
   const std::uint32_t mine = fingerprint(exchange.identity, exchange.mode);
-  if (((theirs ^ mine) & ~mode_mask) != 0) throw_mismatch(exchange.identity, identity(theirs), rank, 0, 0);
+  // What is in line for one is in line for all, or their counts differ by more than the flag can tell.
+  const bool in_line = (theirs & mode_mask) == 0;
+  if (((theirs ^ mine) & ~mode_mask) != 0 || in_line != (exchange.mode == Mode::in_line)) {
+    throw_mismatch(exchange.identity, identity(theirs), rank, 0, 0);
+  }
 }
 
 bool Exchanger::take_in_line(const Exchange& exchange) {
@@ -134,22 +148,14 @@ bool Exchanger::take_in_line(const Exchange& exchange) {
     exchange.combine(exchange.into, sources_.data(), ranks(), exchange.into_bytes / exchange.element, exchange.divisor,
                      false);
   }
-  if (exchange.waits_for_all) all_at_ = sequence_;
+  ended(exchange);
   return true;
 }
 
+void Exchanger::ended(const Exchange& exchange) { (exchange.waits_for_all ? all_at_ : last_partial_) = sequence_; }
+
 Mode Exchanger::mode_of(int rank) const {
   return static_cast<Mode>(board_.line(rank, sequence_).word.load(std::memory_order_relaxed) >> mode_shift & 3u);
-}
-
-std::vector<int> Exchanger::missing() const {
-  std::vector<int> ranks_missing;
-  for (int r = 0; r < ranks(); ++r) {
-    if (!at_least(sequence_of(board_.line(r, sequence_).word.load(std::memory_order_relaxed)), sequence_)) {
-      ranks_missing.push_back(r);
-    }
-  }
-  return ranks_missing;
 }
 
 }  // namespace medley::shm

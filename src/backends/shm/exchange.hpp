@@ -82,7 +82,7 @@ class Exchanger {
   /// Any exchange, from beginning to end.
   core::Task run(Exchange exchange);
 
-  /// Ranks whose arrival the running exchange still waits for.
+  /// Ranks that the running exchange still waits for: to arrive, or to have read what this rank gives.
   std::vector<int> missing() const;
 
   int rank() const { return rank_; }
@@ -102,7 +102,9 @@ class Exchanger {
     std::size_t bytes;
   };
 
+  void next();
   void arrive(const Exchange& exchange);
+  void ended(const Exchange& exchange);
   bool arrived(int rank) const;
   Mode mode_of(int rank) const;
   Descriptor descriptor(int rank) const;
@@ -113,6 +115,8 @@ class Exchanger {
   void list_pieces(const Exchange& exchange);
   void copy_own(const Exchange& exchange) const;
   void copy(void* to, const void* from, std::size_t bytes, bool past_cache) const;
+  void read(void* to, int rank, std::uint64_t where, std::size_t bytes) const;
+  bool finished(int rank) const;
   void wake() const;
 
   core::Task take_copies(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming);
@@ -128,15 +132,21 @@ class Exchanger {
   std::vector<const void*> sources_;      ///< scratch for reductions
   std::vector<std::byte> scratch_;
   std::uint32_t sequence_ = 0;            ///< of the running exchange, or the last one
+  std::uint64_t count_ = 0;               ///< the same without wrapping
+  std::vector<int> readers_;              ///< of this rank's memory, once the running exchange waits only for them
+  const class Streamer* streamer_ = nullptr;   ///< of the running exchange
   std::uint32_t all_at_ = 0;              ///< every peer is known to have arrived at this exchange
+  std::uint32_t last_partial_ = 0;        ///< the last exchange in which not every flag was read
 
   friend class Streamer;
 };
 
-/// Sequences wrap; the distance between any two ranks is small.
-inline bool at_least(std::uint32_t sequence, std::uint32_t wanted) {
-  return static_cast<std::int32_t>(sequence - wanted) >= 0;
-}
+/// Of a flag word.
+inline std::uint32_t sequence_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
+
+/// Whether a rank that was last seen at `sequence` has reached `wanted`. Sequences wrap, and no rank is ever `depth`
+/// ahead of another: what seems further ahead is a word that nobody has written for the last 2^32 exchanges or less.
+inline bool at_least(std::uint32_t sequence, std::uint32_t wanted) { return sequence - wanted < 2 * depth; }
 
 /// Suspends for one poll, so that long work lets other operations move.
 inline auto breathe() {

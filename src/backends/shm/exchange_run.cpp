@@ -82,12 +82,25 @@ void Exchanger::copy_own(const Exchange& exchange) const {
   const auto from = exchange.give.at(rank_);
   if (to.bytes == 0) return;
   expect(exchange, rank_, from.bytes, to.bytes);
-  copy(to.data, from.data, to.bytes, exchange.past_cache);
+  if (to.data < from.data + to.bytes && from.data < to.data + to.bytes) {   // in place, at another offset
+    std::memmove(to.data, from.data, to.bytes);
+  } else {
+    copy(to.data, from.data, to.bytes, exchange.past_cache);
+  }
+}
+
+void Exchanger::read(void* to, int rank, std::uint64_t where, std::size_t bytes) const {
+  try {
+    direct_read(to, neighbours_.process(members_[static_cast<std::size_t>(rank)]), where, bytes, rank);
+  } catch (const Error&) {
+    board_.throw_if_aborted();   // a giver that gave up may have freed its memory
+    throw;
+  }
 }
 
 core::Task Exchanger::run(Exchange exchange) {
   co_await core::until([this] { return can_begin(); });
-  ++sequence_;
+  next();
   if (exchange.mode == Mode::staged) {
     lay_out_staged(exchange);
   } else {
@@ -108,19 +121,26 @@ core::Task Exchanger::run(Exchange exchange) {
   }
   if (exchange.mode == Mode::streamed || !streaming.empty()) co_await stream(exchange, std::move(streaming));
   if (took_direct) {
-    board_.finished(rank_).value.store(sequence_, std::memory_order_release);
+    if (board_.aborted()) {   // before or while it was read, a giver may have got its memory back and changed it
+      board_.throw_if_aborted();
+      throw Error(ErrorKind::aborted, "the comm was aborted");
+    }
+    board_.finished(rank_).value.store(count_, std::memory_order_release);
     wake();
   }
   if (exchange.mode == Mode::direct) {   // its memory is the caller's again once everyone has read it
     for (int r = 0; r < ranks(); ++r) {
-      if (r == rank_ || exchange.give.at(r).bytes == 0) continue;
-      co_await core::until([this, r] {
-        // A reader that is through may already have finished a later exchange.
-        return at_least(static_cast<std::uint32_t>(board_.finished(r).value.load(std::memory_order_acquire)), sequence_);
+      if (r != rank_ && exchange.give.at(r).bytes != 0) readers_.push_back(r);
+    }
+    for (int r : readers_) {
+      co_await core::until([this, r, &exchange] {
+        if (finished(r)) return true;
+        if (arrived(r)) compare(exchange, r);   // one that called something else never reads
+        return false;
       });
     }
   }
-  if (exchange.waits_for_all) all_at_ = sequence_;
+  ended(exchange);
 }
 
 core::Task Exchanger::take_copies(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming) {
@@ -143,7 +163,7 @@ core::Task Exchanger::take_copies(const Exchange& exchange, bool& took_direct, s
       took_direct = true;
       for (std::size_t done = 0; done < to.bytes; done += breath) {
         const std::size_t now = std::min(breath, to.bytes - done);
-        direct_read(to.data + done, neighbours_.process(members_[static_cast<std::size_t>(r)]), offered.where + done, now);
+        read(to.data + done, r, offered.where + done, now);
         if (done + now < to.bytes) co_await breathe();
       }
       since_breath = breath;
@@ -161,6 +181,7 @@ core::Task Exchanger::reduce_all(const Exchange& exchange, bool& took_direct, st
     co_await core::until([this, r] { return arrived(r); });
     compare(exchange, r);
     expect(exchange, r, offer(r).bytes, exchange.into_bytes);
+    if (mode_of(r) != exchange.mode) throw_mismatch(exchange.identity, exchange.identity, r, 0, 0);   // other totals
     if (exchange.mode == Mode::streamed) streaming.push_back(r);
   }
   if (exchange.into_bytes == 0) {
@@ -193,7 +214,7 @@ core::Task Exchanger::reduce_direct(const Exchange& exchange) {
         sources_[static_cast<std::size_t>(r)] = exchange.own + done;
         continue;
       }
-      direct_read(place, neighbours_.process(members_[static_cast<std::size_t>(r)]), offer(r).where + done, now);
+      read(place, r, offer(r).where + done, now);
       sources_[static_cast<std::size_t>(r)] = place;
       place += chunk;
     }

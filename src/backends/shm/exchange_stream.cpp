@@ -29,7 +29,11 @@ class Streamer {
         if (r != owner.rank_) to_lay_ = std::max(to_lay_, chunks_of(exchange.give.at(r).bytes, quota_));
       }
     }
+    owner_.streamer_ = this;
   }
+  ~Streamer() { owner_.streamer_ = nullptr; }
+  Streamer(const Streamer&) = delete;
+  Streamer& operator=(const Streamer&) = delete;
 
   /// Moves whatever can be moved; false if nothing could.
   bool step() {
@@ -42,9 +46,16 @@ class Streamer {
   bool done() const {
     if (laid_ < to_lay_ || !readers_at(to_lay_)) return false;
     for (std::size_t i = 0; i < sources_.size(); ++i) {
-      if (taken_[i] < chunks_of(wanted(i), source_quota(i))) return false;
+      if (!took_all(i)) return false;
     }
     return true;
+  }
+
+  /// Whether this rank waits for the other to take or to give.
+  bool awaits(int rank) const {
+    if (!reader_at(rank, to_lay_)) return true;
+    const auto source = std::find(sources_.begin(), sources_.end(), rank);
+    return source != sources_.end() && !took_all(static_cast<std::size_t>(source - sources_.begin()));
   }
 
  private:
@@ -58,15 +69,20 @@ class Streamer {
     return exchange_.combine ? exchange_.into_bytes : exchange_.take.at(sources_[i]).bytes;
   }
 
-  /// Whether every reader has taken `chunks` of mine, or all of its own if that is less.
+  bool took_all(std::size_t i) const { return taken_[i] >= chunks_of(wanted(i), source_quota(i)); }
+
+  /// Whether a reader has taken `chunks` of mine, or all of its own if that is less.
+  bool reader_at(int r, std::size_t chunks) const {
+    if (r == owner_.rank_) return true;
+    const std::size_t needed = std::min(chunks, chunks_of(exchange_.give.at(r).bytes, quota_));
+    if (needed == 0) return true;
+    const std::uint64_t seen = board_.taken(r, owner_.rank_).load(std::memory_order_acquire);
+    // Nobody takes from this rank beyond this exchange, and older stamps are of no use, however old.
+    return seen >> 32 == owner_.sequence_ && (seen & 0xffffffffu) >= needed;
+  }
   bool readers_at(std::size_t chunks) const {
     for (int r = 0; r < owner_.ranks(); ++r) {
-      if (r == owner_.rank_) continue;
-      const std::size_t needed = std::min(chunks, chunks_of(exchange_.give.at(r).bytes, quota_));
-      if (needed == 0) continue;
-      const std::uint64_t seen = board_.taken(r, owner_.rank_).load(std::memory_order_acquire);
-      const auto at = static_cast<std::uint32_t>(seen >> 32);   // beyond this exchange: through with it
-      if (!at_least(at, owner_.sequence_) || (at == owner_.sequence_ && (seen & 0xffffffffu) < needed)) return false;
+      if (!reader_at(r, chunks)) return false;
     }
     return true;
   }
@@ -142,10 +158,23 @@ class Streamer {
   std::size_t laid_ = 0;
 };
 
+std::vector<int> Exchanger::missing() const {
+  std::vector<int> awaited;
+  for (int r = 0; r < ranks(); ++r) {
+    const bool there = at_least(sequence_of(board_.line(r, sequence_).word.load(std::memory_order_relaxed)), sequence_);
+    const bool reads = std::find(readers_.begin(), readers_.end(), r) != readers_.end() && !finished(r);
+    if (!there || reads || (streamer_ && streamer_->awaits(r))) awaited.push_back(r);
+  }
+  return awaited;
+}
+
 core::Task Exchanger::stream(const Exchange& exchange, std::vector<int> sources) {
   // The whole staging area is used, so everybody must be through with the exchanges before this one.
   if (exchange.mode == Mode::streamed) {
-    for (int r = 0; r < ranks(); ++r) co_await core::until([this, r] { return arrived(r); });
+    for (int r = 0; r < ranks(); ++r) {
+      co_await core::until([this, r] { return arrived(r); });
+      compare(exchange, r);
+    }
   }
   Streamer streamer(*this, exchange, std::move(sources));
   while (!streamer.done()) {

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <thread>
 
 #include "backends/shm/neighbourhood.hpp"
@@ -17,13 +19,36 @@ std::vector<int> members_of(const Group& group, const Neighbourhood& neighbours)
   return members;
 }
 
-Segment attach(const Group& group, const Geometry& geometry) {
+/// In loops that wait for members: whether one of them died meanwhile. Looks at most every few milliseconds.
+class Watch {
+ public:
+  Watch(const Group& group, const Neighbourhood& neighbours, const std::vector<int>& members)
+      : group_(group), neighbours_(neighbours), members_(members) {}
+  void look() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_) return;
+    next_ = now + std::chrono::milliseconds(10);
+    for (std::size_t r = 0; r < members_.size(); ++r) {
+      if (!neighbours_.dead(members_[r])) continue;
+      throw Error(ErrorKind::rank_lost,
+                  fmt::format("rank {} (process {}) died while comm {} was being made", r,
+                              neighbours_.process(members_[r]), group_.name),
+                  {.comm = group_.name, .backend = "shm", .ranks = {static_cast<int>(r)}});
+    }
+  }
+
+ private:
+  const Group& group_;
+  const Neighbourhood& neighbours_;
+  const std::vector<int>& members_;
+  Deadline next_{};
+};
+
+Segment attach(const Group& group, const Geometry& geometry, Watch watch) {
   const std::string key = "segment";
   if (group.rank == 0) {
-    Segment segment = Segment::make(geometry.total, fmt::format("the {} ranks of comm {}", group.size, group.name));
-    segment.populate(0, geometry.control_bytes());
-    group.store->set(key, segment.address());
-    return segment;
+    return Segment::publish(geometry.total, geometry.control_bytes(),
+                            fmt::format("the {} ranks of comm {}", group.size, group.name), *group.store, key);
   }
   std::optional<std::string> address;
   while (!(address = group.store->try_get(key))) {
@@ -31,14 +56,15 @@ Segment attach(const Group& group, const Geometry& geometry) {
       throw Error(ErrorKind::timeout, fmt::format("rank 0 of comm {} did not offer its shared memory in time", group.name),
                   {.comm = group.name, .backend = "shm", .ranks = {0}});
     }
+    watch.look();
     group.progress();
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-  return Segment::open(*address, geometry.total);
+  return Segment::open_published(*address, geometry.total);
 }
 
 /// Waits until all members have opened the segment, so that its maker can close the way in.
-void await_all(const Group& group, const Board& board) {
+void await_all(const Group& group, const Board& board, Watch watch) {
   auto& attached = board.header().attached;
   attached.fetch_add(1);
   while (attached.load() < static_cast<std::uint32_t>(group.size)) {
@@ -47,6 +73,7 @@ void await_all(const Group& group, const Board& board) {
                                                   attached.load(), group.size, group.name),
                   {.comm = group.name, .backend = "shm"});
     }
+    if (attached.load() < static_cast<std::uint32_t>(group.size)) watch.look();
     group.progress();
     std::this_thread::yield();
   }
@@ -55,21 +82,32 @@ void await_all(const Group& group, const Board& board) {
 }  // namespace
 
 ShmLane::ShmLane(const Group& group, const Neighbourhood& neighbours)
-    : neighbours_(neighbours), members_(members_of(group, neighbours)), segment_(attach(group, Geometry(group.size))),
+    : neighbours_(neighbours), members_(members_of(group, neighbours)),
+      segment_(attach(group, Geometry(group.size), Watch(group, neighbours, members_))),
       board_(segment_.data(), Geometry(group.size)), rank_(group.rank),
       exchanger_(board_, rank_, neighbours_, members_), collective_(exchanger_, neighbours_.direct_reads()) {
-  await_all(group, board_);
+  await_all(group, board_, Watch(group, neighbours, members_));
   segment_.seal();
-  // The staging of this rank, which the first larger collective writes.
-  segment_.populate(static_cast<std::size_t>(board_.all_staging(rank_) - segment_.data()),
-                    board_.geometry().slot_bytes * depth);
+}
+
+void ShmLane::populate_staging() {
+  const auto offset = static_cast<std::size_t>(board_.all_staging(rank_) - segment_.data());
+  segment_.populate(offset, board_.geometry().slot_bytes * depth);
+  staging_ready_ = true;
+}
+
+void ShmLane::make_mail() {
+  const auto first = reinterpret_cast<std::byte*>(&board_.pipe(rank_, 0)) - segment_.data();
+  segment_.populate(static_cast<std::size_t>(first), board_.geometry().pipe_row_bytes());
+  mail_ = std::make_unique<Mail>(board_, rank_, neighbours_, members_, neighbours_.direct_reads());
 }
 
 Transfer* ShmLane::start(const Call& call) {
   if (call.op == Op::send || call.op == Op::recv) {
-    if (!mail_) mail_ = std::make_unique<Mail>(board_, rank_, neighbours_, members_, neighbours_.direct_reads());
+    if (!mail_) make_mail();
     return mail_->start(call);
   }
+  if (!staging_ready_ && (call.in_count > 0 || call.out_count > 0)) populate_staging();
   return collective_.start(call);
 }
 
@@ -77,28 +115,52 @@ void ShmLane::progress() {
   if (mail_) mail_->progress();
 }
 
+ShmLane::~ShmLane() {
+  if (!segment_.here()) return;   // it is not mapped in a forked child
+  board_.left(rank_).value.store(1, std::memory_order_release);
+  neighbours_.wake(members_);
+}
+
+bool ShmLane::awaits(int rank) const {
+  const auto gone = [this](int r) {
+    return board_.left(r).value.load(std::memory_order_acquire) != 0 ||
+           neighbours_.dead(members_[static_cast<std::size_t>(r)]);
+  };
+  if (mail_ && mail_->awaits(rank, gone)) return true;
+  if (!collective_.running()) return false;
+  const std::vector<int> awaited = collective_.awaited();
+  return std::find(awaited.begin(), awaited.end(), rank) != awaited.end();
+}
+
 void ShmLane::check() {
-  const std::uint32_t by = board_.header().aborted.load(std::memory_order_acquire);
-  if (by != 0 && by < (1u << 31)) {
-    throw Error(ErrorKind::aborted, fmt::format("rank {} aborted the comm: {}", by - 1, board_.header().reason),
-                {.ranks = {static_cast<int>(by) - 1}});
+  // The first cause first: a rank that has noticed a death aborts the comm, and one that got an error may leave.
+  const auto left = [&](int r) { return board_.left(r).value.load(std::memory_order_acquire) != 0; };
+  const int ranks = static_cast<int>(members_.size());
+  for (int r = 0; r < ranks; ++r) {
+    const int member = members_[static_cast<std::size_t>(r)];
+    if (r == rank_ || !neighbours_.dead(member) || left(r)) continue;   // in this order: it left before it was gone
+    throw Error(ErrorKind::rank_lost, fmt::format("rank {} (process {}) died", r, neighbours_.process(member)),
+                {.ranks = {r}});
   }
-  for (std::size_t r = 0; r < members_.size(); ++r) {
-    if (static_cast<int>(r) == rank_ || !neighbours_.dead(members_[r])) continue;
-    throw Error(ErrorKind::rank_lost, fmt::format("rank {} (process {}) died", r, neighbours_.process(members_[r])),
-                {.ranks = {static_cast<int>(r)}});
+  board_.throw_if_aborted();
+  for (int r = 0; r < ranks; ++r) {
+    if (r == rank_ || !left(r) || !awaits(r)) continue;
+    throw Error(ErrorKind::rank_lost, fmt::format("rank {} has left: it destroyed the comm or its context", r),
+                {.ranks = {r}});
   }
 }
 
-void ShmLane::abort(const std::string& reason) noexcept {
+void ShmLane::abort(const Error& why) noexcept {
   collective_.stop();
   if (mail_) mail_->stop();
   Header& header = board_.header();
   std::uint32_t nobody = 0;
-  constexpr std::uint32_t writing = 1u << 31;
-  if (!header.aborted.compare_exchange_strong(nobody, writing)) return;
-  const std::size_t length = std::min(reason.size(), sizeof header.reason - 1);
-  std::memcpy(header.reason, reason.data(), length);
+  if (!header.aborted.compare_exchange_strong(nobody, abort_being_written)) return;
+  header.kind = static_cast<std::uint32_t>(why.kind());
+  header.ranks_at_fault = static_cast<std::uint32_t>(std::min(why.context().ranks.size(), std::size(header.at_fault)));
+  std::copy_n(why.context().ranks.begin(), header.ranks_at_fault, header.at_fault);
+  const std::size_t length = std::min(std::strlen(why.what()), sizeof header.reason - 1);
+  std::memcpy(header.reason, why.what(), length);
   header.reason[length] = '\0';
   header.aborted.store(static_cast<std::uint32_t>(rank_) + 1, std::memory_order_release);
   neighbours_.wake(members_);

@@ -9,6 +9,7 @@
 #include "backends/shm/collective.hpp"
 #include "backends/shm/mail.hpp"
 #include "backends/shm/segment.hpp"
+#include "core/fork_guard.hpp"
 
 namespace medley::shm {
 
@@ -17,13 +18,19 @@ class Neighbourhood;
 class ShmLane final : public Lane {
  public:
   ShmLane(const Group& group, const Neighbourhood& neighbours);
+  ~ShmLane() override;
   Transfer* start(const Call& call) override;
   void progress() override;
   bool concurrent_collectives() const override { return false; }
   void check() override;
-  void abort(const std::string& reason) noexcept override;
+  void abort(const Error& why) noexcept override;
 
  private:
+  bool awaits(int rank) const;
+  // Memory is taken when it is first needed, so that a comm that only sends small things stays small; by
+  // Segment::populate, so that a full /dev/shm is an error and not a SIGBUS.
+  void populate_staging();
+  void make_mail();
   const Neighbourhood& neighbours_;
   std::vector<int> members_;
   Segment segment_;
@@ -32,6 +39,7 @@ class ShmLane final : public Lane {
   Exchanger exchanger_;
   Collective collective_;
   std::unique_ptr<Mail> mail_;     ///< made with the first send or receive
+  bool staging_ready_ = false;
 };
 
 }  // namespace medley::shm

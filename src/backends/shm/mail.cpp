@@ -110,6 +110,14 @@ void Mail::arrived(int from, const Frame& frame, Pipe& pipe) {
   }
 }
 
+bool Mail::awaits(int rank, const std::function<bool(int)>& gone) const {
+  bool nobody_left = true;
+  for (int r = 0; r < static_cast<int>(members_.size()); ++r) nobody_left = nobody_left && (r == rank_ || gone(r));
+  const auto wants = [&](const RecvTransfer* recv) { return recv->from_ == rank || (recv->from_ < 0 && nobody_left); };
+  return std::any_of(posted_.begin(), posted_.end(), wants) || std::any_of(reading_.begin(), reading_.end(), wants) ||
+         std::any_of(sends_.begin(), sends_.end(), [&](const SendTransfer* send) { return send->to_ == rank; });
+}
+
 SendTransfer* Mail::find_send(std::uint64_t id) {
   const auto found = std::find_if(sends_.begin(), sends_.end(), [&](SendTransfer* send) { return send->id_ == id; });
   return found == sends_.end() ? nullptr : *found;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <list>
 #include <medley/backend.hpp>
 #include <vector>
@@ -68,6 +69,8 @@ class Mail {
   Transfer* start(const Call& call);
   /// Takes in what has arrived. Called while a send or receive of this comm is pending.
   void progress();
+  /// Whether something pending can only be completed by `rank`; one from any source is lost with the last sender.
+  bool awaits(int rank, const std::function<bool(int)>& gone) const;
   bool idle() const { return posted_.empty() && sends_.empty() && reading_.empty(); }
   /// Forgets everything; the transfers are only released afterwards.
   void stop() noexcept;

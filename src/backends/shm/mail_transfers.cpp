@@ -87,8 +87,14 @@ void RecvTransfer::take_offer(int from, const Frame& frame) {
 Poll RecvTransfer::poll() {
   if (state_ == State::reading) {
     const std::size_t now = std::min<std::size_t>(breath, offer_.bytes - done_);
-    direct_read(data_ + done_, mail_.neighbours_.process(mail_.members_[static_cast<std::size_t>(from_)]),
-                offer_.where + done_, now);
+    try {
+      direct_read(data_ + done_, mail_.neighbours_.process(mail_.members_[static_cast<std::size_t>(from_)]),
+                  offer_.where + done_, now, from_);
+    } catch (const Error&) {
+      mail_.board_.throw_if_aborted();   // a sender that gave up may have freed its memory
+      throw;
+    }
+    if (mail_.board_.aborted()) return Poll::waiting;   // or changed it; the lane's check() says why it failed
     done_ += now;
     if (done_ < offer_.bytes) return Poll::moved;
     state_ = State::answering;

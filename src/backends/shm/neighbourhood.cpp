@@ -33,11 +33,10 @@ std::string key(const char* what, int world_rank) { return fmt::format("neighbou
 
 Segment attach(const Surroundings& s, const std::vector<int>& ranks) {
   const std::size_t bytes = bells_offset + ranks.size() * sizeof(Bell);
-  if (ranks.front() != s.rank) return Segment::open(s.store->get(key("bells", ranks.front()), s.deadline), bytes);
-  Segment segment = Segment::make(bytes, "the bells of this host's ranks");
-  segment.populate(0, bytes);
-  s.store->set(key("bells", s.rank), segment.address());
-  return segment;
+  if (ranks.front() == s.rank) {
+    return Segment::publish(bytes, bytes, "the bells of this host's ranks", *s.store, key("bells", s.rank));
+  }
+  return Segment::open_published(s.store->get(key("bells", ranks.front()), s.deadline), bytes);
 }
 
 bool direct_reads_allowed() {
@@ -79,11 +78,12 @@ Neighbourhood::Neighbourhood(const Surroundings& s)
   for (int r : ranks) direct_reads_ = s.store->get(key("direct", r), s.deadline) == "1" && direct_reads_;
   segment_.seal();
 
-  // Spinning helps only while every rank has a core of its own. 2 µs of polling covers a peer that is in the same
-  // call; yielding is cheaper than a futex as long as the peers are about to run (measured: docs/performance.md).
-  const bool crowded = static_cast<int>(processes_.size()) > cores_;
-  spins_ = crowded ? 0 : 200;
-  yields_ = crowded ? 60 : 0;
+  // Spinning helps only while every rank has a core of its own: 20 µs covers a peer that is in the same call, then about
+  // a millisecond of yields that nobody takes up, since waking a sleeper costs 50 µs and delays all who wait for it.
+  // Crowded ranks yield to each other at once; after 60 the peers are busy elsewhere, and a futex is cheaper.
+  crowded_ = static_cast<int>(processes_.size()) > cores_;
+  spins_ = crowded_ ? 0 : 200;
+  yields_ = crowded_ ? 60 : 2000;
 }
 
 Neighbourhood::~Neighbourhood() {

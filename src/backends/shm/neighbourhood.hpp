@@ -44,6 +44,7 @@ class Neighbourhood final : public Waiter {
 
   int spins() const override { return spins_; }
   int yields() const override { return yields_; }
+  bool crowded() const override { return crowded_; }
   std::uint32_t prepare() override;
   void sleep(std::uint32_t ticket, std::chrono::nanoseconds at_most) override;
   void cancel() override;
@@ -59,6 +60,7 @@ class Neighbourhood final : public Waiter {
   bool direct_reads_ = false;
   int spins_ = 0;
   int yields_ = 0;
+  bool crowded_ = false;
   Segment segment_;
   std::atomic<std::uint32_t>* sleeping_;   ///< how many threads of all neighbours sleep
   Bell* bells_;

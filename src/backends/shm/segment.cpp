@@ -19,6 +19,7 @@ namespace medley::shm {
 namespace {
 
 constexpr const char* folder = "/dev/shm";
+constexpr const char* refusal = "refused: ";   // what stands in the store in place of an address
 
 std::string mebibytes(std::size_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
 
@@ -61,6 +62,24 @@ Segment Segment::make(std::size_t bytes, const std::string& purpose) {
     throw Error(ErrorKind::system, fmt::format("cannot size {} of shared memory: {}", mebibytes(bytes), strerror(error)));
   }
   return {file, map(file, bytes), bytes};
+}
+
+Segment Segment::publish(std::size_t bytes, std::size_t populated, const std::string& purpose, Store& store,
+                         const std::string& key) {
+  try {
+    Segment segment = make(bytes, purpose);
+    segment.populate(0, populated);
+    store.set(key, segment.address());
+    return segment;
+  } catch (const Error& error) {
+    store.set(key, refusal + std::string(error.what()));
+    throw;
+  }
+}
+
+Segment Segment::open_published(const std::string& published, std::size_t bytes) {
+  if (published.starts_with(refusal)) throw Error(ErrorKind::unavailable, published.substr(std::strlen(refusal)));
+  return open(published, bytes);
 }
 
 Segment Segment::open(const std::string& address, std::size_t bytes) {

@@ -3,12 +3,19 @@
 #pragma once
 
 #include <cstddef>
+#include <medley/store.hpp>
 #include <string>
 
 namespace medley::shm {
 
 class Segment {
  public:
+  /// Makes one, populates its beginning and publishes its address in the store, or why it could not be made: its
+  /// neighbours are waiting for one or the other.
+  static Segment publish(std::size_t bytes, std::size_t populated, const std::string& purpose, Store& store,
+                         const std::string& key);
+  /// Opens what another published; throws what kept it from being made.
+  static Segment open_published(const std::string& published, std::size_t bytes);
   /// Makes one of `bytes`, zeroed; throws when /dev/shm has no room, naming the size needed.
   static Segment make(std::size_t bytes, const std::string& purpose);
   /// Opens the one that another process offers at `address()`.

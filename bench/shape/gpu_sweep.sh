@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# The measured sweep of one GPU, time-boxed: cuBLASLt products, bandwidth kernels, PyTorch attention.
+#   OUT=dir bench/shape/gpu_sweep.sh [--seconds 350] [--bin build/gpu] [--list build/gpu/sweep_list.csv] [--dry-run]
+# Leaves gemm.csv, stream.csv, attention.csv, stream_torch.csv, torch_gemm.csv, clocks.csv and log.txt in $OUT;
+# every file is written row by row, so a run that is cut short keeps what it measured.
+set -u
+cd "$(dirname "$0")/../.."
+seconds=350 bin=build/gpu list=build/gpu/sweep_list.csv dry=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --seconds) seconds=$2; shift 2 ;;
+    --bin) bin=$2; shift 2 ;;
+    --list) list=$2; shift 2 ;;
+    --dry-run) dry=(--dry-run); shift ;;
+    *) echo "gpu_sweep.sh: unknown argument $1" >&2; exit 2 ;;
+  esac
+done
+: "${OUT:?names the folder for the results}"
+mkdir -p "$OUT"
+exec > >(tee -a "$OUT/log.txt") 2>&1
+export LD_LIBRARY_PATH=$PWD/$bin:${LD_LIBRARY_PATH:-}
+
+# PyTorch's own copy of cuBLASLt first: what users of PyTorch run is what should be predicted.
+if [ -z "${MEDLEY_CUBLASLT:-}" ]; then
+  site=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null)
+  for folder in "$site"/nvidia/cu13/lib "$site"/nvidia/cublas/lib /usr/local/cuda/lib64 /usr/lib/x86_64-linux-gnu; do
+    for file in "$folder"/libcublasLt.so.1[23]; do
+      if [ -e "$file" ]; then export MEDLEY_CUBLASLT=$file; break 2; fi
+    done
+  done
+fi
+echo "date $(date -u +%FT%TZ), cuBLASLt ${MEDLEY_CUBLASLT:-from the loader}"
+command -v nvidia-smi >/dev/null && {
+  nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,power.limit --format=csv
+  nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu --format=csv,noheader -lms 500 >"$OUT/clocks.csv" 2>/dev/null &
+  sampler=$!
+  trap 'kill $sampler 2>/dev/null' EXIT
+}
+
+torch_seconds=$((seconds / 4))
+gemm_seconds=$((seconds - torch_seconds - 20))
+timeout $((gemm_seconds + 15)) "$bin/medley" shape bench --gemms "$list" --csv "$OUT/gemm.csv" --stream-csv "$OUT/stream.csv" \
+  --seconds "$gemm_seconds" --best-of 8 --best-of-every 24 "${dry[@]}"
+echo "gemm sweep ended with status $?"
+PYTHONUNBUFFERED=1 timeout $((torch_seconds + 20)) python3 bench/shape/torch_bench.py --out "$OUT" --seconds "$torch_seconds" --gemms "$list"
+echo "torch bench ended with status $?"
+wc -l "$OUT"/*.csv
+head -4 "$OUT/gemm.csv" 2>/dev/null
+tail -3 "$OUT/attention.csv" 2>/dev/null

@@ -1,0 +1,162 @@
+#include "plan/aicb.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "plan/view.hpp"
+#include "plan/volume.hpp"
+
+namespace medley::plan {
+namespace {
+
+bool starts(std::string_view text, std::string_view with) {
+  return text.substr(0, with.size()) == with;
+}
+
+/// What an operation of ours is for, in words that AICB's stages map to as well.
+std::string purpose_of(const Row& r) {
+  const std::string pass = r.phase == Phase::backward    ? "backward"
+                           : r.phase == Phase::recompute ? "recompute"
+                                                         : "forward";
+  if (r.module == "data" || r.module == "loss" || r.module == "pipeline")
+    return r.group == "tp" && r.module == "pipeline" ? "pipeline partitions" : r.module;
+  if (r.module == "embedding") return r.group == "embedding" ? "tied embedding" : "embedding " + pass;
+  if (r.module == "head") return "head " + pass;
+  if (r.module == "attention" || r.module == "mlp" || r.module == "mlp.shared") return "layers " + pass;
+  if (r.module == "mlp.experts" || r.module == "mlp.router") return "experts " + pass;
+  if (r.module == "norms") return "norm gradients";
+  if (r.module == "gradients") return "gradients";
+  if (r.module == "parameters") return r.phase == Phase::optimizer ? "updated parameters" : "fetch " + pass;
+  if (r.module == "scalars")
+    return r.why.find("loss") != std::string_view::npos && r.why.find("scaler") == std::string_view::npos
+               ? "log"
+           : r.why.find("norm") != std::string_view::npos ? "gradient norm"
+                                                          : "overflow";
+  return r.module + " " + pass;
+}
+
+std::string purpose_of(const AicbRow& r) {
+  const std::string& s = r.stage;
+  const std::string pass = starts(s, "backward") ? "backward" : "forward";
+  const auto has = [&](const char* word) { return s.find(word) != std::string::npos; };
+  if (r.op == Op::send || r.op == Op::recv) return "pipeline";
+  if (has("CrossEntropy")) return "loss";
+  if (has("average_losses")) return "log";
+  if (r.op == Op::broadcast && starts(s, "forward_step")) return "data";
+  if (has("Embedding")) return "embedding " + pass;
+  if (has("MoE")) return "experts " + pass;
+  if (has("RowLinear") || has("ColumnLinear")) return "layers " + pass;
+  if (has("layernorm_grads")) return "norm gradients";
+  if (has("check_for_nan") || has("grad_norm")) return "gradient norm";
+  if (has("has_overflow")) return "overflow";
+  if (has("allreduce_bucket") || has("average_tensor") || has("reduce_scatter_fn") || has("finish_grad_sync"))
+    return "gradients";
+  if (has("all_gather_dp_groups")) return "updated parameters";
+  if (has("allgather_fn")) return starts(s, "step") ? "updated parameters" : "fetch " + pass;
+  if (s == "step") return r.op == Op::all_gather ? "updated parameters" : "gradients";
+  return s;
+}
+
+// Rules that only totals can tell, where a list was made with options the plan does not know.
+std::string loose_cause(const std::string& purpose, const Side& ours, const Side& theirs, Count parameters,
+                        Count micro_batches) {
+  const auto volume = [](const Side& side) {
+    Count total = 0;
+    for (const auto& [key, count] : side) total = sum(total, product({std::get<2>(key), count}));
+    return total;
+  };
+  const auto only = [&](Op op) {
+    return !theirs.empty() && std::all_of(theirs.begin(), theirs.end(),
+                                          [&](const auto& row) { return std::get<0>(row.first) == op; });
+  };
+  if (purpose == "gradients" && only(Op::reduce) && volume(theirs) == volume(ours)) {
+    return "AICB with contiguous_gradients reduces slices to their owners; DeepSpeed does with "
+           "use_multi_rank_bucket_allreduce=false";
+  }
+  const Count pass = product({2, parameters, micro_batches});
+  if (starts(purpose, "fetch") && only(Op::all_gather) && volume(theirs) <= pass + pass / 20 &&
+      volume(theirs) >= pass / 2) {
+    return "AICB coalesces fetches by its own prefetching (prefetch_bucket_size 1e9) and keeps parameters at "
+           "the turn of the step";
+  }
+  return {};
+}
+
+}  // namespace
+
+bool Comparison::explained() const {
+  return std::none_of(differ.begin(), differ.end(), [](const Difference& d) { return d.cause.empty(); });
+}
+
+std::string text_of(const Side& side) {
+  if (side.empty()) return "nothing";
+  if (side.size() > 3) {
+    Count count = 0, low = INT64_MAX, high = 0;
+    std::set<std::string> ops;
+    for (const auto& [key, n] : side) {
+      count += n;
+      low = std::min(low, std::get<2>(key));
+      high = std::max(high, std::get<2>(key));
+      ops.insert(std::string(name(std::get<0>(key))) + " " + std::get<1>(key));
+    }
+    return fmt::format("{} × {} of {}–{} B", count, fmt::join(ops, ", "), low, high);
+  }
+  std::string text;
+  for (const auto& [key, n] : side)
+    text += fmt::format("{}{} × {} {} of {} B", text.empty() ? "" : ", ", n, name(std::get<0>(key)),
+                        std::get<1>(key), std::get<2>(key));
+  return text;
+}
+
+Comparison compare_with_aicb(const Model& model, const Layout& layout, Framework framework, Count rank,
+                             const Schedule& schedule, const AicbList& list) {
+  Comparison result;
+  std::map<std::string, std::pair<Side, Side>> purposes;
+  for (const Row& r : rows_of(schedule))
+    purposes[purpose_of(r)].first[{r.op, std::string(r.group), r.bytes}] += r.count;
+  std::map<std::string, Count> group_sizes;
+  for (const Row& r : rows_of(schedule)) group_sizes[std::string(r.group)] = r.group_size;
+  std::set<std::string> notes;
+  for (const AicbRow& r : list.rows) {
+    purposes[purpose_of(r)].second[{r.op, r.group, r.bytes}] += 1;
+    const auto ours = group_sizes.find(r.group);
+    if (ours == group_sizes.end() || ours->second == r.group_size) continue;
+    if (r.group == "pp" && r.group_size == 1)
+      notes.insert("AICB gives point-to-point messages a group size of 1");
+    else if (r.group_size == 0)
+      notes.insert(fmt::format("AICB leaves out the size of the {} group", r.group));
+    else
+      result.differ.push_back({"group " + r.group, {}, {}, {}});
+  }
+  std::sort(result.differ.begin(), result.differ.end(),
+            [](const Difference& a, const Difference& b) { return a.purpose < b.purpose; });
+  result.differ.erase(
+      std::unique(result.differ.begin(), result.differ.end(),
+                  [](const Difference& a, const Difference& b) { return a.purpose == b.purpose; }),
+      result.differ.end());
+  if (list.setup_rows > 0)
+    notes.insert(
+        fmt::format("AICB lists {} operations of setup, which a step does not have", list.setup_rows));
+  const View view(model, layout, rank);
+  const Count parameters = sum(elements(view.tensors(), false), elements(view.tensors(), true));
+  for (const auto& [purpose, sides] : purposes) {
+    const auto& [ours, theirs] = sides;
+    if (ours == theirs) {
+      result.agree.push_back(purpose);
+      continue;
+    }
+    Difference difference{purpose, ours, theirs, {}};
+    for (const AicbVersion& version : aicb_versions(model, layout, framework, rank, purpose)) {
+      if (version.rows == theirs && difference.cause.empty()) difference.cause = version.cause;
+    }
+    if (difference.cause.empty())
+      difference.cause = loose_cause(purpose, ours, theirs, parameters, layout.micro_batches());
+    result.differ.push_back(std::move(difference));
+  }
+  result.notes.assign(notes.begin(), notes.end());
+  return result;
+}
+
+}  // namespace medley::plan

@@ -1,0 +1,45 @@
+// One pipeline stage as the simulator runs it: its rank's schedule with every stretch that no other stage can
+// disturb folded into one figure. Made from a Schedule, run by pipeline.hpp.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "plan/cost/entry_time.hpp"
+
+namespace medley::plan {
+
+/// A send to or a receive from another stage.
+struct Transfer {
+  bool send = false;
+  int stage = 0;  ///< the other one
+  double us = 0;
+};
+
+struct StageItem {
+  enum class Type : std::uint8_t {
+    spend,     ///< `spent` passes `repeat` times
+    comm,      ///< blocks, behind what its link still carries
+    async,     ///< starts when its link is free; ends before a wait for its token
+    wait,      ///< for all that carries the token
+    transfer,  ///< transfers [first, last): together; blocking when token is 0
+    meet,      ///< a collective with other stages
+  };
+  Type type = Type::spend;
+  EntryCost cost;
+  int token = 0;
+  std::uint32_t first = 0, last = 0;  ///< transfers
+  std::uint32_t block = 0;            ///< spend: index of `spent`
+  double repeat = 1;
+};
+
+struct StageProgram {
+  std::vector<StageItem> items;
+  std::vector<Transfer> transfers;
+  std::vector<Spent> spent;
+};
+
+/// Folds the schedule of `rank`.
+StageProgram fold_stage(const Schedule& schedule, const Layout& layout, const std::vector<EntryCost>& costs);
+
+}  // namespace medley::plan

@@ -1,0 +1,24 @@
+// Plans and schedules as JSON, in the fields of CONTRACT.md: traces have the same rows, replay reads the
+// entries.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "plan/framework.hpp"
+#include "plan/memory.hpp"
+#include "plan/volume.hpp"
+
+namespace medley::plan {
+
+nlohmann::ordered_json to_json(const Parameters& parameters);
+nlohmann::ordered_json to_json(const Model& model);
+nlohmann::ordered_json to_json(const Layout& layout);
+nlohmann::ordered_json to_json(const Memory& memory);
+nlohmann::ordered_json to_json(const std::vector<Row>& rows);
+nlohmann::ordered_json to_json(const std::map<std::string_view, Total>& totals);
+nlohmann::ordered_json to_json(const std::vector<Bin>& histogram);
+
+/// One rank's step: groups with their ranks and every entry in order, expanded.
+nlohmann::ordered_json schedule_json(const Schedule& schedule, const Layout& layout, Count rank);
+
+}  // namespace medley::plan

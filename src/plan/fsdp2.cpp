@@ -1,0 +1,184 @@
+// PyTorch FSDP2 (fully_shard): one all_gather and one reduce_scatter per layer and micro-batch, the root
+// once.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plan/frameworks.hpp"
+
+namespace medley::plan {
+namespace {
+
+class Fsdp2 {
+ public:
+  Fsdp2(const Model& m, const Layout& l, Count rank)
+      : view_(m, l, rank),
+        body_(view_, schedule_, rules(l)),
+        shard_(view_.dp_group / l.hsdp),
+        grad_(l.grad_dtype.value_or(l.dtype)) {
+    if (l.ep > 1) refuse(Framework::fsdp2, "ep above 1 is not part of it; use megatron or deepspeed");
+    if (l.zero != 0 && l.zero != 3)
+      refuse(Framework::fsdp2, fmt::format("zero is {}; it shards everything, as zero=3", l.zero));
+  }
+
+  Schedule make() {
+    write_pipeline(view_, schedule_, 0, {.batched = true, .shape_exchange = false, .overlap = false},
+                   [&](const Pass& pass) {
+                     BodyHooks hooks;
+                     hooks.at_start = [&](int chunk, bool forward) { return start(chunk, forward); };
+                     hooks.before = [&, chunk = pass.chunk](Count layer, bool forward) {
+                       return gather_next(chunk, layer, forward);
+                     };
+                     hooks.after = [&](Count layer, bool forward) {
+                       return forward ? std::vector<Entry>{} : reduce(layer);
+                     };
+                     hooks.at_end = [&](int chunk, bool forward) {
+                       return forward ? std::vector<Entry>{} : root_reduce(chunk);
+                     };
+                     return body_.block(pass.chunk, pass.forward, 0, hooks);
+                   });
+    step();
+    return std::move(schedule_);
+  }
+
+ private:
+  // Tensor parallelism comes from DTensor: gathered inputs are kept for the backward pass, nothing is
+  // asynchronous.
+  static TensorRules rules(const Layout& l) {
+    TensorRules r;
+    r.reduce_dtype = l.dtype;
+    return r;
+  }
+
+  std::string_view shard_group() const { return view_.layout.hsdp > 1 ? "fsdp" : "dp"; }
+  bool apart(Count layer) const {
+    return view_.layout.flags.shard_embeddings_apart || (layer >= 0 && layer < view_.model.layers);
+  }
+
+  // Every tensor is cut along dimension 0 and padded there, so that a small tensor travels as `shard` rows at
+  // least.
+  Count padded(const std::vector<Tensor>& tensors) const {
+    Count total = 0;
+    for (const Tensor& t : tensors) {
+      if (!t.tied || view_.layout.pp > 1)
+        total =
+            sum(total, product({round_up(t.rows, shard_), t.columns, t.copies}, "parameters"), "parameters");
+    }
+    return total;
+  }
+  const std::vector<Tensor>& tensors(Count layer) const {
+    return layer < 0 ? view_.embedding : layer >= view_.model.layers ? view_.head : view_.layer(layer);
+  }
+  Count root(int chunk) const {
+    const Chunk& c = view_.chunks[static_cast<std::size_t>(chunk)];
+    Count total = 0;
+    if (c.embedding && !apart(-1)) total = padded(view_.embedding);
+    if (c.head && !apart(view_.model.layers)) total = sum(total, padded(view_.head));
+    return total;
+  }
+
+  Entry all_gather(Count elements, Phase phase, std::string_view why, bool hidden) const {
+    Entry entry = comm(Op::all_gather, shard_group(), shard_, product({elements, view_.e}, "parameters"),
+                       view_.layout.dtype, phase, "parameters", why);
+    return hidden ? async(std::move(entry), token::parameters) : entry;
+  }
+  void reduce_scatter(std::vector<Entry>& out, Count elements) const {
+    const Count wide = static_cast<Count>(size_of(grad_)), bytes = product({elements, wide}, "gradients");
+    if (shard_ > 1 && bytes > 0) {
+      out.push_back(async(comm(Op::reduce_scatter, shard_group(), shard_, bytes, grad_, Phase::backward,
+                               "gradients", "each rank averages its slice of the group's gradients"),
+                          token::gradients));
+    }
+    if (view_.layout.hsdp > 1 && bytes > 0) {
+      out.push_back(
+          async(comm(Op::all_reduce, "hsdp", view_.layout.hsdp, ceil_div(bytes, shard_), grad_,
+                     Phase::backward, "gradients", "replicas of the shard group average their slices"),
+                token::gradients));
+    }
+  }
+
+  // Groups of a chunk in the order a pass meets them; the root is apart. Backwards the head is still whole.
+  const std::vector<Count>& groups(int chunk, bool forward) const {
+    const auto [at, fresh] = groups_.try_emplace({chunk, forward});
+    if (fresh) at->second = list_groups(chunk, forward);
+    return at->second;
+  }
+  std::vector<Count> list_groups(int chunk, bool forward) const {
+    const Chunk& c = view_.chunks[static_cast<std::size_t>(chunk)];
+    std::vector<Count> order;
+    if (!forward && !view_.layout.flags.reshard_after_forward) return order;
+    if (c.embedding && apart(-1)) order.push_back(-1);
+    for (Count i = 0; i < c.count; ++i) order.push_back(c.first + i);
+    if (forward && c.head && apart(view_.model.layers)) order.push_back(view_.model.layers);
+    if (!forward) std::reverse(order.begin(), order.end());
+    return order;
+  }
+  Entry group_gather(Count layer, bool forward, bool first) const {
+    Entry entry = all_gather(padded(tensors(layer)), forward ? Phase::forward : Phase::backward,
+                             forward ? "parameters of one group, gathered behind the group before"
+                                     : "freed after the forward pass, gathered again behind the group before",
+                             true);
+    entry.exposed = first;  // nothing runs yet that could hide it
+    return entry;
+  }
+
+  std::vector<Entry> start(int chunk, bool forward) const {
+    std::vector<Entry> out;
+    if (shard_ < 2) return out;
+    if (forward && root(chunk) > 0)
+      out.push_back(all_gather(root(chunk), Phase::forward,
+                               "root group (embedding, norm, head): gathered once and kept", false));
+    const auto& order = groups(chunk, forward);
+    if (!order.empty()) out.push_back(group_gather(order.front(), forward, forward));
+    return out;
+  }
+  // A group waits for its own parameters and sends for those of the next, which arrive while it computes.
+  std::vector<Entry> gather_next(int chunk, Count layer, bool forward) const {
+    const auto& order = groups(chunk, forward);
+    const auto here = std::find(order.begin(), order.end(), layer);
+    if (shard_ < 2 || here == order.end()) return {};
+    std::vector<Entry> out{wait_for(token::parameters, forward ? Phase::forward : Phase::backward)};
+    if (here + 1 != order.end()) out.push_back(group_gather(*(here + 1), forward, false));
+    return out;
+  }
+  std::vector<Entry> reduce(Count layer) const {
+    std::vector<Entry> out;
+    if (apart(layer)) reduce_scatter(out, padded(tensors(layer)));
+    return out;
+  }
+  std::vector<Entry> root_reduce(int chunk) const {
+    std::vector<Entry> out;
+    if (root(chunk) > 0) reduce_scatter(out, root(chunk));
+    out.push_back(wait_for(token::gradients, Phase::backward));
+    return out;
+  }
+
+  void step() {
+    const Count all = sum(elements(view_.tensors(), false), elements(view_.tensors(), true));
+    if (view_.layout.flags.gradient_clipping) {
+      for (const auto& [name, size] :
+           {std::pair<std::string_view, Count>{"dp", view_.dp_group}, {"pp", view_.layout.pp}}) {
+        add_comm(schedule_, 0,
+                 comm(Op::all_reduce, name, size, 4, DType::f32, Phase::optimizer, "scalars",
+                      "norm of all gradients"));
+      }
+    }
+    schedule_.add(0, memory_bound(product({ceil_div(all, shard_), adam_bytes_per_parameter}),
+                                  Phase::optimizer, "adam"));
+  }
+
+  View view_;
+  Schedule schedule_;
+  Body body_;
+  Count shard_;
+  DType grad_;
+  mutable std::map<std::pair<int, bool>, std::vector<Count>> groups_;
+};
+
+}  // namespace
+
+Schedule fsdp2_schedule(const Model& m, const Layout& l, Count rank) {
+  return Fsdp2(m, l, rank).make();
+}
+
+}  // namespace medley::plan

@@ -1,0 +1,171 @@
+#include "plan/view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <medley/error.hpp>
+
+namespace medley::plan {
+namespace {
+
+Model prepared(Model m, const Layout& l, const ViewOptions& options) {
+  if (options.pad_vocabulary) m.vocab = round_up(m.vocab, Count{128} * l.tp);
+  if (options.fuse_projections) m.fused_qkv = m.fused_gate = true;
+  return m;
+}
+
+std::vector<Chunk> chunks_of(const Model& m, const Layout& l, int stage, bool whole) {
+  const Count parts = Count{l.pp} * l.virtual_stages;
+  if (whole && m.layers % parts != 0) {
+    throw Error(ErrorKind::invalid,
+                fmt::format("layout: {} layers are not divisible by {} pipeline stages", m.layers, parts));
+  }
+  std::vector<Chunk> chunks;
+  for (int v = 0; v < l.virtual_stages; ++v) {
+    const Count part = Count{v} * l.pp + stage, base = m.layers / parts, extra = m.layers % parts;
+    Chunk chunk;
+    chunk.first = part * base + std::min(part, extra);  // the first stages take what is left over
+    chunk.count = base + (part < extra ? 1 : 0);
+    chunk.embedding = part == 0;
+    chunk.head = part == parts - 1;
+    chunks.push_back(chunk);
+  }
+  return chunks;
+}
+
+}  // namespace
+
+Model local_model(Model m, const Layout& l) {
+  const auto cut = [&](Count& width, const char* what) {
+    if (width % l.tp != 0) {
+      throw Error(ErrorKind::invalid,
+                  fmt::format("layout: {} {} is not divisible by tp {}", what, width, l.tp));
+    }
+    width /= l.tp;
+  };
+  cut(m.heads, "number of attention heads");
+  m.kv_heads = std::max<Count>(1, m.kv_heads / l.tp);  // fewer key-value heads than ranks: each keeps one
+  cut(m.ffn, "MLP width");
+  cut(m.moe_ffn, "expert width");
+  cut(m.shared_ffn, "shared expert width");
+  m.vocab = ceil_div(m.vocab, l.tp);
+  return m;
+}
+
+View::View(const Model& m, const Layout& l, Count r, ViewOptions options)
+    : model(prepared(m, l, options)),
+      layout(l),
+      rank(r),
+      at(coordinates(l, r)),
+      local(local_model(model, l)) {
+  e = l.element_bytes();
+  sequence = l.seq / l.cp;
+  tokens = product({l.micro_batch, sequence}, "tokens");
+  sharded_tokens = l.sp ? tokens / l.tp : tokens;
+  // Room for every small multiple of an activation, so that those need no care of their own.
+  product({tokens, std::max({model.hidden, local.ffn, local.vocab, local.query_width()}), 64}, "activation");
+  micro_batches = l.micro_batches();
+  dp_group = Count{l.dp} * l.cp;
+  expert_dp_group = dp_group / l.ep;
+  model_group = Count{l.tp} * l.pp;
+  chunks = chunks_of(model, l, at.pp, options.whole_layers);
+  embedding = embedding_tensors(local);
+  head = head_tensors(local);
+  dense_layer = layer_tensors(local, false);
+  if (model.moe()) {
+    moe_layer = layer_tensors(local, true);
+    for (Tensor& t : moe_layer) {
+      if (t.part == Part::expert) t.copies /= l.ep;
+    }
+  }
+}
+
+std::vector<LocalTensor> View::tensors() const {
+  std::vector<LocalTensor> all;
+  for (int i = 0; i < static_cast<int>(chunks.size()); ++i) {
+    const auto some = tensors(i);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+std::vector<LocalTensor> View::tensors(int index) const {
+  const Chunk& chunk = chunks[static_cast<std::size_t>(index)];
+  std::vector<LocalTensor> out;
+  const auto add = [&](const std::vector<Tensor>& list, Count layer, bool with_tied) {
+    for (const Tensor& t : list) {
+      if (!t.tied || with_tied) out.push_back({&t, layer, t.elements()});
+    }
+  };
+  if (chunk.embedding) add(embedding, -1, false);
+  for (Count i = chunk.first; i < chunk.first + chunk.count; ++i) add(layer(i), i, false);
+  // A tied head on another stage than the embedding is a second copy, kept equal by the embedding group.
+  if (chunk.head) add(head, model.layers, layout.pp > 1);
+  return out;
+}
+
+Count View::stage_rank(int stage) const {
+  Coordinates other = at;
+  other.pp = (stage + layout.pp) % layout.pp;
+  return rank_of(layout, other);
+}
+
+Count View::routed_tokens() const {
+  const double routed = static_cast<double>(ceil_div(tokens, layout.tp)) * static_cast<double>(model.top_k) *
+                        layout.flags.capacity_factor;
+  if (routed > 9e18) throw Error(ErrorKind::invalid, "routed tokens pass 2^63: check capacity_factor");
+  return static_cast<Count>(std::llround(routed));
+}
+
+Count elements(const std::vector<LocalTensor>& tensors, bool expert) {
+  Count total = 0;
+  for (const LocalTensor& t : tensors) {
+    if (t.expert() == expert) total = sum(total, t.elements, "parameters");
+  }
+  return total;
+}
+
+Entry comm(Op op, std::string_view group, Count group_size, Count bytes, DType dtype, Phase phase,
+           std::string module, std::string_view why) {
+  Entry entry;
+  entry.kind = Kind::comm;
+  entry.op = op;
+  entry.group = group;
+  entry.group_size = group_size;
+  entry.bytes = bytes;
+  entry.dtype = dtype;
+  entry.phase = phase;
+  entry.module = std::move(module);
+  entry.why = why;
+  return entry;
+}
+
+Entry memory_bound(Count bytes, Phase phase, std::string module) {
+  Entry entry;
+  entry.kind = Kind::memory;
+  entry.bytes = bytes;
+  entry.phase = phase;
+  entry.module = std::move(module);
+  return entry;
+}
+
+Entry wait_for(int token, Phase phase) {
+  Entry entry;
+  entry.kind = Kind::wait;
+  entry.token = token;
+  entry.phase = phase;
+  return entry;
+}
+
+Entry async(Entry entry, int token) {
+  entry.token = token;
+  entry.exposed = false;
+  return entry;
+}
+
+void add_comm(Schedule& schedule, Schedule::BlockId to, Entry entry) {
+  if (entry.group_size > 1 && entry.bytes > 0) schedule.add(to, std::move(entry));
+}
+
+}  // namespace medley::plan

@@ -1,0 +1,88 @@
+// One rank's share of model and layout: its layers, its slice of every tensor, its groups. Every framework
+// starts here.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "plan/schedule.hpp"
+#include "plan/tensors.hpp"
+
+namespace medley::plan {
+
+/// A run of layers on one rank: a pipeline stage, or one of its virtual stages.
+struct Chunk {
+  Count first = 0, count = 0;
+  bool embedding = false, head = false;
+};
+
+/// A parameter tensor as this rank holds it (before ZeRO cuts it).
+struct LocalTensor {
+  const Tensor* tensor = nullptr;  ///< rows and columns are this rank's already
+  Count layer = -1;                ///< −1: embedding; layers(): head
+  Count elements = 0;
+  bool expert() const { return tensor->part == Part::expert; }
+};
+
+struct ViewOptions {
+  bool pad_vocabulary = false;    ///< Megatron and NeoX pad to 128·t rows
+  bool fuse_projections = false;  ///< Megatron multiplies q, k, v at once, and gate with up
+  bool whole_layers = false;      ///< refuse layers that don't divide evenly over stages
+};
+
+/// The model with the widths of one tensor rank: its tensors are the local slices. Refuses what tp cannot cut.
+Model local_model(Model model, const Layout& layout);
+
+class View {
+ public:
+  View(const Model& model, const Layout& layout, Count rank, ViewOptions options = {});
+
+  const Model model;  ///< as given, vocabulary padded
+  const Layout layout;
+  const Count rank;
+  const Coordinates at;
+  const Model local;  ///< widths of one tensor rank: heads/t, ffn/t, vocab/t
+
+  Count e = 2;               ///< bytes per element
+  Count sequence = 0;        ///< tokens of one sample on this rank: s/c
+  Count tokens = 0;          ///< of one micro-batch: b·s/c
+  Count sharded_tokens = 0;  ///< those between tensor-parallel regions: tokens/t with sequence parallelism
+  Count micro_batches = 0;
+  Count dp_group = 1;  ///< replicas of dense parameters: dp·cp
+  Count expert_dp_group = 1;
+  Count model_group = 1;  ///< tp·pp
+
+  std::vector<Chunk> chunks;
+  std::vector<Tensor> embedding, dense_layer, moe_layer, head;
+
+  const std::vector<Tensor>& layer(Count index) const {
+    return model.moe_layer(index) ? moe_layer : dense_layer;
+  }
+  /// Parameters of this rank (or of one chunk) in forward order, a tied head only where the embedding is not.
+  std::vector<LocalTensor> tensors() const;
+  std::vector<LocalTensor> tensors(int chunk) const;
+  Count activation_bytes() const { return product({tokens, model.hidden, e}, "activation"); }
+  bool first_stage() const { return at.pp == 0; }
+  bool last_stage() const { return at.pp == layout.pp - 1; }
+  /// The same place on another pipeline stage; wraps, as interleaved stages do.
+  Count stage_rank(int stage) const;
+  Count local_experts() const { return model.experts / layout.ep; }
+  /// Tokens times top_k that one rank routes in a micro-batch.
+  Count routed_tokens() const;
+};
+
+/// Elements of all tensors, with or without those of experts.
+Count elements(const std::vector<LocalTensor>& tensors, bool expert);
+
+// Makers of entries, so that frameworks read as lists of what they do.
+Entry comm(Op op, std::string_view group, Count group_size, Count bytes, DType dtype, Phase phase,
+           std::string module, std::string_view why);
+Entry memory_bound(Count bytes, Phase phase, std::string module);
+Entry wait_for(int token, Phase phase);
+/// Asynchronous until a wait with `token`.
+Entry async(Entry entry, int token);
+
+/// Adds a communication unless it has no partner or nothing to say.
+void add_comm(Schedule& schedule, Schedule::BlockId to, Entry entry);
+
+}  // namespace medley::plan

@@ -1,0 +1,33 @@
+// DeepSpeed's ZeRO stages as the engine issues them: gradient buckets, partitioned parameters and their
+// prefetching. Shared by the deepspeed and neox frameworks.
+#pragma once
+
+#include <map>
+
+#include "plan/frameworks.hpp"
+
+namespace medley::plan {
+
+/// Gradient buckets are flushed before a tensor would overfill them.
+struct Flush {
+  Count elements = 0;
+  Count layer = 0;  ///< the layer whose backward pass overfills the bucket, or whose end closes the last one
+  bool last = false;
+};
+std::vector<Flush> reduce_flushes(const std::vector<LocalTensor>& tensors, bool expert,
+                                  Count bucket_elements);
+
+/// What ZeRO-3's parameter coordinator gathers before each layer of a pass: coalesced fetches and prefetches.
+using Fetches = std::map<Count, std::vector<Count>>;  ///< layer → padded elements of each all_gather
+struct FetchPlan {
+  Fetches forward, backward;
+  Count persistent =
+      0;  ///< padded elements of parameters too small to partition: gathered once after the step
+};
+FetchPlan plan_fetches(const std::vector<LocalTensor>& tensors, bool expert, const Flags& flags, Count group);
+
+/// Ends of each rank's slice of the flattened parameters, for reductions to owners: the pieces of [from, to)
+/// elements.
+std::vector<Count> owner_slices(Count from, Count to, Count total, Count group);
+
+}  // namespace medley::plan

@@ -1,0 +1,33 @@
+// The time of a layer and of a training step (or one forward of inference) on one GPU of a layout, from its
+// operators and the communication of tensor and pipeline parallelism. What the advisor compares shapes by.
+#pragma once
+
+#include "shape/pricer.hpp"
+
+namespace medley::shape {
+
+struct Step {
+  Cost dense_layer, moe_layer, embedding, head;  ///< one micro-batch; zero where the model has none
+  Cost stage;                                    ///< the slowest pipeline stage, one micro-batch
+  Count micro_batches = 1;
+  double layer_us = 0;   ///< of the model's kind of layer: the routed one where it has experts
+  double bubble_us = 0;  ///< pipeline stages waiting for each other
+  double optimizer_us = 0;
+  double step_us = 0;
+  double tokens_per_s = 0;  ///< per GPU
+  double tflops = 0;        ///< per GPU, by the operators' arithmetic
+  double efficiency = 0;    ///< tflops over the best dense rate of the GPU
+};
+
+/// Refuses what a rank cannot hold, with the rule: heads, ffn or layers that do not divide, zero, an unknown
+/// mode. Fills the layout's defaults (sequence, global batch; four micro-batches per stage where a pipeline
+/// is asked for).
+void check(const Model& model, Workload& work);
+
+/// Time of one step. `work` must have passed check().
+Step step_time(Pricer& pricer, const Model& model, const Workload& work);
+
+/// Parameters that one rank of the fullest stage holds.
+Count parameters_per_rank(const Model& model, const Layout& layout);
+
+}  // namespace medley::shape

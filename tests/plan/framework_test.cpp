@@ -1,0 +1,185 @@
+// What each framework issues, operation by operation, against the tables of its sources.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plan/helpers.hpp"
+#include "plan/memory.hpp"
+
+namespace medley::plan {
+
+using testing::HasSubstr;
+
+constexpr Count plane = Count{2048} * 1024 * 2;  // b·s·h·e of the small model, b = 1
+
+TEST(Megatron, TensorParallelOperations) {
+  Layout l = layout(1, 4, 1);
+  l.global_batch = 3;
+  const auto plain = rows(gpt(), l, Framework::megatron);
+  EXPECT_EQ(operations(plain, Op::all_reduce, "tp", Phase::backward).count,
+            (2 * 8 + 1) * 3);  // layers and head
+  Count forward = 0, loss = 0;
+  for (const Row& r : plain) {
+    if (r.op == Op::all_reduce && r.phase == Phase::forward && r.bytes == plane) forward += r.count;
+    if (r.module == "loss") loss += r.count;
+    if (r.module == "loss") {
+      EXPECT_EQ(r.bytes, 2048 * 4);
+    }
+    if (r.phase == Phase::backward && r.group == "tp") {
+      EXPECT_FALSE(r.exposed);
+    }
+  }
+  EXPECT_EQ(forward, (2 * 8 + 1) * 3);  // layers and embedding
+  EXPECT_EQ(loss, 3 * 3);
+  l.sp = true;
+  const auto sp = rows(gpt(), l, Framework::megatron);
+  EXPECT_EQ(operations(sp, Op::all_gather, "tp", Phase::forward).count, (2 * 8 + 1) * 3);
+  EXPECT_EQ(operations(sp, Op::reduce_scatter, "tp", Phase::forward).count, (2 * 8 + 1) * 3);
+  EXPECT_EQ(operations(sp, Op::all_gather, "tp", Phase::backward).count,
+            (4 * 8 + 1 + 1) * 3);  // head, embedding
+  EXPECT_EQ(operations(sp, Op::reduce_scatter, "tp", Phase::backward).count, (2 * 8 + 1) * 3);
+}
+
+TEST(Megatron, GradientsInBucketsAndDistributedOptimizer) {
+  const Model m = gpt(4096, 32, 8);
+  Layout l = layout(8, 1, 1);
+  const Count psi = count_parameters(m).total + (51200 - m.vocab) * m.hidden;
+  auto plan = rows(m, l, Framework::megatron);
+  EXPECT_EQ(operations(plan, Op::all_reduce, "dp", Phase::grad_sync).bytes, 4 * psi);
+  EXPECT_EQ(operations(plan, Op::all_reduce, "dp", Phase::grad_sync).count, 1);
+  l.zero = 1;
+  plan = rows(m, l, Framework::megatron);
+  EXPECT_NEAR(static_cast<double>(operations(plan, Op::reduce_scatter, "dp", Phase::grad_sync).bytes),
+              4.0 * static_cast<double>(psi), 1e4);
+  EXPECT_NEAR(static_cast<double>(operations(plan, Op::all_gather, "dp", Phase::optimizer).bytes),
+              2.0 * static_cast<double>(psi), 1e4);
+  l.flags.overlap_grad_reduce = true;
+  plan = rows(m, l, Framework::megatron);
+  EXPECT_EQ(operations(plan, Op::reduce_scatter, "dp", Phase::grad_sync).count, 0);
+  EXPECT_GT(operations(plan, Op::reduce_scatter, "dp", Phase::backward).count, 10);  // 40e6 elements each
+}
+
+TEST(Megatron, PipelineEnds) {
+  Layout l = layout(1, 1, 4);
+  l.global_batch = 8;
+  l.flags.variable_seq_lengths = true;
+  const auto first = rows(gpt(), l, Framework::megatron, 0), middle = rows(gpt(), l, Framework::megatron, 1);
+  EXPECT_EQ(operations(first, Op::all_reduce, "embedding", Phase::grad_sync).bytes, Count{51200} * 1024 * 4);
+  EXPECT_EQ(operations(middle, Op::all_reduce, "embedding", Phase::grad_sync).count, 0);
+  Count shapes = 0;
+  for (const Row& r : middle) shapes += r.group == "pp" && r.bytes == 24 ? r.count : 0;
+  EXPECT_EQ(shapes, 4 * 8);  // one with every message
+  EXPECT_THAT(refusal([] { rows(gpt(1024, 16, 6), layout(1, 1, 4), Framework::megatron); }),
+              HasSubstr("6 layers"));
+  l.zero = 3;
+  EXPECT_THAT(refusal([&] { rows(gpt(), l, Framework::megatron); }), HasSubstr("zero is 3"));
+}
+
+TEST(DeepSpeed, VolumesOfTheStages) {
+  const Model m = *model_from_zoo("pythia-2.8b");
+  const double psi_bytes = 2.0 * static_cast<double>(count_parameters(m).total), share = 7.0 / 8;
+  Layout l = layout(8, 1, 1);
+  l.global_batch = 8 * 4;
+  for (const auto& [stage, passes] : {std::pair{1, 3.0}, {2, 2.0 * 4 + 1}, {3, 3.0 * 4}}) {
+    l.zero = stage;
+    EXPECT_NEAR(wire(rows(m, l, Framework::deepspeed), "dp") / (psi_bytes * share), passes, 0.02)
+        << "stage " << stage;
+  }
+  l.zero = 1;
+  const auto one = rows(m, l, Framework::deepspeed);
+  EXPECT_EQ(operations(one, Op::all_reduce, "dp", Phase::grad_sync).count, 6);  // ⌈2.78e9 / 5e8⌉
+  EXPECT_EQ(operations(one, Op::all_gather, "dp", Phase::optimizer).count, 1);
+  l.flags.multi_rank_bucket_allreduce = false;
+  EXPECT_EQ(operations(rows(m, l, Framework::deepspeed), Op::reduce, "dp", Phase::grad_sync).bytes,
+            static_cast<Count>(psi_bytes));
+  EXPECT_THAT(refusal([] {
+                Layout p = layout(1, 1, 2);
+                p.zero = 2;
+                rows(gpt(), p, Framework::deepspeed);
+              }),
+              HasSubstr("zero is 2"));
+}
+
+TEST(NeoX, SmallMessagesBetweenStages) {
+  Layout l = layout(1, 2, 2);
+  l.global_batch = 4;
+  const auto plan = rows(gpt(), l, Framework::neox);
+  Count meta = 0, parts = 0, masks = 0;
+  for (const Row& r : plan) {
+    if (r.group != "pp" || r.op != Op::send) continue;
+    meta += r.bytes == 8 * (2 + 7) ? r.count : 0;
+    parts += r.bytes == plane / 2 ? r.count : 0;
+    masks += r.bytes == Count{2048} * 2048 * 2 ? r.count : 0;
+  }
+  EXPECT_EQ(meta, 4);
+  EXPECT_EQ(parts, 4);
+  EXPECT_EQ(masks, 4);
+  Model parallel = gpt();
+  parallel.parallel_block = true;  // attention and MLP share one reduction forwards
+  l = layout(1, 2, 1);
+  EXPECT_EQ(operations(rows(parallel, l, Framework::neox), Op::all_reduce, "tp", Phase::forward).count,
+            8 + 1 + 3);
+}
+
+TEST(Ddp, FirstBucketIsSmall) {
+  const Model m = *model_from_zoo("gpt2");
+  Layout l = layout(4, 1, 1);
+  l.dtype = DType::f32;
+  l.global_batch = 8;
+  const auto plan = rows(m, l, Framework::ddp);
+  const Total all = operations(plan, Op::all_reduce, "dp", Phase::backward);
+  EXPECT_EQ(all.bytes, 4 * count_parameters(m).total);
+  EXPECT_GE(all.count, 10);
+  l.flags.no_sync = false;
+  EXPECT_EQ(operations(rows(m, l, Framework::ddp), Op::all_reduce, "dp", Phase::backward).count,
+            2 * all.count);
+  EXPECT_THAT(refusal([&] { rows(m, layout(2, 2, 1), Framework::ddp); }), HasSubstr("ddp"));
+}
+
+TEST(Fsdp2, TwoGatheringsButForTheRoot) {
+  const Model m = gpt();
+  Layout l = layout(8, 1, 1);
+  l.global_batch = 16;
+  const auto plan = rows(m, l, Framework::fsdp2);
+  const Count groups = 8 + 1;
+  EXPECT_EQ(operations(plan, Op::all_gather, "dp", Phase::forward).count +
+                operations(plan, Op::all_gather, "dp", Phase::backward).count,
+            2 * (2 * groups - 1));
+  EXPECT_EQ(operations(plan, Op::reduce_scatter, "dp", Phase::backward).count, 2 * groups);
+  l.hsdp = 2;
+  const auto hybrid = rows(m, l, Framework::fsdp2);
+  EXPECT_EQ(operations(hybrid, Op::all_reduce, "hsdp", Phase::backward).count, 2 * groups);
+  EXPECT_EQ(operations(hybrid, Op::all_reduce, "hsdp", Phase::backward).bytes * 4,
+            operations(hybrid, Op::reduce_scatter, "fsdp", Phase::backward).bytes);
+}
+
+TEST(Memory, FollowsKorthikantiAndZero) {
+  const Model m = *model_from_zoo("gpt3-175b");
+  Layout l = layout(1, 8, 1);
+  l.flags.flash_attention = false;
+  check(l, m);
+  // One layer keeps s·b·h·(10 + 24/t + 5·a·s/(h·t)) bytes.
+  const double sbh = 2048.0 * 12288, layer = sbh * (10 + 24.0 / 8 + 5.0 * 96 * 2048 / (12288 * 8.0));
+  const Memory memory = memory_per_gpu(m, l, Framework::textbook, 0);
+  EXPECT_NEAR(static_cast<double>(memory.activations), 96 * layer + 2048.0 * (50257 / 8.0) * 4, 1e6);
+  Layout d = layout(64, 1, 1);
+  d.zero = 3;
+  const Model small = gpt();
+  check(d, small);
+  const Memory sharded = memory_per_gpu(small, d, Framework::textbook, 0);
+  EXPECT_NEAR(static_cast<double>(sharded.parameters + sharded.gradients + sharded.optimizer),
+              16.0 * static_cast<double>(count_parameters(small).total) / 64, 64);
+}
+
+TEST(Plan, ATrillionParametersAndNoOverflow) {
+  Model m = gpt(25600, 160, 128);
+  Layout l = layout(6, 8, 64);
+  l.micro_batch = 1;
+  l.global_batch = 3072;
+  const auto plan = rows(m, l, Framework::megatron, 0);
+  for (const Row& r : plan) EXPECT_GT(r.bytes, 0);
+  EXPECT_GT(count_parameters(m).total, 1'000'000'000'000);
+  l.seq = Count{1} << 50;
+  EXPECT_NE(refusal([&] { rows(m, l, Framework::megatron, 0); }), "");
+}
+
+}  // namespace medley::plan
