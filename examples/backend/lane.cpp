@@ -216,7 +216,7 @@ void SocketLane::read_from(int rank) {
   }
 }
 
-void SocketLane::abort(const std::string&) noexcept {
+void SocketLane::abort(const Error&) noexcept {
   for (Peer& peer : peers_) {
     peer.leaving.clear();
     peer.into = nullptr;

@@ -18,7 +18,7 @@
 namespace medley {
 
 /// Changes whenever a class below changes its layout; a plugin built against another is refused.
-inline constexpr std::string_view backend_abi = "medley-backend-2";
+inline constexpr std::string_view backend_abi = "medley-backend-3";
 
 /// Sends and receives that a filled-in collective is made of have tags from -internal_tags to -1, which no user can name.
 /// They match like all others: by peer and tag, in order.

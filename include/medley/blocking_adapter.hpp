@@ -22,8 +22,9 @@ class BlockingLibrary {
   /// same time, each on a thread of its own, since a blocking send may wait for a receive that the peer posts later;
   /// those of one peer, direction and tag come in order. A library without native sends and receives sees one thread.
   virtual int perform(const Call& call, Deadline deadline) = 0;
-  /// Makes every running and later perform() end soon, by an exception. Called once, from another thread.
-  virtual void stop(const std::string& reason) noexcept = 0;
+  /// Makes every running and later perform() end soon, by an exception, and tells the peers if it can. Called once, from
+  /// another thread.
+  virtual void stop(const Error& why) noexcept = 0;
   /// Throws when a peer is known to be dead. Called from the engine's thread: no waiting here.
   virtual void check() {}
 };
@@ -39,7 +40,7 @@ class MEDLEY_API BlockingLane final : public Lane {
   Transfer* start(const Call& call) override;
   bool concurrent_collectives() const override { return true; }   // they queue in order
   void check() override;
-  void abort(const std::string& reason) noexcept override;
+  void abort(const Error& why) noexcept override;
 
  private:
   struct State;

@@ -97,8 +97,8 @@ void FilledLane::forget(FilledTransfer& transfer) noexcept {
   for (Transfer* message : transfer.messages_.abandon()) orphans_.push_back(message);
 }
 
-void FilledLane::abort(const std::string& reason) noexcept {
-  inner_->abort(reason);
+void FilledLane::abort(const Error& why) noexcept {
+  inner_->abort(why);
   for (FilledTransfer* transfer : running_) {
     // What arrives from now on must not find the memory of an operation that is gone.
     for (Transfer* message : transfer->messages_.abandon()) orphans_.push_back(message);
@@ -108,7 +108,7 @@ void FilledLane::abort(const std::string& reason) noexcept {
 }
 
 FilledLane::~FilledLane() {
-  if (!orphans_.empty()) abort("its comm was closed");
+  if (!orphans_.empty()) abort(Error(ErrorKind::aborted, "its comm was closed"));
 }
 
 }  // namespace medley::algorithms

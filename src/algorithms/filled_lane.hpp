@@ -29,7 +29,7 @@ class FilledLane final : public Lane {
   bool undelivered() const override { return inner_->undelivered(); }
   bool concurrent_collectives() const override { return inner_->concurrent_collectives(); }
   void check() override { inner_->check(); }
-  void abort(const std::string& reason) noexcept override;
+  void abort(const Error& why) noexcept override;
 
  private:
   friend class FilledTransfer;

@@ -183,8 +183,8 @@ void BlockingLane::State::await_idle() {
 
 void BlockingLane::check() { state_->library->check(); }
 
-void BlockingLane::abort(const std::string& reason) noexcept {
-  if (state_->begin_stop(false)) state_->library->stop(reason);
+void BlockingLane::abort(const Error& why) noexcept {
+  if (state_->begin_stop(false)) state_->library->stop(why);
   state_->await_idle();
 }
 
@@ -199,7 +199,7 @@ BlockingLane::~BlockingLane() {
     running = state_->performing > 0;
   }
   const bool first = state_->begin_stop(true);
-  if (first && running) state_->library->stop("its comm was closed");
+  if (first && running) state_->library->stop(Error(ErrorKind::aborted, "its comm was closed"));
   state_->await_idle();
 }
 

@@ -28,10 +28,10 @@ class FakeLibrary final : public BlockingLibrary {
     finished_.push_back(call.tag);
     return 7;
   }
-  void stop(const std::string& reason) noexcept override {
+  void stop(const Error& why) noexcept override {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
-    reason_ = reason;
+    reason_ = why.what();
     changed_.notify_all();
   }
   void permit(int tag) {
@@ -149,7 +149,7 @@ TEST_F(BlockingAdapter, abort_ends_what_runs_drops_what_waits_and_refuses_what_c
   Transfer* running = lane->start(call_of(Op::barrier, 1));
   Transfer* waiting = lane->start(call_of(Op::barrier, 2));
   library->await_begun(1);
-  lane->abort("enough");
+  lane->abort(Error(ErrorKind::aborted, "enough"));
   EXPECT_EQ(library->reason(), "enough");
   EXPECT_THROW(poll_to_end(*running), Error);
   EXPECT_THROW(lane->start(call_of(Op::barrier, 3)), Error);
@@ -172,7 +172,7 @@ TEST_F(BlockingAdapter, a_library_that_does_not_obey_keeps_nobody) {
   library->disobey();
   Transfer* running = lane->start(call_of(Op::barrier, 1));
   library->await_begun(1);
-  lane->abort("enough");
+  lane->abort(Error(ErrorKind::aborted, "enough"));
   running->release();
   lane.reset();                  // returns though perform() is still inside
   library->permit_everything();   // and its thread ends when it comes back

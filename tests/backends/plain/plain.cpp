@@ -20,7 +20,7 @@ class PlainLane final : public Lane {
   }
   void progress() override { mail_->progress(); }
   void check() override { mail_->check(); }
-  void abort(const std::string& reason) noexcept override { mail_->abort(reason); }
+  void abort(const Error& why) noexcept override { mail_->abort(why); }
 
  private:
   std::unique_ptr<Lane> mail_;
