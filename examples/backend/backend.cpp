@@ -22,12 +22,14 @@ class SocketBackend final : public Backend {
     const std::string& first = hosts_[static_cast<std::size_t>(world_ranks.front())];
     for (int rank : world_ranks) {
       if (hosts_[static_cast<std::size_t>(rank)] == first) continue;
-      return "socket serves one host, and ranks " + std::to_string(world_ranks.front()) + " and " + std::to_string(rank) +
-             " are on different ones";
+      return "socket serves one host, and ranks " + std::to_string(world_ranks.front()) + " and " +
+             std::to_string(rank) + " are on different ones";
     }
     return {};
   }
-  std::unique_ptr<Lane> connect(const Group& group) override { return std::make_unique<socket_backend::SocketLane>(group); }
+  std::unique_ptr<Lane> connect(const Group& group) override {
+    return std::make_unique<socket_backend::SocketLane>(group);
+  }
 
  private:
   std::vector<std::string> hosts_;
@@ -39,8 +41,10 @@ extern "C" const medley::BackendPlugin* medley_backend() {
   static const BackendPlugin plugin{
       .abi = backend_abi,
       .name = "socket",
-      .unavailable = []() -> std::string { return {}; },   // every Linux has them
-      .create = [](const Surroundings& s) -> std::unique_ptr<Backend> { return std::make_unique<SocketBackend>(s); },
+      .unavailable = []() -> std::string { return {}; },  // every Linux has them
+      .create = [](const Surroundings& s) -> std::unique_ptr<Backend> {
+        return std::make_unique<SocketBackend>(s);
+      },
   };
   return &plugin;
 }

@@ -15,7 +15,9 @@ using medley::Error;
 using medley::ErrorKind;
 using medley::Group;
 
-Error system_error(const std::string& what) { return Error(ErrorKind::system, what + ": " + std::strerror(errno)); }
+Error system_error(const std::string& what) {
+  return Error(ErrorKind::system, what + ": " + std::strerror(errno));
+}
 
 Socket new_socket() {
   Socket made(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -26,19 +28,22 @@ Socket new_socket() {
 /// Connecting must not stop the rest of the program: every loop that waits for a peer lets Medley go on.
 void go_on(const Group& group, int awaited) {
   if (std::chrono::steady_clock::now() > group.deadline) {
-    throw Error(ErrorKind::timeout, "rank " + std::to_string(awaited) + " of comm " + group.name + " did not connect in time",
+    throw Error(ErrorKind::timeout,
+                "rank " + std::to_string(awaited) + " of comm " + group.name + " did not connect in time",
                 {.ranks = {awaited}});
   }
   group.progress();
   std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
-/// Binds to an address that the kernel chooses (Linux's abstract names: no file is left behind) and gives its bytes.
+/// Binds to an address that the kernel chooses (Linux's abstract names: no file is left behind) and gives its
+/// bytes.
 std::string listen_somewhere(const Socket& listener, int size) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   socklen_t length = sizeof address.sun_family;
-  if (bind(listener.fd(), reinterpret_cast<sockaddr*>(&address), length) != 0 || listen(listener.fd(), size) != 0) {
+  if (bind(listener.fd(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+      listen(listener.fd(), size) != 0) {
     throw system_error("cannot listen on a socket");
   }
   length = sizeof address;
@@ -52,12 +57,15 @@ Socket call(const Group& group, int rank) {
   sockaddr_un to{};
   std::memcpy(&to, address->data(), std::min(address->size(), sizeof to));
   Socket socket = new_socket();
-  while (connect(socket.fd(), reinterpret_cast<sockaddr*>(&to), static_cast<socklen_t>(address->size())) != 0) {
-    if (errno != EAGAIN && errno != EINTR) throw system_error("cannot connect to rank " + std::to_string(rank));
-    go_on(group, rank);   // its queue of callers is full
+  while (connect(socket.fd(), reinterpret_cast<sockaddr*>(&to), static_cast<socklen_t>(address->size())) !=
+         0) {
+    if (errno != EAGAIN && errno != EINTR)
+      throw system_error("cannot connect to rank " + std::to_string(rank));
+    go_on(group, rank);  // its queue of callers is full
   }
   const std::int32_t own = group.rank;
-  if (send(socket.fd(), &own, sizeof own, MSG_NOSIGNAL) != sizeof own) throw system_error("cannot greet a rank");
+  if (send(socket.fd(), &own, sizeof own, MSG_NOSIGNAL) != sizeof own)
+    throw system_error("cannot greet a rank");
   return socket;
 }
 
@@ -72,7 +80,8 @@ bool same_user(const Socket& caller) {
 int greeting(const Group& group, const Socket& caller) {
   std::int32_t rank = -1;
   ssize_t got = 0;
-  while ((got = recv(caller.fd(), &rank, sizeof rank, 0)) < 0 && (errno == EAGAIN || errno == EINTR)) go_on(group, group.rank);
+  while ((got = recv(caller.fd(), &rank, sizeof rank, 0)) < 0 && (errno == EAGAIN || errno == EINTR))
+    go_on(group, group.rank);
   return got == sizeof rank && rank > group.rank && rank < group.size ? rank : -1;
 }
 
@@ -92,7 +101,7 @@ std::vector<Socket> connect_all(const Group& group) {
       continue;
     }
     const int rank = same_user(caller) ? greeting(group, caller) : -1;
-    if (rank < 0 || streams[static_cast<std::size_t>(rank)]) continue;   // a stranger
+    if (rank < 0 || streams[static_cast<std::size_t>(rank)]) continue;  // a stranger
     streams[static_cast<std::size_t>(rank)] = std::move(caller);
     --missing;
   }

@@ -30,7 +30,8 @@ class Socket {
   int fd_ = -1;
 };
 
-/// A non-blocking stream to every other rank, by rank; the own place stays empty. Throws when the deadline passes.
+/// A non-blocking stream to every other rank, by rank; the own place stays empty. Throws when the deadline
+/// passes.
 std::vector<Socket> connect_all(const medley::Group& group);
 
 }  // namespace socket_backend

@@ -18,13 +18,16 @@ std::int64_t bytes_of(const Call& call, std::int64_t count) {
 }
 
 Error lost(int rank) {
-  return Error(ErrorKind::rank_lost, "rank " + std::to_string(rank) + " closed its connection", {.ranks = {rank}});
+  return Error(ErrorKind::rank_lost, "rank " + std::to_string(rank) + " closed its connection",
+               {.ranks = {rank}});
 }
 
 }  // namespace
 
 SendTransfer::SendTransfer(SocketLane& lane, const Call& call)
-    : lane_(lane), to_(call.root), header_{bytes_of(call, call.in_count), call.tag, 0},
+    : lane_(lane),
+      to_(call.root),
+      header_{bytes_of(call, call.in_count), call.tag, 0},
       data_(static_cast<const std::byte*>(call.in)) {}
 
 Poll SendTransfer::poll() {
@@ -39,7 +42,10 @@ void SendTransfer::release() noexcept {
 }
 
 RecvTransfer::RecvTransfer(SocketLane& lane, const Call& call)
-    : lane_(lane), from_(call.root), tag_(call.tag), data_(static_cast<std::byte*>(call.out)),
+    : lane_(lane),
+      from_(call.root),
+      tag_(call.tag),
+      data_(static_cast<std::byte*>(call.out)),
       capacity_(bytes_of(call, call.out_count)) {}
 
 Poll RecvTransfer::poll() {
@@ -59,7 +65,7 @@ Poll RecvTransfer::poll() {
 void RecvTransfer::release() noexcept {
   lane_.posted_.remove(this);
   for (auto& peer : lane_.peers_) {
-    if (peer.into == this) peer.into = nullptr;   // the rest of the message is read and dropped
+    if (peer.into == this) peer.into = nullptr;  // the rest of the message is read and dropped
   }
   delete this;
 }
@@ -83,8 +89,9 @@ medley::Transfer* SocketLane::start(const Call& call) {
     return send;
   }
   auto* recv = new RecvTransfer(*this, call);
-  const auto early = std::find_if(early_.begin(), early_.end(),
-                                  [&](const Early& message) { return recv->matches(message.from, message.tag); });
+  const auto early = std::find_if(early_.begin(), early_.end(), [&](const Early& message) {
+    return recv->matches(message.from, message.tag);
+  });
   if (early == early_.end()) {
     posted_.push_back(recv);
     return recv;
@@ -136,13 +143,14 @@ void SocketLane::write_to(Peer& peer) {
     const std::size_t data_at = send.sent_ < sizeof(Header) ? 0 : send.sent_ - sizeof(Header);
     iovec parts[] = {{reinterpret_cast<std::byte*>(&send.header_) + std::min(send.sent_, sizeof(Header)),
                       sizeof(Header) - std::min(send.sent_, sizeof(Header))},
-                     {const_cast<std::byte*>(send.data_) + data_at, static_cast<std::size_t>(send.header_.bytes) - data_at}};
+                     {const_cast<std::byte*>(send.data_) + data_at,
+                      static_cast<std::size_t>(send.header_.bytes) - data_at}};
     msghdr message{};
     message.msg_iov = parts;
     message.msg_iovlen = 2;
     const ssize_t now = sendmsg(peer.stream.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (now < 0) {
-      if (errno != EAGAIN && errno != EINTR) peer.deaf = true;   // what it sent before is still read
+      if (errno != EAGAIN && errno != EINTR) peer.deaf = true;  // what it sent before is still read
       return;
     }
     moved_ = true;
@@ -158,7 +166,8 @@ void SocketLane::choose_place(int rank, Peer& peer) {
   const auto match = std::find_if(posted_.begin(), posted_.end(),
                                   [&](RecvTransfer* recv) { return recv->matches(rank, peer.header.tag); });
   if (match == posted_.end()) {
-    early_.push_back({rank, peer.header.tag, std::vector<std::byte>(static_cast<std::size_t>(peer.header.bytes)), false});
+    early_.push_back(
+        {rank, peer.header.tag, std::vector<std::byte>(static_cast<std::size_t>(peer.header.bytes)), false});
     peer.early = &early_.back();
     return;
   }
@@ -210,7 +219,8 @@ void SocketLane::read_from(int rank) {
     const bool header_was_open = peer.read < sizeof(Header);
     peer.read += static_cast<std::size_t>(now);
     if (header_was_open && peer.read == sizeof(Header)) choose_place(rank, peer);
-    if (peer.read >= sizeof(Header) && peer.read == sizeof(Header) + static_cast<std::size_t>(peer.header.bytes)) {
+    if (peer.read >= sizeof(Header) &&
+        peer.read == sizeof(Header) + static_cast<std::size_t>(peer.header.bytes)) {
       finish_message(peer);
     }
   }
@@ -221,7 +231,7 @@ void SocketLane::abort(const Error&) noexcept {
     peer.leaving.clear();
     peer.into = nullptr;
     peer.early = nullptr;
-    peer.gone = true;   // nothing is read any more, so nothing is written to user memory
+    peer.gone = true;  // nothing is read any more, so nothing is written to user memory
     if (peer.stream) shutdown(peer.stream.fd(), SHUT_RDWR);
   }
   posted_.clear();

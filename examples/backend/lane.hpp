@@ -35,7 +35,7 @@ class SendTransfer final : public medley::Transfer {
   int to_;
   Header header_;
   const std::byte* data_;
-  std::size_t sent_ = 0;   ///< of header and data together
+  std::size_t sent_ = 0;  ///< of header and data together
   bool done_ = false;
 };
 
@@ -43,7 +43,9 @@ class RecvTransfer final : public medley::Transfer {
  public:
   RecvTransfer(SocketLane& lane, const medley::Call& call);
   medley::Poll poll() override;
-  std::vector<int> awaited() const override { return from_ < 0 ? std::vector<int>{} : std::vector<int>{from_}; }
+  std::vector<int> awaited() const override {
+    return from_ < 0 ? std::vector<int>{} : std::vector<int>{from_};
+  }
   int source() const override { return from_; }
   void release() noexcept override;
 
@@ -81,11 +83,11 @@ class SocketLane final : public medley::Lane {
     Socket stream;
     std::deque<SendTransfer*> leaving;
     Header header;
-    std::size_t read = 0;              ///< of header and data together
-    RecvTransfer* into = nullptr;      ///< where the data of the current message goes: a receive,
-    Early* early = nullptr;            ///< or the list of early ones, or nowhere
-    bool gone = false;                 ///< nothing more comes from it
-    bool deaf = false;                 ///< it takes nothing more
+    std::size_t read = 0;          ///< of header and data together
+    RecvTransfer* into = nullptr;  ///< where the data of the current message goes: a receive,
+    Early* early = nullptr;        ///< or the list of early ones, or nowhere
+    bool gone = false;             ///< nothing more comes from it
+    bool deaf = false;             ///< it takes nothing more
   };
   void write_to(Peer& peer);
   void read_from(int rank);
@@ -97,8 +99,8 @@ class SocketLane final : public medley::Lane {
 
   int rank_;
   std::vector<Peer> peers_;
-  std::list<RecvTransfer*> posted_;   ///< without a message yet, in order
-  std::list<Early> early_;            ///< without a receive yet, in order of arrival
+  std::list<RecvTransfer*> posted_;  ///< without a message yet, in order
+  std::list<Early> early_;           ///< without a receive yet, in order of arrival
   std::vector<std::byte> discard_;
   bool moved_ = false;
 };

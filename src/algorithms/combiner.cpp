@@ -8,16 +8,23 @@
 namespace medley::algorithms {
 namespace {
 
-constexpr std::int64_t block = 2048;   // elements converted at a time: 8 KiB of f32 stay in the first-level cache
+constexpr std::int64_t block =
+    2048;  // elements converted at a time: 8 KiB of f32 stay in the first-level cache
 
-std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
+std::size_t size(std::int64_t count) {
+  return static_cast<std::size_t>(count);
+}
 
 }  // namespace
 
 Combiner::Combiner(DType dtype, ReduceOp op, int ranks)
-    : dtype_(dtype), widens_(dtype == DType::f16 || dtype == DType::bf16), user_(size_of(dtype)),
-      wire_(widens_ ? sizeof(float) : user_), of_user_(reducer(dtype, op)),
-      of_wire_(widens_ ? reducer(DType::f32, op) : of_user_), divisor_(op == ReduceOp::avg ? ranks : 1) {}
+    : dtype_(dtype),
+      widens_(dtype == DType::f16 || dtype == DType::bf16),
+      user_(size_of(dtype)),
+      wire_(widens_ ? sizeof(float) : user_),
+      of_user_(reducer(dtype, op)),
+      of_wire_(widens_ ? reducer(DType::f32, op) : of_user_),
+      divisor_(op == ReduceOp::avg ? ranks : 1) {}
 
 void Combiner::load(std::byte* wire, const std::byte* user, std::int64_t count) const {
   if (count == 0 || wire == user) return;
@@ -28,13 +35,15 @@ void Combiner::load(std::byte* wire, const std::byte* user, std::int64_t count) 
   }
 }
 
-void Combiner::combine(std::byte* into, const std::byte* first, const std::byte* second, std::int64_t count) const {
+void Combiner::combine(std::byte* into, const std::byte* first, const std::byte* second,
+                       std::int64_t count) const {
   if (count == 0) return;
   const void* sources[] = {first, second};
   of_wire_(into, sources, 2, size(count), 1, false);
 }
 
-void Combiner::add(std::byte* into, const std::byte* partial, const std::byte* input, std::int64_t count) const {
+void Combiner::add(std::byte* into, const std::byte* partial, const std::byte* input,
+                   std::int64_t count) const {
   if (!widens_) return combine(into, partial, input, count);
   float wide[block];
   for (std::int64_t i = 0; i < count; i += block) {
@@ -44,7 +53,8 @@ void Combiner::add(std::byte* into, const std::byte* partial, const std::byte* i
   }
 }
 
-void Combiner::finish_with(std::byte* out, const std::byte* partial, const std::byte* input, std::int64_t count) const {
+void Combiner::finish_with(std::byte* out, const std::byte* partial, const std::byte* input,
+                           std::int64_t count) const {
   if (count == 0) return;
   if (!widens_) {
     const void* sources[] = {partial, input};

@@ -1,5 +1,5 @@
-// How elements of one reduction are combined while they travel. f16 and bf16 travel as f32 and are rounded once, at the
-// end; everything else travels as it is.
+// How elements of one reduction are combined while they travel. f16 and bf16 travel as f32 and are rounded
+// once, at the end; everything else travels as it is.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class Combiner {
   Combiner(DType dtype, ReduceOp op, int ranks);
 
   bool widens() const { return widens_; }
-  std::size_t user() const { return user_; }   ///< bytes of an element
+  std::size_t user() const { return user_; }  ///< bytes of an element
   std::size_t wire() const { return wire_; }
 
   /// wire = user
@@ -26,7 +26,8 @@ class Combiner {
   /// wire = wire op user
   void add(std::byte* into, const std::byte* partial, const std::byte* input, std::int64_t count) const;
   /// user = (wire op user) / divisor, rounded: the last step.
-  void finish_with(std::byte* out, const std::byte* partial, const std::byte* input, std::int64_t count) const;
+  void finish_with(std::byte* out, const std::byte* partial, const std::byte* input,
+                   std::int64_t count) const;
   /// user = wire / divisor, rounded; the same memory may be given where nothing widens.
   void finish(std::byte* out, const std::byte* partial, std::int64_t count) const;
   /// user = (sources[0] op sources[1] op …) / divisor, in that order, rounded once.

@@ -14,11 +14,15 @@ namespace medley::algorithms {
 class FilledTransfer final : public Transfer {
  public:
   FilledTransfer(FilledLane& lane, const Call& call, const Algorithm& algorithm, std::uint64_t sequence)
-      : lane_(lane), call_(call), sequence_(sequence), messages_(*lane.inner_, call_, tag()),
-        job_{call_, lane.rank_, lane.size_, messages_}, task_(run(algorithm)) {}
+      : lane_(lane),
+        call_(call),
+        sequence_(sequence),
+        messages_(*lane.inner_, call_, tag()),
+        job_{call_, lane.rank_, lane.size_, messages_},
+        task_(run(algorithm)) {}
 
   Poll poll() override {
-    const Poll seen = task_.poll();
+    const Poll seen = step();
     // A message that moved without ending the wait is progress too: nobody may go to sleep over it.
     return seen == Poll::waiting && messages_.take_moved() ? Poll::moved : seen;
   }
@@ -28,6 +32,15 @@ class FilledTransfer final : public Transfer {
  private:
   friend class FilledLane;
   int tag() const { return -1 - static_cast<int>(sequence_ % internal_tags); }
+  Poll step() {
+    try {
+      return task_.poll();
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {  // the engine knows Medley's errors only
+      throw Error(ErrorKind::system, fmt::format("the algorithm failed: {}", error.what()));
+    }
+  }
   core::Task run(const Algorithm& algorithm) {
     co_await core::until([this] { return lane_.may_run(sequence_); });
     co_await algorithm.run(job_);
@@ -46,22 +59,23 @@ bool FilledLane::reduces(Op op) {
 }
 
 void FilledLane::check_algorithm(const Call& call) const {
-  if (call.algorithm.empty() || (call.op != Op::send && call.op != Op::recv && find(call.op, call.algorithm))) return;
+  if (call.algorithm.empty() || (call.op != Op::send && call.op != Op::recv && find(call.op, call.algorithm)))
+    return;
   const bool natively = capabilities_.native(call.op, call.dtype, call.reduce, call.memory);
   if (call.algorithm == native && natively) return;
   std::vector<std::string_view> known = names(call.op);
   if (natively) known.insert(known.begin(), native);
   throw Error(ErrorKind::invalid,
-              fmt::format("{} over {} has no algorithm \"{}\"; it has {}", name(call.op), backend_, call.algorithm,
-                          fmt::join(known, ", ")),
+              fmt::format("{} over {} has no algorithm \"{}\"; it has {}", name(call.op), backend_,
+                          call.algorithm, fmt::join(known, ", ")),
               {.backend = backend_});
 }
 
 const Algorithm& FilledLane::algorithm_of(const Call& call) const {
   if (call.memory != Memory::host) {
     throw Error(ErrorKind::unavailable,
-                fmt::format("{} of {} memory is not native to {}, and only host memory is filled in", name(call.op),
-                            name(call.memory), backend_));
+                fmt::format("{} of {} memory is not native to {}, and only host memory is filled in",
+                            name(call.op), name(call.memory), backend_));
   }
   const Algorithm* named = find(call.op, call.algorithm);
   return named ? *named : choose(call, size_);
@@ -79,7 +93,7 @@ Transfer* FilledLane::start(const Call& call) {
   auto* transfer = new FilledTransfer(*this, call, algorithm_of(call), sequence);
   running_.push_back(transfer);
   try {
-    if (transfer->poll() != Poll::complete) return transfer;   // the first messages leave at once
+    if (transfer->poll() != Poll::complete) return transfer;  // the first messages leave at once
   } catch (...) {
     transfer->release();
     throw;

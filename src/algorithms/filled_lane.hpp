@@ -17,8 +17,13 @@ class FilledTransfer;
 
 class FilledLane final : public Lane {
  public:
-  FilledLane(std::unique_ptr<Lane> inner, const core::Capabilities& capabilities, std::string backend, int rank, int size)
-      : inner_(std::move(inner)), capabilities_(capabilities), backend_(std::move(backend)), rank_(rank), size_(size) {}
+  FilledLane(std::unique_ptr<Lane> inner, const core::Capabilities& capabilities, std::string backend,
+             int rank, int size)
+      : inner_(std::move(inner)),
+        capabilities_(capabilities),
+        backend_(std::move(backend)),
+        rank_(rank),
+        size_(size) {}
   ~FilledLane() override;
 
   /// Throws Error(invalid) when the call names an algorithm that this lane does not have for it.
@@ -47,9 +52,9 @@ class FilledLane final : public Lane {
   core::Capabilities capabilities_;
   std::string backend_;
   int rank_, size_;
-  std::uint64_t collectives_ = 0;              ///< started so far, the same on all ranks
-  std::vector<FilledTransfer*> running_;       ///< in order of start
-  std::vector<Transfer*> orphans_;             ///< messages of failed collectives, until the lane is aborted
+  std::uint64_t collectives_ = 0;         ///< started so far, the same on all ranks
+  std::vector<FilledTransfer*> running_;  ///< in order of start
+  std::vector<Transfer*> orphans_;        ///< messages of failed collectives, until the lane is aborted
 };
 
 }  // namespace medley::algorithms

@@ -2,9 +2,10 @@
 
 namespace medley::algorithms {
 
-core::Task fold_in(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial, std::int64_t count) {
+core::Task fold_in(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial,
+                   std::int64_t count) {
   if (!fold.paired(job.rank)) co_return;
-  const std::size_t bytes = job.bytes(count);   // inputs travel in the user's type: nothing was rounded yet
+  const std::size_t bytes = job.bytes(count);  // inputs travel in the user's type: nothing was rounded yet
   if (!fold.survives(job.rank)) {
     job.messages.send(job.in(), bytes, job.rank + 1);
     co_await job.messages.all();

@@ -1,6 +1,7 @@
-// Gather and combine: whoever needs the result gets all inputs and combines them in order of the ranks, as the shm
-// backend does; for the smallest tensors, and for f16 and bf16, whose inputs travel in their own type.
-// |error| <= (n-1)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32, f16 and bf16, the last two plus one rounding.
+// Gather and combine: whoever needs the result gets all inputs and combines them in order of the ranks, as
+// the shm backend does; for the smallest tensors, and for f16 and bf16, whose inputs travel in their own
+// type. |error| <= (n-1)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32, f16 and bf16, the last two plus one
+// rounding.
 #include <vector>
 
 #include "algorithms/algorithms.hpp"
@@ -10,7 +11,8 @@ namespace {
 
 void combine_in_order(const Job& job, const std::byte* inputs, std::int64_t count) {
   std::vector<const std::byte*> sources;
-  for (int r = 0; r < job.size; ++r) sources.push_back(inputs + static_cast<std::size_t>(r) * job.bytes(count));
+  for (int r = 0; r < job.size; ++r)
+    sources.push_back(inputs + static_cast<std::size_t>(r) * job.bytes(count));
   job.combiner().finish_all(job.out(), sources.data(), job.size, count);
 }
 

@@ -40,10 +40,12 @@ struct Job {
 
   /// Parts of the large side: what all ranks give to (or get from) this one.
   Slices in_slices() const {
-    return call.in_counts ? Slices::listed(call.in_counts, call.in_offsets) : Slices::equal(call.in_count / size);
+    return call.in_counts ? Slices::listed(call.in_counts, call.in_offsets)
+                          : Slices::equal(call.in_count / size);
   }
   Slices out_slices() const {
-    return call.out_counts ? Slices::listed(call.out_counts, call.out_offsets) : Slices::equal(call.out_count / size);
+    return call.out_counts ? Slices::listed(call.out_counts, call.out_offsets)
+                           : Slices::equal(call.out_count / size);
   }
 };
 
@@ -51,7 +53,8 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) 
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }
 
-/// Large messages travel in pieces of this size, so that combining or passing on one overlaps the arrival of the next.
+/// Large messages travel in pieces of this size, so that combining or passing on one overlaps the arrival of
+/// the next.
 inline constexpr std::size_t segment_bytes = 256 * 1024;
 
 }  // namespace medley::algorithms

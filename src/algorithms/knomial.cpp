@@ -1,5 +1,5 @@
-// Binomial and k-nomial trees: broadcast and scatter down, gather up, in log_k(n) rounds. A wide tree has fewer rounds
-// and more messages per round: better while latency is what counts.
+// Binomial and k-nomial trees: broadcast and scatter down, gather up, in log_k(n) rounds. A wide tree has
+// fewer rounds and more messages per round: better while latency is what counts.
 #include "algorithms/knomial.hpp"
 
 #include "algorithms/algorithms.hpp"
@@ -31,7 +31,7 @@ core::Task gather_up(Job& job, int radix) {
   const Tree tree(job.rank, job.size, job.call.root, radix);
   const std::size_t part = job.bytes(job.call.in_count);
   const bool root = tree.parent() < 0;
-  const bool straight = root && job.call.root == 0;   // then the order of the tree is that of the output
+  const bool straight = root && job.call.root == 0;  // then the order of the tree is that of the output
   const Scratch scratch(straight ? 0 : part * static_cast<std::size_t>(tree.size()));
   std::byte* parts = straight ? job.out() : scratch.data();
   copy_bytes(parts, job.in(), part);
@@ -45,7 +45,8 @@ core::Task gather_up(Job& job, int radix) {
     co_await job.messages.all();
   } else if (!straight) {
     for (int i = 0; i < job.size; ++i) {
-      copy_bytes(job.out() + static_cast<std::size_t>(tree.actual(i)) * part, parts + static_cast<std::size_t>(i) * part, part);
+      copy_bytes(job.out() + static_cast<std::size_t>(tree.actual(i)) * part,
+                 parts + static_cast<std::size_t>(i) * part, part);
     }
   }
 }
@@ -62,7 +63,8 @@ core::Task scatter_down(Job& job, int radix) {
     co_await job.messages.all();
   } else if (!straight) {
     for (int i = 0; i < job.size; ++i) {
-      copy_bytes(scratch.data() + static_cast<std::size_t>(i) * part, job.in() + static_cast<std::size_t>(tree.actual(i)) * part, part);
+      copy_bytes(scratch.data() + static_cast<std::size_t>(i) * part,
+                 job.in() + static_cast<std::size_t>(tree.actual(i)) * part, part);
     }
   }
   for (auto child = tree.children().rbegin(); child != tree.children().rend(); ++child) {
@@ -75,11 +77,23 @@ core::Task scatter_down(Job& job, int radix) {
 
 }  // namespace
 
-core::Task binomial_broadcast(Job& job) { return broadcast_down(job, 2); }
-core::Task binomial_gather(Job& job) { return gather_up(job, 2); }
-core::Task binomial_scatter(Job& job) { return scatter_down(job, 2); }
-core::Task knomial_broadcast(Job& job) { return broadcast_down(job, wide); }
-core::Task knomial_gather(Job& job) { return gather_up(job, wide); }
-core::Task knomial_scatter(Job& job) { return scatter_down(job, wide); }
+core::Task binomial_broadcast(Job& job) {
+  return broadcast_down(job, 2);
+}
+core::Task binomial_gather(Job& job) {
+  return gather_up(job, 2);
+}
+core::Task binomial_scatter(Job& job) {
+  return scatter_down(job, 2);
+}
+core::Task knomial_broadcast(Job& job) {
+  return broadcast_down(job, wide);
+}
+core::Task knomial_gather(Job& job) {
+  return gather_up(job, wide);
+}
+core::Task knomial_scatter(Job& job) {
+  return scatter_down(job, wide);
+}
 
 }  // namespace medley::algorithms

@@ -1,6 +1,6 @@
-// Reduction up a binomial or k-nomial tree, in pieces so that combining overlaps arrival. Children are combined in a
-// fixed order, the smallest subtree first: |error| <= (k-1)·ceil(log_k n)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32,
-// f16 and bf16, the last two plus one rounding of the result.
+// Reduction up a binomial or k-nomial tree, in pieces so that combining overlaps arrival. Children are
+// combined in a fixed order, the smallest subtree first: |error| <= (k-1)·ceil(log_k n)·u·Σ|x|, u = 2^-53 for
+// f64 and 2^-24 for f32, f16 and bf16, the last two plus one rounding of the result.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/knomial.hpp"
 
@@ -13,23 +13,30 @@ constexpr int wide = 4;
 class Arrivals {
  public:
   Arrivals(Job& job, const Tree& tree, const Combiner& combiner, std::int64_t most)
-      : job_(job), tree_(tree), combiner_(combiner), most_(static_cast<std::size_t>(most)),
+      : job_(job),
+        tree_(tree),
+        combiner_(combiner),
+        most_(static_cast<std::size_t>(most)),
         room_(most_ * combiner.wire() * tree.children().size()) {}
   void post(std::int64_t count) {
     tickets_.clear();
     for (std::size_t c = 0; c < tree_.children().size(); ++c) {
       const Branch& child = tree_.children()[c];
-      tickets_.push_back(job_.messages.recv(place(c), static_cast<std::size_t>(count) * element(child), child.rank));
+      tickets_.push_back(
+          job_.messages.recv(place(c), static_cast<std::size_t>(count) * element(child), child.rank));
     }
   }
   Messages::Ticket ticket(std::size_t child) const { return tickets_[child]; }
   void combine_into(std::byte* partial, std::size_t c, std::int64_t count) const {
-    const bool plain = tree_.children()[c].size == 1;   // a leaf sends its input as it is
-    plain ? combiner_.add(partial, partial, place(c), count) : combiner_.combine(partial, partial, place(c), count);
+    const bool plain = tree_.children()[c].size == 1;  // a leaf sends its input as it is
+    plain ? combiner_.add(partial, partial, place(c), count)
+          : combiner_.combine(partial, partial, place(c), count);
   }
 
  private:
-  std::size_t element(const Branch& child) const { return child.size == 1 ? combiner_.user() : combiner_.wire(); }
+  std::size_t element(const Branch& child) const {
+    return child.size == 1 ? combiner_.user() : combiner_.wire();
+  }
   std::byte* place(std::size_t c) const { return room_.data() + c * most_ * combiner_.wire(); }
   Job& job_;
   const Tree& tree_;
@@ -70,7 +77,8 @@ core::Task reduce_up(Job& job, int radix) {
     if (root) {
       combiner.finish(job.out(at), partial, now);
     } else {
-      sent[piece % 2] = job.messages.send(partial, static_cast<std::size_t>(now) * combiner.wire(), tree.parent());
+      sent[piece % 2] =
+          job.messages.send(partial, static_cast<std::size_t>(now) * combiner.wire(), tree.parent());
     }
   }
   co_await job.messages.all();
@@ -78,7 +86,11 @@ core::Task reduce_up(Job& job, int radix) {
 
 }  // namespace
 
-core::Task binomial_reduce(Job& job) { return reduce_up(job, 2); }
-core::Task knomial_reduce(Job& job) { return reduce_up(job, wide); }
+core::Task binomial_reduce(Job& job) {
+  return reduce_up(job, 2);
+}
+core::Task knomial_reduce(Job& job) {
+  return reduce_up(job, wide);
+}
 
 }  // namespace medley::algorithms

@@ -30,7 +30,7 @@ Messages::Ticket Messages::start(const Call& message) {
   call.memory = whole_.memory;
   call.stream = whole_.stream;
   call.tag = tag_;
-  active_.reserve(active_.size() + 1);   // a transfer must not be lost to a failing allocation
+  active_.reserve(active_.size() + 1);  // a transfer must not be lost to a failing allocation
   Transfer* transfer = lane_.start(call);
   moved_ = true;
   if (!transfer) return 0;
@@ -41,7 +41,7 @@ Messages::Ticket Messages::start(const Call& message) {
 std::size_t Messages::poll() {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < active_.size(); ++i) {
-    const Poll seen = active_[i].transfer->poll();   // one that throws stays, and is released with the rest
+    const Poll seen = active_[i].transfer->poll();  // one that throws stays, and is released with the rest
     moved_ = moved_ || seen != Poll::waiting;
     if (seen == Poll::complete) {
       active_[i].transfer->release();

@@ -1,5 +1,5 @@
-// The sends and receives that one filled-in collective is made of: started at once, awaited one by one or together.
-// Every algorithm talks to its peers through this.
+// The sends and receives that one filled-in collective is made of: started at once, awaited one by one or
+// together. Every algorithm talks to its peers through this.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,8 @@ class Messages {
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
 
-  /// Messages of one pair arrive in the order they were started. Empty ones are not sent: both ends know the sizes.
+  /// Messages of one pair arrive in the order they were started. Empty ones are not sent: both ends know the
+  /// sizes.
   Ticket send(const void* data, std::size_t bytes, int to);
   Ticket recv(void* data, std::size_t bytes, int from);
 
@@ -53,7 +54,7 @@ class Messages {
   int tag_;
   Ticket last_ = 0;
   bool moved_ = false;
-  std::vector<Active> active_;   ///< in order of start
+  std::vector<Active> active_;  ///< in order of start
 };
 
 }  // namespace medley::algorithms

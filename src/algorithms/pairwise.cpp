@@ -1,6 +1,7 @@
-// Pairwise exchange: in step s every rank gives to the rank s after it and takes from the rank s before it, so that all
-// links carry the same; each byte travels once. Reductions made of it combine the parts of all ranks at once, in order
-// of the ranks: |error| <= (n-1)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32, f16 and bf16, the last two plus one rounding.
+// Pairwise exchange: in step s every rank gives to the rank s after it and takes from the rank s before it,
+// so that all links carry the same; each byte travels once. Reductions made of it combine the parts of all
+// ranks at once, in order of the ranks: |error| <= (n-1)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32, f16 and
+// bf16, the last two plus one rounding.
 #include <algorithm>
 #include <deque>
 #include <vector>
@@ -11,7 +12,8 @@
 namespace medley::algorithms {
 namespace {
 
-constexpr std::size_t in_flight = 8;   // messages each way: enough to hide latency, few enough not to flood a receiver
+constexpr std::size_t in_flight =
+    8;  // messages each way: enough to hide latency, few enough not to flood a receiver
 
 /// What this rank gives, out of the way of what it takes when both share memory.
 class Given {
@@ -79,11 +81,12 @@ core::Task pairwise_all_to_all(Job& job) {
   co_await job.messages.all();
 }
 
-core::Task linear_all_to_all(Job& job) {   // here because it shares the copy of an input in place
+core::Task linear_all_to_all(Job& job) {  // here because it shares the copy of an input in place
   const Slices in = job.in_slices(), out = job.out_slices();
   const Given given(job, in);
   for (int step = 1; step < job.size; ++step) {
-    job.messages.recv(job.out(out.at(job.peer(-step))), job.bytes(out.count(job.peer(-step))), job.peer(-step));
+    job.messages.recv(job.out(out.at(job.peer(-step))), job.bytes(out.count(job.peer(-step))),
+                      job.peer(-step));
   }
   for (int step = 1; step < job.size; ++step) {
     job.messages.send(given.part(job.peer(step)), job.bytes(in.count(job.peer(step))), job.peer(step));

@@ -1,6 +1,6 @@
-// Rabenseifner's algorithm: recursive halving, then the way back; log2(n) steps and little more than the least data, for
-// tensors in between. Fixed order, each element combined on one rank: |error| <= ceil(log2 n)·u·Σ|x|, u = 2^-53 for f64
-// and 2^-24 for f32, f16 and bf16, the last two plus one rounding of the result.
+// Rabenseifner's algorithm: recursive halving, then the way back; log2(n) steps and little more than the
+// least data, for tensors in between. Fixed order, each element combined on one rank: |error| <= ceil(log2
+// n)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32, f16 and bf16, the last two plus one rounding of the result.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/recursive_halving.hpp"
 
@@ -31,7 +31,8 @@ core::Task rabenseifner_all_reduce(Job& job) {
   if (fold.survives(job.rank)) {
     const int index = fold.index(job.rank);
     const std::int64_t own = share.start(index);
-    combiner.finish(job.out(own), partial + static_cast<std::size_t>(own) * combiner.wire(), share.count(index));
+    combiner.finish(job.out(own), partial + static_cast<std::size_t>(own) * combiner.wire(),
+                    share.count(index));
     for (int distance = 1; distance < fold.power; distance *= 2) {
       const int mine = index / distance * distance, theirs = (index ^ distance) / distance * distance;
       const int partner = fold.rank_of(index ^ distance);

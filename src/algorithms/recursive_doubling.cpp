@@ -1,6 +1,7 @@
-// Recursive doubling: log2(n) exchanges of everything with partners at distance 1, 2, 4, …; the fewest steps, for small
-// tensors. Partners combine the same two partial results, so all ranks get the same bits in a fixed order:
-// |error| <= ceil(log2 n)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32, f16 and bf16, the last two plus one rounding.
+// Recursive doubling: log2(n) exchanges of everything with partners at distance 1, 2, 4, …; the fewest steps,
+// for small tensors. Partners combine the same two partial results, so all ranks get the same bits in a fixed
+// order: |error| <= ceil(log2 n)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32, f16 and bf16, the last two plus
+// one rounding.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/fold.hpp"
 
@@ -21,7 +22,7 @@ core::Task recursive_doubling_all_reduce(Job& job) {
       job.messages.recv(incoming.data(), wire, partner);
       job.messages.send(partial, wire, partner);
       co_await job.messages.all();
-      const bool after = partner > job.rank;   // in order of the ranks, though no bit depends on it
+      const bool after = partner > job.rank;  // in order of the ranks, though no bit depends on it
       combiner.combine(partial, after ? partial : incoming.data(), after ? incoming.data() : partial, count);
     }
     combiner.finish(job.out(), partial, count);

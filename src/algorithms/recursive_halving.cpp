@@ -1,6 +1,6 @@
-// Recursive halving: log2(n) exchanges, of half the data with a partner half the ranks away, then a quarter, …
-// Fixed order; |error| <= ceil(log2 n)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32, f16 and bf16, the last two plus one
-// rounding of the result.
+// Recursive halving: log2(n) exchanges, of half the data with a partner half the ranks away, then a quarter,
+// … Fixed order; |error| <= ceil(log2 n)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32, f16 and bf16, the last
+// two plus one rounding of the result.
 #include "algorithms/recursive_halving.hpp"
 
 #include "algorithms/algorithms.hpp"
@@ -29,7 +29,8 @@ core::Task halve(Job& job, const Fold& fold, const Combiner& combiner, std::byte
     const std::int64_t given = start_of(give + distance) - start_of(give);
     std::byte* mine = partial + static_cast<std::size_t>(start_of(keep)) * wire;
     job.messages.recv(incoming.data(), static_cast<std::size_t>(kept) * wire, partner);
-    job.messages.send(partial + static_cast<std::size_t>(start_of(give)) * wire, static_cast<std::size_t>(given) * wire, partner);
+    job.messages.send(partial + static_cast<std::size_t>(start_of(give)) * wire,
+                      static_cast<std::size_t>(given) * wire, partner);
     co_await job.messages.all();
     combiner.combine(mine, lower ? mine : incoming.data(), lower ? incoming.data() : mine, kept);
   }
@@ -40,10 +41,13 @@ core::Task recursive_halving_reduce_scatter(Job& job) {
   const Fold fold(job.size);
   const Slices slices = job.in_slices();
   const std::vector<std::int64_t> starts = side_by_side(slices, job.size);
-  const auto packed = [&](int rank) { return static_cast<std::size_t>(starts[static_cast<std::size_t>(rank)]); };
+  const auto packed = [&](int rank) {
+    return static_cast<std::size_t>(starts[static_cast<std::size_t>(rank)]);
+  };
   const std::int64_t own = slices.count(job.rank);
-  if (!fold.survives(job.rank)) {   // gives its input slice by slice, since slices may have gaps between them
-    for (int r = 0; r < job.size; ++r) job.messages.send(job.in(slices.at(r)), job.bytes(slices.count(r)), job.rank + 1);
+  if (!fold.survives(job.rank)) {  // gives its input slice by slice, since slices may have gaps between them
+    for (int r = 0; r < job.size; ++r)
+      job.messages.send(job.in(slices.at(r)), job.bytes(slices.count(r)), job.rank + 1);
     co_await job.messages.all();
     job.messages.recv(job.out(), job.bytes(own), job.rank + 1);
     co_await job.messages.all();
@@ -51,7 +55,8 @@ core::Task recursive_halving_reduce_scatter(Job& job) {
   }
   const std::size_t wire = combiner.wire();
   const Scratch partial(packed(job.size) * wire);
-  for (int r = 0; r < job.size; ++r) combiner.load(partial.data() + packed(r) * wire, job.in(slices.at(r)), slices.count(r));
+  for (int r = 0; r < job.size; ++r)
+    combiner.load(partial.data() + packed(r) * wire, job.in(slices.at(r)), slices.count(r));
   if (fold.paired(job.rank)) {
     const Scratch other(packed(job.size) * job.element());
     for (int r = 0; r < job.size; ++r) {

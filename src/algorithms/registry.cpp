@@ -51,8 +51,8 @@ constexpr Algorithm all[] = {
 
 constexpr std::int64_t kib = 1024;
 
-// Few messages while a tensor is small, few bytes once it is large. Where the lines lie is the tuner's business; these
-// are the usual ones of MPI libraries, in bytes of the whole tensor.
+// Few messages while a tensor is small, few bytes once it is large. Where the lines lie is the tuner's
+// business; these are the usual ones of MPI libraries, in bytes of the whole tensor.
 std::string_view chosen_name(const Call& call, int n) {
   const auto element = static_cast<std::int64_t>(size_of(call.dtype));
   const std::int64_t in = call.in_count * element, out = call.out_count * element;
@@ -61,21 +61,35 @@ std::string_view chosen_name(const Call& call, int n) {
       const std::int64_t bytes = std::max(in, out);
       return bytes <= 2 * kib ? "knomial" : bytes <= 256 * kib || n < 4 ? "binomial" : "scatter_all_gather";
     }
-    case Op::reduce: return in <= 2 * kib ? "knomial" : in <= 64 * kib || n < 4 ? "binomial" : "rabenseifner";
+    case Op::reduce:
+      return in <= 2 * kib ? "knomial" : in <= 64 * kib || n < 4 ? "binomial" : "rabenseifner";
     case Op::all_reduce:
-      return out <= 16 * kib ? "recursive_doubling" : out <= 256 * kib && n > 2 ? "rabenseifner" : n <= 8 ? "pairwise" : "ring";
-    case Op::gather: return in <= 4 * kib ? "binomial" : "linear";
-    case Op::scatter: return out <= 4 * kib ? "binomial" : "linear";
-    case Op::all_gather: return out <= 32 * kib ? "bruck" : "ring";
-    case Op::reduce_scatter: return in <= 16 * kib ? "recursive_halving" : n <= 16 ? "pairwise" : "ring";
-    case Op::all_to_all: return in <= n * 256 && n > 4 ? "bruck" : "pairwise";
-    case Op::barrier: return "dissemination";
+      return out <= 16 * kib             ? "recursive_doubling"
+             : out <= 256 * kib && n > 2 ? "rabenseifner"
+             : n <= 8                    ? "pairwise"
+                                         : "ring";
+    case Op::gather:
+      return in <= 4 * kib ? "binomial" : "linear";
+    case Op::scatter:
+      return out <= 4 * kib ? "binomial" : "linear";
+    case Op::all_gather:
+      return out <= 32 * kib ? "bruck" : "ring";
+    case Op::reduce_scatter:
+      return in <= 16 * kib ? "recursive_halving" : n <= 16 ? "pairwise" : "ring";
+    case Op::all_to_all:
+      return in <= n * 256 && n > 4 ? "bruck" : "pairwise";
+    case Op::barrier:
+      return "dissemination";
     // Counts of the v-forms differ from rank to rank, and must not decide.
     case Op::gatherv:
-    case Op::scatterv: return "linear";
-    case Op::all_gatherv: return "ring";
-    case Op::reduce_scatterv: return n <= 16 ? "pairwise" : "ring";
-    default: return "pairwise";
+    case Op::scatterv:
+      return "linear";
+    case Op::all_gatherv:
+      return "ring";
+    case Op::reduce_scatterv:
+      return n <= 16 ? "pairwise" : "ring";
+    default:
+      return "pairwise";
   }
 }
 

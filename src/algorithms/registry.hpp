@@ -21,7 +21,8 @@ struct Algorithm {
 /// The one of this name; null if the operation has none.
 const Algorithm* find(Op op, std::string_view name);
 
-/// A choice by values that are equal on all ranks: the operation, the size of the tensor, the number of ranks.
+/// A choice by values that are equal on all ranks: the operation, the size of the tensor, the number of
+/// ranks.
 const Algorithm& choose(const Call& call, int ranks);
 
 /// Names of all that fill in an operation, in alphabetical order.

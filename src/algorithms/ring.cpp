@@ -1,6 +1,7 @@
-// Ring: n-1 steps with the two neighbours, each moving an nth of the data; the least a rank can send, for large tensors.
-// Slice c is combined from rank c+1 around to rank c, a fixed order: |error| <= (n-1)·u·Σ|x| with u = 2^-53 for f64 and
-// 2^-24 for f32, f16 and bf16, the last two plus one rounding of the result to their type.
+// Ring: n-1 steps with the two neighbours, each moving an nth of the data; the least a rank can send, for
+// large tensors. Slice c is combined from rank c+1 around to rank c, a fixed order: |error| <= (n-1)·u·Σ|x|
+// with u = 2^-53 for f64 and 2^-24 for f32, f16 and bf16, the last two plus one rounding of the result to
+// their type.
 #include "algorithms/ring.hpp"
 
 #include <vector>
@@ -35,7 +36,8 @@ core::Task ring_reduce_scatter_phase(Job& job, const std::byte* input, Slices sl
   const int n = job.size, left = job.peer(-1), right = job.peer(1);
   const std::size_t user = combiner.user(), wire = combiner.wire();
   const auto room = static_cast<std::size_t>(largest(slices, n)) * wire;
-  // A slice that arrives in one buffer leaves from it during the next step, while the next arrives in the other.
+  // A slice that arrives in one buffer leaves from it during the next step, while the next arrives in the
+  // other.
   const Scratch first(room), second(room);
   std::byte* buffers[] = {first.data(), second.data()};
   std::vector<Messages::Ticket> got, sent, sent_before;
@@ -71,7 +73,8 @@ core::Task ring_reduce_scatter_phase(Job& job, const std::byte* input, Slices sl
         combiner.finish_with(result + offset * user, partial, mine, now.piece_count(i));
       } else {
         combiner.add(partial, partial, mine, now.piece_count(i));
-        sent.push_back(job.messages.send(partial, static_cast<std::size_t>(now.piece_count(i)) * wire, right));
+        sent.push_back(
+            job.messages.send(partial, static_cast<std::size_t>(now.piece_count(i)) * wire, right));
       }
     }
   }
@@ -81,10 +84,13 @@ core::Task ring_reduce_scatter_phase(Job& job, const std::byte* input, Slices sl
 core::Task ring_all_gather_phase(Job& job, std::byte* buffer, Slices slices, int complete) {
   const int n = job.size, left = job.peer(-1), right = job.peer(1);
   const std::size_t element = job.element();
-  const auto place = [&](const Pieces& pieces, int i) { return buffer + static_cast<std::size_t>(pieces.piece_at(i)) * element; };
+  const auto place = [&](const Pieces& pieces, int i) {
+    return buffer + static_cast<std::size_t>(pieces.piece_at(i)) * element;
+  };
   const bool takes = job.rank != complete, gives = right != complete;
   const Pieces own = pieces_of(slices, job.rank, element);
-  for (int i = 0; gives && i < own.number(); ++i) job.messages.send(place(own, i), job.bytes(own.piece_count(i)), right);
+  for (int i = 0; gives && i < own.number(); ++i)
+    job.messages.send(place(own, i), job.bytes(own.piece_count(i)), right);
   std::vector<Messages::Ticket> got, next;
   const auto post = [&](int step) {
     const Pieces pieces = pieces_of(slices, job.peer(-1 - step), element);

@@ -1,5 +1,5 @@
-// Broadcast of a large tensor as a scatter and an all_gather: the root sends little more than the tensor once, and all
-// ranks pass it on (van de Geijn's algorithm).
+// Broadcast of a large tensor as a scatter and an all_gather: the root sends little more than the tensor
+// once, and all ranks pass it on (van de Geijn's algorithm).
 #include "algorithms/algorithms.hpp"
 #include "algorithms/ring.hpp"
 

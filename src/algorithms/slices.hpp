@@ -1,4 +1,5 @@
-// Where each rank's part of a buffer lies, in elements: equal parts, parts as equal as can be, or those of a v-form.
+// Where each rank's part of a buffer lies, in elements: equal parts, parts as equal as can be, or those of a
+// v-form.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,9 @@ class Slices {
     return slices;
   }
   std::int64_t count(int rank) const { return counts_ ? counts_[rank] : part_ + (rank < more_ ? 1 : 0); }
-  std::int64_t at(int rank) const { return counts_ ? offsets_[rank] : rank * part_ + std::min<std::int64_t>(rank, more_); }
+  std::int64_t at(int rank) const {
+    return counts_ ? offsets_[rank] : rank * part_ + std::min<std::int64_t>(rank, more_);
+  }
 
  private:
   Slices(std::int64_t part, std::int64_t more) : part_(part), more_(more) {}

@@ -52,7 +52,7 @@ struct Errand {
   Call call;
   std::string algorithm;
   std::vector<std::int64_t> parts;
-  std::exception_ptr thrown;       ///< these two are written before `done`
+  std::exception_ptr thrown;  ///< these two are written before `done`
   int source = -1;
   std::atomic<bool> done{false};
 };
@@ -86,7 +86,7 @@ struct BlockingLane::State {
   core::ForkGuard fork_guard;
   std::mutex mutex;
   std::condition_variable changed;
-  std::map<Strand, std::deque<std::shared_ptr<Errand>>> strands;   ///< the first of each is ready or running
+  std::map<Strand, std::deque<std::shared_ptr<Errand>>> strands;  ///< the first of each is ready or running
   std::deque<Strand> ready;
   std::size_t workers = 0, idle = 0, performing = 0;
   bool closing = false;
@@ -98,7 +98,8 @@ struct BlockingLane::State {
   void await_idle();
 };
 
-BlockingLane::BlockingLane(std::shared_ptr<BlockingLibrary> library, int ranks, std::chrono::nanoseconds patience)
+BlockingLane::BlockingLane(std::shared_ptr<BlockingLibrary> library, int ranks,
+                           std::chrono::nanoseconds patience)
     : state_(std::make_shared<State>()) {
   state_->library = std::move(library);
   state_->ranks = ranks;
@@ -115,7 +116,7 @@ Transfer* BlockingLane::start(const Call& call) {
   if (strand.size() > 1) return transfer.release();
   state_->ready.push_back(strand_of(call));
   if (state_->idle < state_->ready.size()) {
-    std::thread([state = state_] { State::work(state); }).detach();   // counted: the destructor waits for it
+    std::thread([state = state_] { State::work(state); }).detach();  // counted: the destructor waits for it
     ++state_->workers;
   }
   state_->changed.notify_all();
@@ -151,7 +152,7 @@ void BlockingLane::State::run_one(std::unique_lock<std::mutex>& lock) {
   errand->done.store(true, std::memory_order_release);
   lock.lock();
   --performing;
-  if (stopped) {   // what waited was dropped, and nothing more is to run
+  if (stopped) {  // what waited was dropped, and nothing more is to run
     changed.notify_all();
     return;
   }
@@ -181,7 +182,9 @@ void BlockingLane::State::await_idle() {
   changed.wait_for(lock, grace, [this] { return performing == 0 && (!closing || workers == 0); });
 }
 
-void BlockingLane::check() { state_->library->check(); }
+void BlockingLane::check() {
+  state_->library->check();
+}
 
 void BlockingLane::abort(const Error& why) noexcept {
   if (state_->begin_stop(false)) state_->library->stop(why);
@@ -189,7 +192,8 @@ void BlockingLane::abort(const Error& why) noexcept {
 }
 
 BlockingLane::~BlockingLane() {
-  if (!state_->fork_guard.here()) {   // a forked child has no workers, and the lock may be held by one for ever
+  if (!state_->fork_guard
+           .here()) {  // a forked child has no workers, and the lock may be held by one for ever
     static_cast<void>(new std::shared_ptr<State>(std::move(state_)));
     return;
   }

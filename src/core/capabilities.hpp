@@ -1,5 +1,5 @@
-// What a backend does by itself on every rank of a job. Asked once and agreed when a context is made, so that no rank
-// later takes a library's own collective where another fills it in.
+// What a backend does by itself on every rank of a job. Asked once and agreed when a context is made, so that
+// no rank later takes a library's own collective where another fills it in.
 #pragma once
 
 #include <bitset>
@@ -26,10 +26,12 @@ class Capabilities {
 
  private:
   static constexpr std::size_t memory_kinds = 2;
-  static constexpr std::size_t memory_bits = std::size_t{op_count} * dtype_count * reduce_op_count * memory_kinds;
+  static constexpr std::size_t memory_bits =
+      std::size_t{op_count} * dtype_count * reduce_op_count * memory_kinds;
   static constexpr std::size_t order_bit = memory_bits + memory_kinds;
   static constexpr std::size_t index(Op op, DType dtype, ReduceOp reduce, Memory memory) {
-    const auto row = (static_cast<std::size_t>(op) * dtype_count + static_cast<std::size_t>(dtype)) * reduce_op_count;
+    const auto row =
+        (static_cast<std::size_t>(op) * dtype_count + static_cast<std::size_t>(dtype)) * reduce_op_count;
     return (row + static_cast<std::size_t>(reduce)) * memory_kinds + static_cast<std::size_t>(memory);
   }
   std::bitset<order_bit + 1> bits_;

@@ -1,5 +1,6 @@
-// Which backends a context has: those every rank can use. Ranks tell each other what they lack before any backend is
-// made and again after, so that all of them go on with the same ones or fail with the same sentence.
+// Which backends a context has: those every rank can use. Ranks tell each other what they lack before any
+// backend is made and again after, so that all of them go on with the same ones or fail with the same
+// sentence.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -44,7 +45,8 @@ std::string what_there_is_but(const std::string& missing) {
       lacking.push_back(fmt::format("{} ({})", known->name(), reason));
     }
   }
-  std::string text = usable.empty() ? "none is available" : fmt::format("available: {}", fmt::join(usable, ", "));
+  std::string text =
+      usable.empty() ? "none is available" : fmt::format("available: {}", fmt::join(usable, ", "));
   if (!lacking.empty()) text += fmt::format("; not available: {}", fmt::join(lacking, ", "));
   return text;
 }
@@ -59,7 +61,8 @@ std::string who_lacks(const std::vector<json>& answers, const std::string& name,
   ranks.clear();
   for (std::size_t r = 0; r < answers.size(); ++r) {
     const json& given = answers[r]["reasons"];
-    const std::string why = given.contains(name) ? given[name].get<std::string>() : "it is not installed there";
+    const std::string why =
+        given.contains(name) ? given[name].get<std::string>() : "it is not installed there";
     if (why.empty()) continue;
     if (reason.empty()) reason = why;
     ranks.push_back(static_cast<int>(r));
@@ -72,10 +75,12 @@ void compare_wishes(const std::vector<json>& answers) {
   for (std::size_t r = 1; r < answers.size(); ++r) {
     const json &here = answers[r]["wanted"], &first = answers[0]["wanted"];
     if (here == first) continue;
-    throw Error(ErrorKind::mismatch,
-                fmt::format("rank 0 asks for backends {} but rank {} for {}; all ranks must name the same, in the "
-                            "same order", first.dump(), r, here.dump()),
-                {.ranks = {0, static_cast<int>(r)}});
+    throw Error(
+        ErrorKind::mismatch,
+        fmt::format("rank 0 asks for backends {} but rank {} for {}; all ranks must name the same, in the "
+                    "same order",
+                    first.dump(), r, here.dump()),
+        {.ranks = {0, static_cast<int>(r)}});
   }
 }
 
@@ -88,7 +93,8 @@ void compare_wishes(const std::vector<json>& answers) {
 }  // namespace
 
 /// One round: every rank's answer, by rank.
-std::vector<nlohmann::json> ContextState::ask_all(const std::string& about, const nlohmann::json& mine, Deadline until) {
+std::vector<nlohmann::json> ContextState::ask_all(const std::string& about, const nlohmann::json& mine,
+                                                  Deadline until) {
   std::vector<json> answers;
   for (const std::string& text : exchange(*store, about, rank, size, mine.dump(), until)) {
     answers.push_back(json::parse(text));
@@ -110,7 +116,8 @@ void ContextState::make_backends(const ContextOptions& options) {
   }
   const std::vector<json> answers = ask_all("backends", mine, until);
   compare_wishes(answers);
-  Surroundings surroundings{.rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
+  Surroundings surroundings{
+      .rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
   for (const json& answer : answers) surroundings.hosts.push_back(answer["host"]);
   if (wanted.empty()) names = names_of_all(answers);
 
@@ -142,7 +149,8 @@ std::vector<std::string> ContextState::names_of_all(const std::vector<nlohmann::
 }
 
 /// Makes a backend; what went wrong otherwise. A library may throw anything.
-std::string ContextState::create(const std::string& name, const Surroundings& surroundings, std::unique_ptr<Backend>& made) {
+std::string ContextState::create(const std::string& name, const Surroundings& surroundings,
+                                 std::unique_ptr<Backend>& made) {
   try {
     Surroundings own = surroundings;
     own.store = std::make_shared<PrefixStore>(store, fmt::format("backend/{}/", name));
@@ -164,7 +172,8 @@ void ContextState::agree_on_made(const std::vector<nlohmann::json>& answers, boo
     if (!info.reason.empty() && named) refuse(info.name, info.reason, lacking);
     if (!info.reason.empty()) continue;
     Capabilities common = Capabilities::from_text(answers[0]["abilities"][info.name]);
-    for (const json& answer : answers) common.keep_common(Capabilities::from_text(answer["abilities"][info.name]));
+    for (const json& answer : answers)
+      common.keep_common(Capabilities::from_text(answer["abilities"][info.name]));
     info.version = made[info.name]->version();
     info.available = true;
     backends_.push_back({std::move(made[info.name]), common});

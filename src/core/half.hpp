@@ -1,5 +1,5 @@
-// Sixteen-bit floats to f32 and back, vectorised for this CPU. Used by reductions that carry f32 between ranks, so that
-// f16 and bf16 are rounded once.
+// Sixteen-bit floats to f32 and back, vectorised for this CPU. Used by reductions that carry f32 between
+// ranks, so that f16 and bf16 are rounded once.
 #pragma once
 
 #include <cstddef>

@@ -19,14 +19,15 @@ constexpr std::string_view prefix = "libmedley_backend_", suffix = ".so";
 /// NAME of libmedley_backend_NAME.so or libmedley_backend_NAME-VARIANT.so; empty for other files.
 std::string name_of(const fs::path& file) {
   std::string name = file.filename();
-  if (!name.starts_with(prefix) || !name.ends_with(suffix) || name.size() <= prefix.size() + suffix.size()) return {};
+  if (!name.starts_with(prefix) || !name.ends_with(suffix) || name.size() <= prefix.size() + suffix.size())
+    return {};
   name = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
   return name.substr(0, name.find('-'));
 }
 
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> files;
-  std::error_code ignored;   // a folder that is not there has no plugins
+  std::error_code ignored;  // a folder that is not there has no plugins
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     if (!name_of(entry.path()).empty()) files.push_back(entry.path());
   }
@@ -36,8 +37,9 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 
 /// The plugin in a file; `reason` says why there is none.
 const BackendPlugin* open_plugin(const fs::path& file, const std::string& name, std::string& reason) {
-  // RTLD_LOCAL keeps the libraries behind two backends from seeing each other's symbols. One that loads components
-  // of its own which expect its symbols to be global (Open MPI) is opened again, RTLD_GLOBAL, by its plugin.
+  // RTLD_LOCAL keeps the libraries behind two backends from seeing each other's symbols. One that loads
+  // components of its own which expect its symbols to be global (Open MPI) is opened again, RTLD_GLOBAL, by
+  // its plugin.
   void* object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!object) {
     const char* why = dlerror();
@@ -49,9 +51,9 @@ const BackendPlugin* open_plugin(const fs::path& file, const std::string& name, 
   if (!plugin) {
     reason = fmt::format("{} is no Medley backend: it {} medley_backend()", file.native(),
                          entry ? "returns nothing from" : "does not export");
-  } else if (plugin->abi != backend_abi) {   // nothing behind `abi` is read: it may lie elsewhere
-    reason = fmt::format("{} was built for {} but this Medley has {}; build it again", file.native(), plugin->abi,
-                         backend_abi);
+  } else if (plugin->abi != backend_abi) {  // nothing behind `abi` is read: it may lie elsewhere
+    reason = fmt::format("{} was built for {} but this Medley has {}; build it again", file.native(),
+                         plugin->abi, backend_abi);
   } else if (plugin->name != name) {
     reason = fmt::format("{} holds a backend that calls itself {}", file.native(), plugin->name);
   } else {
@@ -73,7 +75,7 @@ std::string ask(const BackendPlugin& plugin) {
 }  // namespace
 
 void KnownBackend::load() {
-  if (plugin_) return;   // built in
+  if (plugin_) return;  // built in
   for (const fs::path& file : files_) {
     std::string reason;
     const BackendPlugin* plugin = open_plugin(file, name_, reason);

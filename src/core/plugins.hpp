@@ -1,5 +1,6 @@
-// The backends this process can find: the built-in shm, and shared objects beside the library or in MEDLEY_BACKEND_PATH.
-// A context and `medley info` ask here; nothing is loaded before somebody asks for it by name or for all.
+// The backends this process can find: the built-in shm, and shared objects beside the library or in
+// MEDLEY_BACKEND_PATH. A context and `medley info` ask here; nothing is loaded before somebody asks for it by
+// name or for all.
 #pragma once
 
 #include <filesystem>
@@ -11,11 +12,12 @@
 
 namespace medley::core {
 
-/// A backend found by its name. Its shared object is loaded once, by the first who asks, and stays loaded: libraries
-/// behind backends keep threads and handlers that outlive every context.
+/// A backend found by its name. Its shared object is loaded once, by the first who asks, and stays loaded:
+/// libraries behind backends keep threads and handlers that outlive every context.
 class MEDLEY_API KnownBackend {
  public:
-  KnownBackend(std::string name, const BackendPlugin& built_in) : name_(std::move(name)), plugin_(&built_in) {}
+  KnownBackend(std::string name, const BackendPlugin& built_in)
+      : name_(std::move(name)), plugin_(&built_in) {}
   explicit KnownBackend(std::string name) : name_(std::move(name)) {}
 
   const std::string& name() const { return name_; }
@@ -37,8 +39,8 @@ class MEDLEY_API KnownBackend {
 
 using KnownBackends = std::vector<std::unique_ptr<KnownBackend>>;
 
-/// Where plugins are looked for: the folders of MEDLEY_BACKEND_PATH (separated by colons), otherwise the folder
-/// `medley` beside libmedley.so.
+/// Where plugins are looked for: the folders of MEDLEY_BACKEND_PATH (separated by colons), otherwise the
+/// folder `medley` beside libmedley.so.
 MEDLEY_API std::vector<std::filesystem::path> plugin_folders();
 
 /// shm, then the plugins of these folders by name. A file is called libmedley_backend_NAME.so, or

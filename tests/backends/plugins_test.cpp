@@ -40,7 +40,8 @@ TEST(plugins, each_broken_one_is_listed_with_one_line_that_says_why) {
 TEST(plugins, other_files_are_ignored_and_a_file_that_is_no_library_is_listed) {
   const auto folder = std::filesystem::temp_directory_path() / ("medley_plugins_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
-  for (const char* file : {"readme.txt", "libother.so", "libmedley_backend_.so", "libmedley_backend_junk.so"}) {
+  for (const char* file :
+       {"readme.txt", "libother.so", "libmedley_backend_.so", "libmedley_backend_junk.so"}) {
     std::ofstream(folder / file) << "not a library";
   }
   const KnownBackends all = core::find_backends({folder, folder / "not there"});
@@ -51,7 +52,8 @@ TEST(plugins, other_files_are_ignored_and_a_file_that_is_no_library_is_listed) {
 }
 
 TEST(plugins, variants_of_a_name_are_one_backend_and_the_first_that_works_serves) {
-  const auto folder = std::filesystem::temp_directory_path() / ("medley_variants_" + std::to_string(getpid()));
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("medley_variants_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "libmedley_backend_plain-a.so") << "not a library";
   std::filesystem::create_symlink(std::filesystem::path(PLAIN_BACKENDS) / "libmedley_backend_plain.so",

@@ -1,5 +1,5 @@
-// Every algorithm by its name, on the backend under test: against the sequential reference, many at once, and refused
-// when there is no such name.
+// Every algorithm by its name, on the backend under test: against the sequential reference, many at once, and
+// refused when there is no such name.
 #include <deque>
 
 #include "algorithms/registry.hpp"
@@ -44,7 +44,8 @@ TEST_P(AlgorithmsTest, each_equals_the_reference_and_all_reduce_has_the_same_bit
           for (std::int64_t count : counts_for(op, dtype)) {
             if (count > 2000 && reduce != ReduceOp::sum && reduce != ReduceOp::avg) continue;
             Case c{.op = op, .dtype = dtype, .reduce = reduce, .count = count, .seed = ++cases};
-            if (count > 2000 && op != Op::broadcast && op != Op::reduce && op != Op::all_reduce) c.count /= comm.size();
+            if (count > 2000 && op != Op::broadcast && op != Op::reduce && op != Op::all_reduce)
+              c.count /= comm.size();
             c.root = static_cast<int>(cases % static_cast<std::uint64_t>(comm.size()));
             c.in_place = cases % 2 == 0 && op != Op::broadcast && op != Op::barrier;
             c.gaps = v_form(op) && cases % 3 == 0;
@@ -52,7 +53,8 @@ TEST_P(AlgorithmsTest, each_equals_the_reference_and_all_reduce_has_the_same_bit
             trial.start(comm, {.async = cases % 4 == 1, .algorithm = name});
             trial.finish(Style::wait);
             if (op == Op::all_reduce) bits.push_back(trial.fingerprint());
-            EXPECT_EQ(trial.verdict(), "") << describe(c, comm.size()) << " by " << name << ", on rank " << comm.rank();
+            EXPECT_EQ(trial.verdict(), "")
+                << describe(c, comm.size()) << " by " << name << ", on rank " << comm.rank();
           }
         }
       }
@@ -60,8 +62,8 @@ TEST_P(AlgorithmsTest, each_equals_the_reference_and_all_reduce_has_the_same_bit
     std::vector<std::int64_t> all(bits.size() * static_cast<std::size_t>(comm.size()));
     comm.all_gather(bits, all);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      ASSERT_EQ(all[i], bits[i % bits.size()]) << "all_reduce number " << i % bits.size() << " differs on rank "
-                                               << i / bits.size();
+      ASSERT_EQ(all[i], bits[i % bits.size()])
+          << "all_reduce number " << i % bits.size() << " differs on rank " << i / bits.size();
     }
   });
 }

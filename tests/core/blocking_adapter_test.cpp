@@ -20,7 +20,8 @@ class FakeLibrary final : public BlockingLibrary {
     begun_.push_back(call.tag);
     changed_.notify_all();
     const bool in_time = changed_.wait_until(lock, deadline, [&] {
-      return permitted_ == everything || std::count(permits_.begin(), permits_.end(), call.tag) > 0 || (stopped_ && obeys_);
+      return permitted_ == everything || std::count(permits_.begin(), permits_.end(), call.tag) > 0 ||
+             (stopped_ && obeys_);
     });
     if (!in_time) throw Error(ErrorKind::timeout, "the library gave up");
     if (stopped_) throw std::runtime_error("stopped");
@@ -94,7 +95,8 @@ struct BlockingAdapter : testing::Test {
 
 TEST_F(BlockingAdapter, collectives_run_one_at_a_time_and_in_order) {
   std::vector<Transfer*> transfers;
-  for (int i = 0; i < 20; ++i) transfers.push_back(lane->start(call_of(i % 2 ? Op::all_reduce : Op::barrier, i)));
+  for (int i = 0; i < 20; ++i)
+    transfers.push_back(lane->start(call_of(i % 2 ? Op::all_reduce : Op::barrier, i)));
   library->await_begun(1);
   EXPECT_EQ(library->begun(), std::vector<int>{0});
   EXPECT_EQ(transfers[0]->poll(), Poll::waiting);
@@ -109,9 +111,10 @@ TEST_F(BlockingAdapter, collectives_run_one_at_a_time_and_in_order) {
 }
 
 TEST_F(BlockingAdapter, messages_wait_neither_for_collectives_nor_for_other_peers_and_tags) {
-  std::vector<Transfer*> transfers{lane->start(call_of(Op::all_reduce, 0)), lane->start(call_of(Op::send, 1, 0)),
-                                   lane->start(call_of(Op::send, 2, 1)), lane->start(call_of(Op::recv, 3, 1))};
-  library->await_begun(4);   // all four at the same time
+  std::vector<Transfer*> transfers{lane->start(call_of(Op::all_reduce, 0)),
+                                   lane->start(call_of(Op::send, 1, 0)), lane->start(call_of(Op::send, 2, 1)),
+                                   lane->start(call_of(Op::recv, 3, 1))};
+  library->await_begun(4);  // all four at the same time
   library->permit(3);
   EXPECT_EQ(poll_to_end(*transfers[3]), Poll::complete);
   EXPECT_EQ(transfers[3]->source(), 7);
@@ -175,7 +178,7 @@ TEST_F(BlockingAdapter, a_library_that_does_not_obey_keeps_nobody) {
   lane->abort(Error(ErrorKind::aborted, "enough"));
   running->release();
   lane.reset();                  // returns though perform() is still inside
-  library->permit_everything();   // and its thread ends when it comes back
+  library->permit_everything();  // and its thread ends when it comes back
 }
 
 TEST_F(BlockingAdapter, counts_of_v_forms_are_kept_until_the_worker_reads_them) {

@@ -12,13 +12,16 @@ std::string unavailable() {
   return {};
 }
 
-std::unique_ptr<Backend> create(const Surroundings&) { throw std::runtime_error("the library refused"); }
+std::unique_ptr<Backend> create(const Surroundings&) {
+  throw std::runtime_error("the library refused");
+}
 
 }  // namespace
 
 extern "C" const medley::BackendPlugin* medley_backend() {
   static const BackendPlugin plugin{
-      .abi = MEDLEY_BROKEN == std::string_view("foreign") ? std::string_view("medley-backend-0") : backend_abi,
+      .abi =
+          MEDLEY_BROKEN == std::string_view("foreign") ? std::string_view("medley-backend-0") : backend_abi,
       .name = MEDLEY_BROKEN,
       .unavailable = unavailable,
       .create = create,
