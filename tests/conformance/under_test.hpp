@@ -38,7 +38,7 @@ inline Context& launched_context() {
 }
 
 /// Runs the body on every rank of a comm of `size` ranks. `deadline` is that of the context.
-inline void with_ranks(int size, const CommBody& body, std::chrono::nanoseconds deadline = std::chrono::seconds(100)) {
+inline void with_ranks(int size, const CommBody& body, std::chrono::nanoseconds deadline = std::chrono::minutes(5)) {
   if (kind_of_ranks() == "launched") {
     Comm world = launched_context().world();
     if (world.size() < size) GTEST_SKIP() << "the job has only " << world.size() << " ranks";
