@@ -48,7 +48,7 @@ def predicted(medley, gpu, rows):
     with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
         file.write("m,n,k,batch,layout\n" + "".join(f"{r[1]},{r[2]},{r[3]},{r[4]},{r[5]}\n" for r in rows))
         file.flush()
-        out = subprocess.run([medley, "shape", "gemm", "--gpu", gpu, file.name, "--json", "-"], check=True, capture_output=True)
+        out = subprocess.run([medley, "shape", "gemm", "--column-major", "--gpu", gpu, file.name, "--json", "-"], check=True, capture_output=True)
     return [row["predicted_us"] for row in json.loads(out.stdout)["rows"]]
 
 

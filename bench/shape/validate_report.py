@@ -15,7 +15,7 @@ def predicted_us(args, pair, shape, attention, mode):
     if "vocab" in shape:
         tokens = pair["seq"] * pair["micro_batch"]
         h, vocab = shape["h"], shape["vocab"]
-        rows = f"m,n,k,layout\n{vocab},{tokens},{h},TN\n{h},{tokens},{vocab},NN\n{h},{vocab},{tokens},NT\n"
+        rows = f"m,n,k,layout\n{tokens},{vocab},{h},TN\n{tokens},{h},{vocab},NN\n{vocab},{h},{tokens},NT\n"
         out = subprocess.run([args.medley, "shape", "gemm", "--gpu", args.gpu, "/dev/stdin", "--json", "-"], input=rows, text=True,
                              check=True, capture_output=True)
         return sum(row["predicted_us"] for row in json.loads(out.stdout)["rows"])

@@ -46,7 +46,7 @@ void add_time(nlohmann::ordered_json& json, const PlanOutcome& o) {
 void print_time(const PlanOutcome& o) {
   if (!o.machine) return;
   const plan::StepCost& time = o.time;
-  fmt::print("{} of {} on {}\n\n", o.fits() ? "fits the" : "DOES NOT FIT the",
+  fmt::print("{} {} of a GPU on {}\n\n", o.fits() ? "fits the" : "DOES NOT FIT the",
              size_text(gpu_bytes(*o.machine)), o.machine->name);
   fmt::print(
       "step {:.2f} ms: {:.0f} tokens/s and {:.1f} TFLOP/s per GPU (model FLOPs; {:.1f} with recomputation)\n",

@@ -32,7 +32,7 @@ while read -r expected name flags; do
     continue
   fi
   # shellcheck disable=SC2086
-  timeout 60 ./pan -m1000000 $search >pan.log 2>&1
+  timeout 300 ./pan -m1000000 $search >pan.log 2>&1
   status=$?
   states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' pan.log)
   seconds=$(sed -n 's/^pan: elapsed time \([0-9.]*\) seconds.*/\1/p' pan.log)

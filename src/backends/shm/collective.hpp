@@ -14,12 +14,13 @@ namespace medley::shm {
 struct Crossovers {
   std::size_t one_shot;         ///< reductions up to here: everybody combines everything
   std::size_t staged;           ///< pieces up to here go through a staging slot, larger ones direct
+  std::size_t segment;          ///< reductions up to here go through the segment, even in several chunks
   std::size_t past_cache;       ///< outputs beyond this are written around the cache
 };
 
 class Collective final : public Transfer {
  public:
-  Collective(Exchanger& exchanger, bool direct_reads);
+  Collective(Exchanger& exchanger, bool direct_reads, bool crowded);
 
   /// Null when it is complete at once.
   Transfer* start(const Call& call);
@@ -40,7 +41,8 @@ class Collective final : public Transfer {
   void combine_into(Exchange& exchange, const Call& call, void* into, const void* own, std::size_t bytes) const;
   /// The mode for a rank that hands over `bytes` in all, `piece` of them to each peer at the most; `agreed`: every rank
   /// computes the same figures.
-  Mode mode(std::size_t bytes, std::size_t piece, bool agreed) const;
+  Mode mode(std::size_t bytes, std::size_t piece, bool agreed);
+  Mode reducing_mode(std::size_t bytes, std::size_t piece, bool agreed);
   /// The input, or a copy of it where peers would read it after this rank has overwritten it in place.
   const void* safe_source(const Call& call, std::size_t extent);
   core::Task run_both();
@@ -51,6 +53,7 @@ class Collective final : public Transfer {
   bool running_ = false;
   bool begun_ = false;
   bool two_ = false;
+  std::size_t handed_ = 0;                       ///< by mode(), for the exchange in line
   Exchange first_, second_;
   core::Task task_;
   std::vector<std::int64_t> counts_, offsets_;   ///< parts of a two-shot reduction

@@ -110,7 +110,7 @@ bool Exchanger::finished(int rank) const {
 void Exchanger::arrive_in_line(const Exchange& exchange) {
   next();
   if (exchange.give.kind != Pieces::Kind::none && exchange.give.base) {
-    std::memcpy(board_.line(rank_, sequence_).payload, exchange.give.base, exchange.give.total(ranks()));
+    std::memcpy(payload(rank_, exchange.handed), exchange.give.base, exchange.give.total(ranks()));
   }
   arrive(exchange);
 }
@@ -137,11 +137,11 @@ bool Exchanger::take_in_line(const Exchange& exchange) {
     const auto wanted = exchange.take.at(r);
     if (!exchange.waits_for_all && wanted.bytes == 0 && !exchange.combine) continue;
     compare(exchange, r);
-    const std::byte* payload = board_.line(r, sequence_).payload + exchange.piece_at;
+    const std::byte* given = payload(r, exchange.handed) + exchange.piece_at;
     if (exchange.combine) {
-      sources_[static_cast<std::size_t>(r)] = payload;
+      sources_[static_cast<std::size_t>(r)] = given;
     } else if (wanted.bytes > 0) {
-      std::memcpy(wanted.data, payload, wanted.bytes);
+      std::memcpy(wanted.data, given, wanted.bytes);
     }
   }
   if (exchange.combine) {

@@ -18,7 +18,7 @@ class Neighbourhood;
 
 /// How a rank hands over what it gives. Each rank chooses for itself; the readers find the choice in its flag.
 enum class Mode : std::uint8_t {
-  in_line,    ///< in the flag's own cache line
+  in_line,    ///< in the flag's own cache line, or, up to brief_bytes, in the slot beside it
   staged,     ///< copied into this exchange's staging slot
   direct,     ///< read out of the giver's memory by process_vm_readv
   streamed,   ///< through all staging slots, chunk after chunk, where direct reads are not possible
@@ -42,6 +42,7 @@ struct Exchange {
   std::byte* into = nullptr;
   const std::byte* own = nullptr;     ///< this rank's own contribution to a reduction
   std::size_t into_bytes = 0;
+  std::size_t handed = 0;             ///< what a giver lays out in all, when in line; the same on every rank
   std::size_t element = 1;
   int divisor = 1;
   std::size_t piece_at = 0;           ///< in line: where this rank's piece starts in the line of a giver
@@ -57,6 +58,7 @@ struct Exchange {
     mode = Mode::in_line;
     combine = nullptr;
     into_bytes = 0;
+    handed = 0;
     piece_at = 0;
     element = size_of(call.dtype);
     divisor = 1;
@@ -106,6 +108,9 @@ class Exchanger {
   void arrive(const Exchange& exchange);
   void ended(const Exchange& exchange);
   bool arrived(int rank) const;
+  std::byte* payload(int rank, std::size_t handed) const {
+    return handed <= inline_bytes ? board_.line(rank, sequence_).payload : board_.staging(rank, sequence_);
+  }
   Mode mode_of(int rank) const;
   Descriptor descriptor(int rank) const;
   Offer offer(int rank) const;

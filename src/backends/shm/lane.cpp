@@ -86,7 +86,7 @@ ShmLane::ShmLane(const Group& group, const Neighbourhood& neighbours)
     : neighbours_(neighbours), members_(members_of(group, neighbours)),
       segment_(attach(group, Geometry(group.size), Watch(group, neighbours, members_))),
       board_(segment_.data(), Geometry(group.size)), rank_(group.rank),
-      exchanger_(board_, rank_, neighbours_, members_), collective_(exchanger_, neighbours_.direct_reads()) {
+      exchanger_(board_, rank_, neighbours_, members_), collective_(exchanger_, neighbours_.direct_reads(), neighbours_.crowded()) {
   await_all(group, board_, Watch(group, neighbours, members_));
   segment_.seal();
 }
