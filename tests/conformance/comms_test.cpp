@@ -16,14 +16,15 @@ void exercise(Comm& comm, std::uint64_t seed) {
   }
   std::int32_t mine = comm.rank(), theirs = -1;
   const int n = comm.size();
-  comm.sendrecv(ConstBuffer(&mine, 1, DType::i32), (mine + 1) % n, Buffer(&theirs, 1, DType::i32), (mine + n - 1) % n);
+  comm.sendrecv(ConstBuffer(&mine, 1, DType::i32), (mine + 1) % n, Buffer(&theirs, 1, DType::i32),
+                (mine + n - 1) % n);
   EXPECT_EQ(theirs, (mine + n - 1) % n);
 }
 
 TEST_P(Comms, split_gives_each_color_its_own_comm_ordered_by_key_then_rank) {
   with_ranks(GetParam(), [](Comm& comm) {
     const int n = comm.size(), me = comm.rank();
-    Comm half = comm.split(me % 2, -me);   // reversed
+    Comm half = comm.split(me % 2, -me);  // reversed
     ASSERT_TRUE(half);
     EXPECT_EQ(half.size(), (n + 1 - me % 2) / 2);
     EXPECT_EQ(half.rank(), half.size() - 1 - me / 2);
@@ -74,7 +75,7 @@ TEST_P(Comms, nested_and_many_comms_work_side_by_side) {
     }
     for (int i = 0; i < 12; ++i) many.push_back(comm.dup());
     for (std::size_t i = 0; i < many.size(); ++i) exercise(many[i], 100 * i);
-    many.erase(many.begin(), many.begin() + 6);   // letting some go does not disturb the others
+    many.erase(many.begin(), many.begin() + 6);  // letting some go does not disturb the others
     for (std::size_t i = 0; i < many.size(); ++i) exercise(many[i], 77 * i);
     exercise(comm, 5);
     comm.barrier();
@@ -111,7 +112,8 @@ TEST(Contexts, live_side_by_side_in_one_process_and_share_nothing) {
       try {
         // The same thread is rank r of one job and rank 1 - r of the other.
         Context first({.backends = {backend_under_test()}, .rank = rank, .size = 2, .store = first_store});
-        Context second({.backends = {backend_under_test()}, .rank = 1 - rank, .size = 2, .store = second_store});
+        Context second(
+            {.backends = {backend_under_test()}, .rank = 1 - rank, .size = 2, .store = second_store});
         Comm a = first.world(), b = second.world();
         exercise(a, 1);
         exercise(b, 2);

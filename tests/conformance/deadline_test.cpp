@@ -20,11 +20,13 @@ std::optional<Error> error_of(Call call) {
   return std::nullopt;
 }
 
-void expect_names(const std::optional<Error>& error, ErrorKind kind, int rank, const Comm& comm, const char* op) {
+void expect_names(const std::optional<Error>& error, ErrorKind kind, int rank, const Comm& comm,
+                  const char* op) {
   ASSERT_TRUE(error);
   EXPECT_EQ(error->kind(), kind) << error->what();
   const auto& ranks = error->context().ranks;
-  EXPECT_NE(std::find(ranks.begin(), ranks.end(), rank), ranks.end()) << "rank " << rank << " is not named: " << error->what();
+  EXPECT_NE(std::find(ranks.begin(), ranks.end(), rank), ranks.end())
+      << "rank " << rank << " is not named: " << error->what();
   const std::string text = error->what();
   EXPECT_NE(text.find(op), std::string::npos) << text;
   EXPECT_NE(text.find("comm " + comm.name()), std::string::npos) << text;
@@ -66,15 +68,18 @@ TEST(Deadline, a_receive_names_its_source_and_a_large_send_its_destination) {
   without_the_last_rank(2, [](Comm& comm) {
     std::vector<float> values(1 << 20);
     Comm second = comm;
-    expect_names(error_of([&] { second.recv(values, 1, {.deadline = 30ms}); }), ErrorKind::timeout, 1, comm, "recv");
+    expect_names(error_of([&] { second.recv(values, 1, {.deadline = 30ms}); }), ErrorKind::timeout, 1, comm,
+                 "recv");
   });
   without_the_last_rank(2, [](Comm& comm) {
     std::vector<float> values(1 << 20);
-    expect_names(error_of([&] { comm.send(values, 1, {.deadline = 30ms}); }), ErrorKind::timeout, 1, comm, "send");
+    expect_names(error_of([&] { comm.send(values, 1, {.deadline = 30ms}); }), ErrorKind::timeout, 1, comm,
+                 "send");
   });
   without_the_last_rank(2, [](Comm& comm) {
     std::vector<float> values(1 << 20), more(1 << 20);
-    expect_names(error_of([&] { comm.sendrecv(values, 1, more, 1, {.deadline = 30ms}); }), ErrorKind::timeout, 1, comm, "send");
+    expect_names(error_of([&] { comm.sendrecv(values, 1, more, 1, {.deadline = 30ms}); }), ErrorKind::timeout,
+                 1, comm, "send");
   });
 }
 
@@ -88,18 +93,22 @@ TEST(Deadline, a_failed_comm_refuses_what_follows_with_the_first_cause) {
 }
 
 TEST(Deadline, making_a_comm_names_the_rank_that_is_missing) {
-  if (kind_of_ranks() == "launched") GTEST_SKIP() << "the deadline of a context that a launcher placed is fixed";
-  with_ranks(2, [](Comm& comm) {
-    if (comm.rank() == 0) {
-      const auto error = error_of([&] { comm.dup(); });
-      ASSERT_TRUE(error);
-      EXPECT_EQ(error->kind(), ErrorKind::timeout);
-      EXPECT_EQ(error->context().ranks, std::vector<int>{1});
-    }
-    std::int32_t token = 0;
-    if (comm.rank() == 0) comm.send(ConstBuffer(&token, 1, DType::i32), 1, {.deadline = 10s});
-    if (comm.rank() == 1) comm.recv(Buffer(&token, 1, DType::i32), 0, {.deadline = 10s});
-  }, 1500ms);
+  if (kind_of_ranks() == "launched")
+    GTEST_SKIP() << "the deadline of a context that a launcher placed is fixed";
+  with_ranks(
+      2,
+      [](Comm& comm) {
+        if (comm.rank() == 0) {
+          const auto error = error_of([&] { comm.dup(); });
+          ASSERT_TRUE(error);
+          EXPECT_EQ(error->kind(), ErrorKind::timeout);
+          EXPECT_EQ(error->context().ranks, std::vector<int>{1});
+        }
+        std::int32_t token = 0;
+        if (comm.rank() == 0) comm.send(ConstBuffer(&token, 1, DType::i32), 1, {.deadline = 10s});
+        if (comm.rank() == 1) comm.recv(Buffer(&token, 1, DType::i32), 0, {.deadline = 10s});
+      },
+      1500ms);
 }
 
 TEST(Abort, gives_every_rank_an_error_that_names_who_aborted) {
@@ -113,9 +122,10 @@ TEST(Abort, gives_every_rank_an_error_that_names_who_aborted) {
         ASSERT_TRUE(error);
         EXPECT_EQ(error->kind(), ErrorKind::aborted);
       } else {
-        expect_names(error_of([&] { victim.all_reduce(values, sum); }), ErrorKind::aborted, 0, victim, "all_reduce");
+        expect_names(error_of([&] { victim.all_reduce(values, sum); }), ErrorKind::aborted, 0, victim,
+                     "all_reduce");
       }
-      comm.barrier();   // other comms are as they were
+      comm.barrier();  // other comms are as they were
     });
   }
 }
@@ -127,7 +137,9 @@ TEST(Abort, of_a_comm_leaves_operations_alone_that_wait_for_the_same_memory_else
     std::int32_t token = 0;
     if (comm.rank() == 0) {
       Work first = steady.all_reduce(values, sum, {.async = true});
-      { Work blocked = doomed.all_reduce(values, sum, {.async = true}); }   // waits for `first`, then is given up
+      {
+        Work blocked = doomed.all_reduce(values, sum, {.async = true});
+      }  // waits for `first`, then is given up
       doomed.abort();
       comm.send(ConstBuffer(&token, 1, DType::i32), 1);
       first.wait();
@@ -145,13 +157,13 @@ TEST(Departure, of_a_rank_that_is_done_does_not_disturb_the_others) {
   with_ranks(3, [](Comm& comm) {
     std::vector<float> values(10, 1.0f);
     comm.all_reduce(values, sum);
-    if (comm.rank() == 0) return;   // it has done its part and ends
+    if (comm.rank() == 0) return;  // it has done its part and ends
     std::int32_t token = 7;
     if (comm.rank() == 1) {
       comm.recv(Buffer(&token, 1, DType::i32), 2);
       EXPECT_EQ(token, 8);
     } else {
-      std::this_thread::sleep_for(300ms);   // work that takes longer than noticing an ended process
+      std::this_thread::sleep_for(300ms);  // work that takes longer than noticing an ended process
       token = 8;
       comm.send(ConstBuffer(&token, 1, DType::i32), 1);
     }

@@ -15,7 +15,8 @@ inline constexpr std::size_t guard_bytes = 256;
 class Guarded {
  public:
   Guarded(std::int64_t count, std::size_t element)
-      : front_(guard_bytes + element), bytes_(2 * guard_bytes + element + static_cast<std::size_t>(count) * element, canary) {}
+      : front_(guard_bytes + element),
+        bytes_(2 * guard_bytes + element + static_cast<std::size_t>(count) * element, canary) {}
   std::byte* data() { return bytes_.data() + front_; }
   const std::byte* data() const { return bytes_.data() + front_; }
 
@@ -25,8 +26,9 @@ class Guarded {
     std::size_t i = 0;
     while (bytes_[i] == expected.bytes_[i]) ++i;
     const auto at = static_cast<std::ptrdiff_t>(i) - static_cast<std::ptrdiff_t>(front_);
-    return "byte " + std::to_string(at) + " (element " + std::to_string(at / static_cast<std::ptrdiff_t>(element)) +
-           ") is " + std::to_string(static_cast<int>(bytes_[i])) + " and should be " +
+    return "byte " + std::to_string(at) + " (element " +
+           std::to_string(at / static_cast<std::ptrdiff_t>(element)) + ") is " +
+           std::to_string(static_cast<int>(bytes_[i])) + " and should be " +
            std::to_string(static_cast<int>(expected.bytes_[i]));
   }
 

@@ -20,7 +20,9 @@ std::int64_t available_bytes() {
 }
 
 /// A byte that depends on all bits of its index, cheap enough for billions.
-std::uint8_t value_at(std::int64_t i) { return static_cast<std::uint8_t>((static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15u) >> 56); }
+std::uint8_t value_at(std::int64_t i) {
+  return static_cast<std::uint8_t>((static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15u) >> 56);
+}
 
 void fill(std::vector<std::uint8_t>& values) {
   for (std::int64_t i = 0; i < many; ++i) values[static_cast<std::size_t>(i)] = value_at(i);
@@ -36,13 +38,16 @@ std::int64_t first_wrong(const std::vector<std::uint8_t>& values) {
 void with_two_huge_buffers(const std::function<void(Comm&, std::vector<std::uint8_t>&)>& body) {
   if (!full()) GTEST_SKIP() << "only with MEDLEY_TEST_FULL=1";
   if (available_bytes() < 3 * many) GTEST_SKIP() << "needs " << 3 * many / (1 << 20) << " MiB of free memory";
-  with_ranks(2, [&](Comm& comm) {
-    std::vector<std::uint8_t> values(static_cast<std::size_t>(many));
-    if (comm.rank() == 0) fill(values);
-    body(comm, values);
-    EXPECT_EQ(first_wrong(values), -1);
-    comm.barrier();
-  }, std::chrono::minutes(10));
+  with_ranks(
+      2,
+      [&](Comm& comm) {
+        std::vector<std::uint8_t> values(static_cast<std::size_t>(many));
+        if (comm.rank() == 0) fill(values);
+        body(comm, values);
+        EXPECT_EQ(first_wrong(values), -1);
+        comm.barrier();
+      },
+      std::chrono::minutes(10));
 }
 
 TEST(Huge, broadcast_of_more_than_two_to_the_31_elements) {

@@ -10,11 +10,15 @@ namespace {
 class InFlight : public testing::TestWithParam<int> {};
 
 Case nth_case(std::uint64_t i) {
-  constexpr Op ops[] = {Op::all_reduce, Op::broadcast,  Op::all_to_all, Op::gather,      Op::all_gatherv, Op::reduce,
-                        Op::scatterv,   Op::all_gather, Op::all_to_allv, Op::reduce_scatter, Op::barrier, Op::reduce_scatterv,
-                        Op::scatter,    Op::gatherv};
+  constexpr Op ops[] = {Op::all_reduce,  Op::broadcast,      Op::all_to_all, Op::gather,
+                        Op::all_gatherv, Op::reduce,         Op::scatterv,   Op::all_gather,
+                        Op::all_to_allv, Op::reduce_scatter, Op::barrier,    Op::reduce_scatterv,
+                        Op::scatter,     Op::gatherv};
   constexpr std::int64_t counts[] = {3, 2'000, 30'000, 1, 100'000};
-  Case c{.op = ops[i % std::size(ops)], .count = counts[i % std::size(counts)], .in_place = i % 3 == 0, .seed = i + 1};
+  Case c{.op = ops[i % std::size(ops)],
+         .count = counts[i % std::size(counts)],
+         .in_place = i % 3 == 0,
+         .seed = i + 1};
   return c;
 }
 
@@ -44,11 +48,14 @@ TEST_P(InFlight, comms_go_on_independently_whatever_order_their_operations_are_i
     }
     // Each rank starts with another comm; within a comm the order stays.
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      const auto place = [&](std::size_t i) { return (i + static_cast<std::size_t>(comm.rank())) % comms.size(); };
+      const auto place = [&](std::size_t i) {
+        return (i + static_cast<std::size_t>(comm.rank())) % comms.size();
+      };
       return place(a) < place(b);
     });
     for (std::size_t i : order) trials[i].start(comms[i % comms.size()], {.async = true});
-    for (std::size_t i = 0; i < trials.size(); ++i) trials[(i * 5) % trials.size()].finish(i % 2 ? Style::wait : Style::test);
+    for (std::size_t i = 0; i < trials.size(); ++i)
+      trials[(i * 5) % trials.size()].finish(i % 2 ? Style::wait : Style::test);
     for (std::size_t i = 0; i < trials.size(); ++i) EXPECT_EQ(trials[i].verdict(), "") << "operation " << i;
     comm.barrier();
   });
@@ -61,13 +68,13 @@ TEST_P(InFlight, operations_on_the_same_memory_take_effect_in_the_order_of_issue
     for (std::size_t count : {1u, 100u, 5'000u, 200'000u}) {
       std::vector<std::int64_t> a(count, me + 1), b(count, 0), c(count * static_cast<std::size_t>(n), -1);
       std::vector<Work> works;
-      works.push_back(comm.all_reduce(a, sum, {.async = true}));                    // a = n(n+1)/2
-      works.push_back(other.all_reduce(a, a, max, {.async = true}));                // the same
-      works.push_back(comm.send(a, next, {.async = true}));                         // reads it
-      works.push_back(other.all_reduce(a, sum, {.async = true}));                   // n times that
-      works.push_back(comm.recv(b, previous, {.async = true}));                     // the first value
+      works.push_back(comm.all_reduce(a, sum, {.async = true}));      // a = n(n+1)/2
+      works.push_back(other.all_reduce(a, a, max, {.async = true}));  // the same
+      works.push_back(comm.send(a, next, {.async = true}));           // reads it
+      works.push_back(other.all_reduce(a, sum, {.async = true}));     // n times that
+      works.push_back(comm.recv(b, previous, {.async = true}));       // the first value
       works.push_back(other.all_gather(b, c, {.async = true}));
-      works.push_back(comm.all_reduce(b, a, sum, {.async = true}));                 // overwrites a
+      works.push_back(comm.all_reduce(b, a, sum, {.async = true}));  // overwrites a
       works.push_back(other.broadcast(b, n - 1, {.async = true}));
       std::rotate(works.begin(), works.begin() + 3, works.end());
       for (Work& work : works) work.wait();
@@ -84,7 +91,7 @@ TEST_P(InFlight, a_dropped_work_completes_all_the_same) {
   with_ranks(GetParam(), [](Comm& comm) {
     std::vector<float> values(50'000, 1.0f);
     { Work dropped = comm.all_reduce(values, sum, {.async = true}); }
-    comm.all_reduce(values, sum);   // after it, as it touches the same memory
+    comm.all_reduce(values, sum);  // after it, as it touches the same memory
     EXPECT_EQ(values, std::vector<float>(values.size(), static_cast<float>(comm.size() * comm.size())));
     comm.barrier();
   });
@@ -140,7 +147,7 @@ TEST_P(InFlight, a_rank_inside_any_call_moves_its_other_operations_on) {
     Work pending;
     if (comm.rank() != 0) {
       pending = other.all_reduce(values, sum, {.async = true});
-      comm.recv(Buffer(&token, 1, DType::i32), 0);   // comes only after the all_reduce is complete on rank 0
+      comm.recv(Buffer(&token, 1, DType::i32), 0);  // comes only after the all_reduce is complete on rank 0
     } else {
       other.all_reduce(values, sum);
       for (int r = 1; r < comm.size(); ++r) comm.send(ConstBuffer(&token, 1, DType::i32), r);

@@ -7,9 +7,10 @@
 namespace medley::conformance {
 namespace {
 
-constexpr Op collectives[] = {Op::broadcast,  Op::reduce,         Op::all_reduce,  Op::gather,   Op::all_gather,
-                              Op::scatter,    Op::reduce_scatter, Op::all_to_all,  Op::barrier,  Op::gatherv,
-                              Op::scatterv,   Op::all_gatherv,    Op::reduce_scatterv, Op::all_to_allv};
+constexpr Op collectives[] = {Op::broadcast,       Op::reduce,     Op::all_reduce,     Op::gather,
+                              Op::all_gather,      Op::scatter,    Op::reduce_scatter, Op::all_to_all,
+                              Op::barrier,         Op::gatherv,    Op::scatterv,       Op::all_gatherv,
+                              Op::reduce_scatterv, Op::all_to_allv};
 
 /// All types and reductions, or those that stand for the others where each case takes long.
 struct Selection {
@@ -23,8 +24,12 @@ Selection everything() {
   for (int r = 0; r < reduce_op_count; ++r) s.reductions.push_back(static_cast<ReduceOp>(r));
   return s;
 }
-Selection representative() { return {{DType::f32, DType::bf16, DType::i8}, {ReduceOp::sum, ReduceOp::bxor}}; }
-Selection one() { return {{DType::f32}, {ReduceOp::sum}}; }
+Selection representative() {
+  return {{DType::f32, DType::bf16, DType::i8}, {ReduceOp::sum, ReduceOp::bxor}};
+}
+Selection one() {
+  return {{DType::f32}, {ReduceOp::sum}};
+}
 
 /// Runs cases on one comm, changing the style, the root and the seed from one to the next.
 class Matrix {
@@ -56,7 +61,7 @@ class Matrix {
   void one_placement_each() { one_placement_each_ = true; }
 
   void one_case(Case c) {
-    if (wrong_ > 5) return;   // enough to see what is wrong
+    if (wrong_ > 5) return;  // enough to see what is wrong
     c.seed = ++cases_;
     c.root = static_cast<int>(cases_ % static_cast<std::uint64_t>(comm_.size()));
     const auto style = static_cast<Style>(cases_ % 3);
@@ -139,7 +144,8 @@ TEST_P(MatrixTest, every_rank_can_be_the_root) {
       for (int root = 0; root < comm.size() && rooted(op); ++root) {
         for (std::int64_t count : {1, 40, 20'000, 100'000}) {
           for (bool in_place : {false, true}) {
-            run_case(comm, {.op = op, .count = count, .root = root, .in_place = in_place, .seed = ++seed}, Style::blocking);
+            run_case(comm, {.op = op, .count = count, .root = root, .in_place = in_place, .seed = ++seed},
+                     Style::blocking);
           }
         }
       }

@@ -7,7 +7,8 @@
 namespace medley::conformance {
 namespace {
 
-constexpr std::int64_t sizes[] = {0, 1, 3, 17, 1024, 5'000, (1 << 18) + 1};   // of f32: eager, offered and streamed
+constexpr std::int64_t sizes[] = {
+    0, 1, 3, 17, 1024, 5'000, (1 << 18) + 1};  // of f32: eager, offered and streamed
 
 /// Message number `id` from `from`: memory with its contents, or room for it.
 struct Letter {
@@ -21,7 +22,8 @@ struct Letter {
   void expect(std::uint64_t id, int from, std::int64_t sent) const {
     Letter expected(count, dtype);
     write_input(expected.memory.data(), dtype, id, from, 0, sent);
-    EXPECT_EQ(memory.difference(expected.memory, size_of(dtype)), "") << "message " << id << " from rank " << from;
+    EXPECT_EQ(memory.difference(expected.memory, size_of(dtype)), "")
+        << "message " << id << " from rank " << from;
   }
   void expect(std::uint64_t id, int from) const { expect(id, from, count); }
 
@@ -49,7 +51,7 @@ TEST_P(Messages, travel_between_every_pair_in_every_size_and_type) {
             EXPECT_EQ(comm.recv(in.buffer(), from).source(), from);
             in.expect(id, from);
           }
-          if (comm.rank() == from) out.expect(id, from);   // unchanged
+          if (comm.rank() == from) out.expect(id, from);  // unchanged
         }
       }
     }
@@ -67,11 +69,14 @@ TEST_P(Messages, are_received_by_receives_posted_before_any_send_on_every_pair) 
         in.emplace_back(count, DType::f32);
         out.push_back(Letter::written(static_cast<std::uint64_t>(r) + 1, comm.rank(), count));
       }
-      for (int r = 0; r < n; ++r) works.push_back(comm.recv(in[static_cast<std::size_t>(r)].buffer(), r, {.async = true}));
-      for (int r = 0; r < n; ++r) works.push_back(comm.send(out[static_cast<std::size_t>(r)].buffer(), r, {.async = true}));
+      for (int r = 0; r < n; ++r)
+        works.push_back(comm.recv(in[static_cast<std::size_t>(r)].buffer(), r, {.async = true}));
+      for (int r = 0; r < n; ++r)
+        works.push_back(comm.send(out[static_cast<std::size_t>(r)].buffer(), r, {.async = true}));
       std::reverse(works.begin(), works.end());
       for (Work& work : works) work.wait();
-      for (int r = 0; r < n; ++r) in[static_cast<std::size_t>(r)].expect(static_cast<std::uint64_t>(comm.rank()) + 1, r);
+      for (int r = 0; r < n; ++r)
+        in[static_cast<std::size_t>(r)].expect(static_cast<std::uint64_t>(comm.rank()) + 1, r);
     }
     comm.barrier();
   });
@@ -81,7 +86,9 @@ TEST_P(Messages, of_one_tag_keep_their_order_whatever_their_sizes) {
   with_ranks(GetParam(), [](Comm& comm) {
     const int to = (comm.rank() + 1) % comm.size(), from = (comm.rank() + comm.size() - 1) % comm.size();
     constexpr std::uint64_t many = 60;
-    const auto count = [](std::uint64_t id) { return std::int64_t{1} << (id * 5 % 17); };   // small and large by turns
+    const auto count = [](std::uint64_t id) {
+      return std::int64_t{1} << (id * 5 % 17);
+    };  // small and large by turns
     std::vector<Letter> in, out;
     std::vector<Work> works;
     for (std::uint64_t id = 0; id < many; ++id) {
@@ -108,11 +115,14 @@ TEST_P(Messages, are_matched_by_tag_out_of_the_order_they_were_sent_in) {
         out.push_back(Letter::written(static_cast<std::uint64_t>(tag), comm.rank(), count));
       }
       for (int tag = 0; tag < tags; ++tag) {
-        sends.push_back(comm.send(out[static_cast<std::size_t>(tag)].buffer(), to, {.async = true, .tag = tag * 1000}));
+        sends.push_back(
+            comm.send(out[static_cast<std::size_t>(tag)].buffer(), to, {.async = true, .tag = tag * 1000}));
       }
-      for (int tag = tags - 1; tag >= 0; --tag) comm.recv(in[static_cast<std::size_t>(tag)].buffer(), from, {.tag = tag * 1000});
+      for (int tag = tags - 1; tag >= 0; --tag)
+        comm.recv(in[static_cast<std::size_t>(tag)].buffer(), from, {.tag = tag * 1000});
       for (Work& work : sends) work.wait();
-      for (int tag = 0; tag < tags; ++tag) in[static_cast<std::size_t>(tag)].expect(static_cast<std::uint64_t>(tag), from);
+      for (int tag = 0; tag < tags; ++tag)
+        in[static_cast<std::size_t>(tag)].expect(static_cast<std::uint64_t>(tag), from);
     }
     comm.barrier();
   });
@@ -123,7 +133,7 @@ TEST_P(Messages, come_from_any_source_with_the_sender_named_and_in_each_senders_
     constexpr int each = 8;
     int tag = 0;
     for (std::int64_t count : sizes) {
-      ++tag;   // senders run ahead of the receiver
+      ++tag;  // senders run ahead of the receiver
       if (comm.rank() != 0) {
         for (int i = 0; i < each; ++i) {
           Letter letter = Letter::written(static_cast<std::uint64_t>(i), comm.rank(), count);
@@ -193,7 +203,8 @@ TEST_P(Messages, in_a_batch_complete_together_in_any_order_of_the_list) {
       work.wait();
       EXPECT_TRUE(work.test());
       EXPECT_EQ(work.error(), nullptr);
-      for (int r = 0; r < n; ++r) in[static_cast<std::size_t>(r)].expect(static_cast<std::uint64_t>(comm.rank()), r);
+      for (int r = 0; r < n; ++r)
+        in[static_cast<std::size_t>(r)].expect(static_cast<std::uint64_t>(comm.rank()), r);
     }
     comm.batch(std::span<const Message>{}).wait();
     comm.barrier();
@@ -214,7 +225,8 @@ TEST_P(Messages, pass_pending_collectives_and_are_passed_by_them) {
     EXPECT_EQ(sums, expected);
     // And the other way round: an unmatched receive does not hold up a collective.
     std::int32_t late = -1;
-    Work receive = comm.recv(Buffer(&late, 1, DType::i32), (comm.rank() + 1) % comm.size(), {.async = true, .tag = 9});
+    Work receive =
+        comm.recv(Buffer(&late, 1, DType::i32), (comm.rank() + 1) % comm.size(), {.async = true, .tag = 9});
     comm.barrier();
     const std::int32_t mine = comm.rank();
     comm.send(ConstBuffer(&mine, 1, DType::i32), (comm.rank() + comm.size() - 1) % comm.size(), {.tag = 9});

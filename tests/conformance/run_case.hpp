@@ -20,21 +20,36 @@ enum class Style { blocking, wait, test };
 inline Work issue(Comm& comm, const Case& c, const Shape& s, ConstBuffer in, Buffer out, Options options) {
   switch (c.op) {
     case Op::broadcast:
-      return comm.broadcast(s.gives ? Buffer(const_cast<void*>(in.data), in.count, in.dtype) : out, c.root, options);
-    case Op::reduce: return comm.reduce(in, out, c.reduce, c.root, options);
-    case Op::all_reduce: return comm.all_reduce(in, out, c.reduce, options);
-    case Op::gather: return comm.gather(in, out, c.root, options);
-    case Op::all_gather: return comm.all_gather(in, out, options);
-    case Op::scatter: return comm.scatter(in, out, c.root, options);
-    case Op::reduce_scatter: return comm.reduce_scatter(in, out, c.reduce, options);
-    case Op::all_to_all: return comm.all_to_all(in, out, options);
-    case Op::barrier: return comm.barrier(options);
-    case Op::gatherv: return comm.gatherv(in, out, s.out_parts.parts(), c.root, options);
-    case Op::scatterv: return comm.scatterv(in, s.in_parts.parts(), out, c.root, options);
-    case Op::all_gatherv: return comm.all_gatherv(in, out, s.out_parts.parts(), options);
-    case Op::reduce_scatterv: return comm.reduce_scatterv(in, s.in_parts.parts(), out, c.reduce, options);
-    case Op::all_to_allv: return comm.all_to_allv(in, s.in_parts.parts(), out, s.out_parts.parts(), options);
-    default: throw std::logic_error("not a collective");
+      return comm.broadcast(s.gives ? Buffer(const_cast<void*>(in.data), in.count, in.dtype) : out, c.root,
+                            options);
+    case Op::reduce:
+      return comm.reduce(in, out, c.reduce, c.root, options);
+    case Op::all_reduce:
+      return comm.all_reduce(in, out, c.reduce, options);
+    case Op::gather:
+      return comm.gather(in, out, c.root, options);
+    case Op::all_gather:
+      return comm.all_gather(in, out, options);
+    case Op::scatter:
+      return comm.scatter(in, out, c.root, options);
+    case Op::reduce_scatter:
+      return comm.reduce_scatter(in, out, c.reduce, options);
+    case Op::all_to_all:
+      return comm.all_to_all(in, out, options);
+    case Op::barrier:
+      return comm.barrier(options);
+    case Op::gatherv:
+      return comm.gatherv(in, out, s.out_parts.parts(), c.root, options);
+    case Op::scatterv:
+      return comm.scatterv(in, s.in_parts.parts(), out, c.root, options);
+    case Op::all_gatherv:
+      return comm.all_gatherv(in, out, s.out_parts.parts(), options);
+    case Op::reduce_scatterv:
+      return comm.reduce_scatterv(in, s.in_parts.parts(), out, c.reduce, options);
+    case Op::all_to_allv:
+      return comm.all_to_allv(in, s.in_parts.parts(), out, s.out_parts.parts(), options);
+    default:
+      throw std::logic_error("not a collective");
   }
 }
 
@@ -42,7 +57,11 @@ inline Work issue(Comm& comm, const Case& c, const Shape& s, ConstBuffer in, Buf
 class Trial {
  public:
   Trial(const Comm& comm, const Case& c)
-      : case_(c), rank_(comm.rank()), n_(comm.size()), shape_(shape_of(c, rank_, n_)), element_(size_of(c.dtype)) {
+      : case_(c),
+        rank_(comm.rank()),
+        n_(comm.size()),
+        shape_(shape_of(c, rank_, n_)),
+        element_(size_of(c.dtype)) {
     // Where a rank only gives or only takes there is nothing to share.
     shared_ = c.in_place && shape_.gives && shape_.takes;
     const std::int64_t in = shape_.gives ? shape_.in : 0, out = shape_.takes ? shape_.out : 0;
@@ -65,7 +84,8 @@ class Trial {
   }
 
   void start(Comm& comm, Options options) {
-    const ConstBuffer in = shape_.gives ? ConstBuffer(in_data(memory_), shape_.in, case_.dtype) : ConstBuffer{};
+    const ConstBuffer in =
+        shape_.gives ? ConstBuffer(in_data(memory_), shape_.in, case_.dtype) : ConstBuffer{};
     const Buffer out = shape_.takes ? Buffer(out_data(memory_), shape_.out, case_.dtype) : Buffer{};
     work_ = issue(comm, case_, shape_, in, out, options);
   }
@@ -83,7 +103,8 @@ class Trial {
     if (reduces(case_.op) && floating(case_.dtype)) {
       for (const Move& move : shape_.moves) {
         const std::byte* got = out_data(memory_) + bytes(move.to);
-        // Where every bit is compared below, the slow arithmetic of the bound need not see all of a large tensor.
+        // Where every bit is compared below, the slow arithmetic of the bound need not see all of a large
+        // tensor.
         const std::int64_t stride = rank_order_promised() && move.count > 100'000 ? 17 : 1;
         const std::int64_t i =
             first_beyond_bound(got, case_.dtype, case_.reduce, case_.seed, n_, move.at, move.count, stride);
@@ -102,7 +123,8 @@ class Trial {
   std::int64_t fingerprint() {
     std::uint64_t hash = 1;
     const std::byte* data = out_data(memory_);
-    for (std::size_t i = 0; i < bytes(shape_.out); ++i) hash = hash * 0x100000001b3u + static_cast<std::uint64_t>(data[i]);
+    for (std::size_t i = 0; i < bytes(shape_.out); ++i)
+      hash = hash * 0x100000001b3u + static_cast<std::uint64_t>(data[i]);
     return static_cast<std::int64_t>(hash);
   }
 
@@ -125,7 +147,8 @@ class Trial {
 };
 
 /// Runs a case; a wrong result is reported and counted, an exception passes.
-inline std::string run_case(Comm& comm, const Case& c, Style style, std::vector<std::int64_t>* bits = nullptr) {
+inline std::string run_case(Comm& comm, const Case& c, Style style,
+                            std::vector<std::int64_t>* bits = nullptr) {
   Trial trial(comm, c);
   trial.start(comm, {.async = style != Style::blocking});
   trial.finish(style);

@@ -1,5 +1,5 @@
-// What each operation does to memory, written down independently of any backend: how much a rank gives and takes, and
-// from whose input each element of its output comes. The reference of the conformance suite.
+// What each operation does to memory, written down independently of any backend: how much a rank gives and
+// takes, and from whose input each element of its output comes. The reference of the conformance suite.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace medley::conformance {
 
-/// One operation to try. `count` is what the op's name counts: the tensor, or one rank's part of it; in v-forms the
-/// unit that parts are zero to three times of.
+/// One operation to try. `count` is what the op's name counts: the tensor, or one rank's part of it; in
+/// v-forms the unit that parts are zero to three times of.
 struct Case {
   Op op{};
   DType dtype = DType::f32;
@@ -20,13 +20,14 @@ struct Case {
   std::int64_t count = 0;
   int root = 0;
   bool in_place = false;
-  bool gaps = false;   ///< v-forms: parts in reverse order with room between them
+  bool gaps = false;  ///< v-forms: parts in reverse order with room between them
   std::uint64_t seed = 1;
 };
 
 inline std::string describe(const Case& c, int ranks) {
-  std::string text = std::string(name(c.op)) + " of " + std::to_string(c.count) + " " + std::string(name(c.dtype)) + " by " +
-                     std::string(name(c.reduce)) + ", root " + std::to_string(c.root) + ", " + std::to_string(ranks) + " ranks";
+  std::string text = std::string(name(c.op)) + " of " + std::to_string(c.count) + " " +
+                     std::string(name(c.dtype)) + " by " + std::string(name(c.reduce)) + ", root " +
+                     std::to_string(c.root) + ", " + std::to_string(ranks) + " ranks";
   if (c.in_place) text += ", in place";
   if (c.gaps) text += ", with gaps";
   return text + ", case " + std::to_string(c.seed);
@@ -39,7 +40,8 @@ struct PartLists {
   std::int64_t extent = 0;
 
   PartLists() = default;
-  PartLists(std::vector<std::int64_t> of_each, bool gaps) : counts(std::move(of_each)), offsets(counts.size()) {
+  PartLists(std::vector<std::int64_t> of_each, bool gaps)
+      : counts(std::move(of_each)), offsets(counts.size()) {
     explicit_offsets = gaps;
     for (std::size_t i = 0; i < counts.size(); ++i) {
       const std::size_t r = gaps ? counts.size() - 1 - i : i;
@@ -57,7 +59,8 @@ struct PartLists {
 
 inline constexpr int every_rank = -1;
 
-/// Elements [to, to + count) of the output come from elements [at, …) of `from`'s input, or of all inputs reduced.
+/// Elements [to, to + count) of the output come from elements [at, …) of `from`'s input, or of all inputs
+/// reduced.
 struct Move {
   std::int64_t to, count;
   int from;
@@ -66,15 +69,16 @@ struct Move {
 
 struct Shape {
   bool gives = false, takes = false;
-  std::int64_t in = 0, out = 0;         ///< elements of the two buffers
-  std::int64_t in_at = 0, out_at = 0;   ///< where they lie when they share memory
+  std::int64_t in = 0, out = 0;        ///< elements of the two buffers
+  std::int64_t in_at = 0, out_at = 0;  ///< where they lie when they share memory
   PartLists in_parts{}, out_parts{};
   std::vector<Move> moves{};
 };
 
 /// What rank `from` gives to rank `to` in v-forms: unequal, and nothing for some.
 inline std::int64_t v_count(const Case& c, int from, int to) {
-  const std::uint64_t step = (static_cast<std::uint64_t>(from) * 5 + static_cast<std::uint64_t>(to) * 3 + c.seed) % 4;
+  const std::uint64_t step =
+      (static_cast<std::uint64_t>(from) * 5 + static_cast<std::uint64_t>(to) * 3 + c.seed) % 4;
   return c.count * static_cast<std::int64_t>(step) + (step == 3 ? 1 : 0);
 }
 
@@ -98,7 +102,9 @@ inline Shape equal_shape(const Case& c, int rank, int n) {
       s.takes = root;
       if (root) s.moves = {{0, c.count, every_rank, 0}};
       break;
-    case Op::all_reduce: s.moves = {{0, c.count, every_rank, 0}}; break;
+    case Op::all_reduce:
+      s.moves = {{0, c.count, every_rank, 0}};
+      break;
     case Op::gather:
     case Op::all_gather:
       s.takes = root || c.op == Op::all_gather;
@@ -121,7 +127,9 @@ inline Shape equal_shape(const Case& c, int rank, int n) {
       s.in = s.out = all;
       for (int r = 0; r < n; ++r) s.moves.push_back({r * c.count, c.count, r, rank * c.count});
       break;
-    default: s = {}; break;   // barrier
+    default:
+      s = {};
+      break;  // barrier
   }
   return s;
 }
@@ -153,7 +161,7 @@ inline Shape v_shape(const Case& c, int rank, int n) {
       s.in_parts = each;
       s.moves = {{0, s.out, c.op == Op::scatterv ? c.root : every_rank, each.offsets[me]}};
       break;
-    default:   // all_to_allv
+    default:  // all_to_allv
       s.in_parts = PartLists(v_counts(n, [&](int r) { return v_count(c, rank, r); }), c.gaps);
       s.out_parts = PartLists(v_counts(n, [&](int r) { return v_count(c, r, rank); }), c.gaps);
       s.in = s.in_parts.extent;
@@ -168,14 +176,18 @@ inline Shape v_shape(const Case& c, int rank, int n) {
   return s;
 }
 
-inline bool v_form(Op op) { return op >= Op::gatherv; }
+inline bool v_form(Op op) {
+  return op >= Op::gatherv;
+}
 inline bool reduces(Op op) {
   return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter || op == Op::reduce_scatterv;
 }
 inline bool rooted(Op op) {
-  return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter || op == Op::gatherv ||
-         op == Op::scatterv;
+  return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter ||
+         op == Op::gatherv || op == Op::scatterv;
 }
-inline Shape shape_of(const Case& c, int rank, int n) { return v_form(c.op) ? v_shape(c, rank, n) : equal_shape(c, rank, n); }
+inline Shape shape_of(const Case& c, int rank, int n) {
+  return v_form(c.op) ? v_shape(c, rank, n) : equal_shape(c, rank, n);
+}
 
 }  // namespace medley::conformance

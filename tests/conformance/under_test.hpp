@@ -1,7 +1,8 @@
-// Which backend the suite judges and how its ranks are started; taken from the environment, so that one build of the
-// suite serves every backend and launcher.
+// Which backend the suite judges and how its ranks are started; taken from the environment, so that one build
+// of the suite serves every backend and launcher.
 //   MEDLEY_TEST_BACKEND  a backend's name (shm)
-//   MEDLEY_TEST_RANKS    processes: forked here (the default); threads: for sanitizers; launched: this program is one
+//   MEDLEY_TEST_RANKS    processes: forked here (the default); threads: for sanitizers; launched: this
+//   program is one
 //                        rank of a job that a launcher started, and smaller rank counts are subsets of it
 //   MEDLEY_TEST_FULL     1: also what takes long or needs much memory
 #pragma once
@@ -21,14 +22,24 @@ inline std::string environment(const char* variable, const char* otherwise) {
   return text && *text ? text : otherwise;
 }
 
-inline std::string backend_under_test() { return environment("MEDLEY_TEST_BACKEND", "shm"); }
-inline std::string kind_of_ranks() { return environment("MEDLEY_TEST_RANKS", "processes"); }
-inline bool full() { return environment("MEDLEY_TEST_FULL", "0") == "1"; }
+inline std::string backend_under_test() {
+  return environment("MEDLEY_TEST_BACKEND", "shm");
+}
+inline std::string kind_of_ranks() {
+  return environment("MEDLEY_TEST_RANKS", "processes");
+}
+inline bool full() {
+  return environment("MEDLEY_TEST_FULL", "0") == "1";
+}
 /// Sanitizers see threads only and are slow: fewer cases each, the same kinds.
-inline bool reduced() { return kind_of_ranks() == "threads" || environment("MEDLEY_TEST_REDUCED", "0") == "1"; }
+inline bool reduced() {
+  return kind_of_ranks() == "threads" || environment("MEDLEY_TEST_REDUCED", "0") == "1";
+}
 
 /// Backends that combine in the order of the ranks: their floats are compared bit for bit as well.
-inline bool rank_order_promised() { return backend_under_test() == "shm"; }
+inline bool rank_order_promised() {
+  return backend_under_test() == "shm";
+}
 
 using CommBody = std::function<void(Comm&)>;
 
@@ -38,7 +49,8 @@ inline Context& launched_context() {
 }
 
 /// Runs the body on every rank of a comm of `size` ranks. `deadline` is that of the context.
-inline void with_ranks(int size, const CommBody& body, std::chrono::nanoseconds deadline = std::chrono::seconds(100)) {
+inline void with_ranks(int size, const CommBody& body,
+                       std::chrono::nanoseconds deadline = std::chrono::minutes(5)) {
   if (kind_of_ranks() == "launched") {
     Comm world = launched_context().world();
     if (world.size() < size) GTEST_SKIP() << "the job has only " << world.size() << " ranks";

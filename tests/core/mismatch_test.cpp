@@ -1,5 +1,5 @@
-// Ranks that call different things: an error of kind mismatch on the ranks that can know, an error on all, and never
-// wrong data taken for right.
+// Ranks that call different things: an error of kind mismatch on the ranks that can know, an error on all,
+// and never wrong data taken for right.
 #include <optional>
 
 #include "core/refusal.hpp"
@@ -11,28 +11,31 @@ namespace {
 using namespace std::chrono_literals;
 
 struct Ending {
-  bool failed_at_once = false;   ///< in the call that differs, not a later one
+  bool failed_at_once = false;  ///< in the call that differs, not a later one
   std::optional<Error> error;
 };
 
 /// Every rank runs `call`; a rank that notices nothing goes on with barriers, as a program would.
 std::vector<Ending> endings(int size, const std::function<void(Comm&)>& call) {
   std::vector<Ending> all(static_cast<std::size_t>(size));
-  run_threads(size, [&](Context& context) {
-    Comm world = context.world();
-    Ending& mine = all[static_cast<std::size_t>(context.rank())];
-    try {
-      try {
-        call(world);
-      } catch (...) {
-        mine.failed_at_once = true;
-        throw;
-      }
-      for (int i = 0; i < 6; ++i) world.barrier();
-    } catch (const Error& error) {
-      mine.error = error;
-    }
-  }, [](ContextOptions& options) { options.deadline = 20s; });
+  run_threads(
+      size,
+      [&](Context& context) {
+        Comm world = context.world();
+        Ending& mine = all[static_cast<std::size_t>(context.rank())];
+        try {
+          try {
+            call(world);
+          } catch (...) {
+            mine.failed_at_once = true;
+            throw;
+          }
+          for (int i = 0; i < 6; ++i) world.barrier();
+        } catch (const Error& error) {
+          mine.error = error;
+        }
+      },
+      [](ContextOptions& options) { options.deadline = 20s; });
   return all;
 }
 
@@ -61,9 +64,11 @@ void expect_mismatch(int size, bool symmetric, std::initializer_list<std::string
 }
 
 TEST(Mismatch, counts_of_an_all_reduce) {
-  // In the flag's line, staged, read directly, and across those; 8192 apart agree in the bits that a flag carries.
-  const std::pair<std::int64_t, std::int64_t> counts[] = {{1, 2},      {1, 0},        {500, 501},       {1, 8193},
-                                                          {3, 100'003}, {900, 1'000'000}, {50'000, 58'192}, {300'000, 300'001}};
+  // In the flag's line, staged, read directly, and across those; 8192 apart agree in the bits that a flag
+  // carries.
+  const std::pair<std::int64_t, std::int64_t> counts[] = {
+      {1, 2},       {1, 0},           {500, 501},       {1, 8193},
+      {3, 100'003}, {900, 1'000'000}, {50'000, 58'192}, {300'000, 300'001}};
   for (const auto& [first, other] : counts) {
     expect_mismatch(3, true, {"all_reduce", "count"}, [&, a = first, b = other](Comm& comm) {
       std::vector<float> values(static_cast<std::size_t>(comm.rank() == 1 ? b : a));
@@ -144,8 +149,10 @@ TEST(Mismatch, counts_of_v_forms) {
   for (std::int64_t count : {2, 3'000, 100'000}) {
     expect_mismatch(2, true, {"all_to_allv", "bytes"}, [&](Comm& comm) {
       // Each expects one element more than the other gives.
-      const std::int64_t me = comm.rank(), gives[] = {count, count}, takes[] = {count + (me == 1), count + (me == 0)};
-      std::vector<float> in(static_cast<std::size_t>(2 * count)), out(static_cast<std::size_t>(2 * count + 1));
+      const std::int64_t me = comm.rank(), gives[] = {count, count},
+                         takes[] = {count + (me == 1), count + (me == 0)};
+      std::vector<float> in(static_cast<std::size_t>(2 * count)),
+          out(static_cast<std::size_t>(2 * count + 1));
       comm.all_to_allv(in, {gives}, out, {takes});
     });
     expect_mismatch(2, false, {"gatherv", "bytes"}, [&](Comm& comm) {
@@ -176,8 +183,9 @@ TEST(Mismatch, a_message_longer_than_its_receive_leaves_the_comm_usable) {
         if (context.rank() == 0) {
           world.send(out, 1, {.async = async == 1, .tag = 6}).wait();
         } else {
-          expect_error(ErrorKind::mismatch, {"recv #", "comm world", "rank 0 sent", std::to_string(sent * 4), "tag 6",
-                                             std::to_string((sent - 1) * 4)},
+          expect_error(ErrorKind::mismatch,
+                       {"recv #", "comm world", "rank 0 sent", std::to_string(sent * 4), "tag 6",
+                        std::to_string((sent - 1) * 4)},
                        [&] { world.recv(in, 0, {.async = async == 1, .tag = 6}).wait(); });
           EXPECT_EQ(in, std::vector<float>(sent - 1, 5.0f));
         }

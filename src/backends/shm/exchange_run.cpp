@@ -82,6 +82,7 @@ void Exchanger::copy_own(const Exchange& exchange) const {
   const auto from = exchange.give.at(rank_);
   if (to.bytes == 0) return;
   expect(exchange, rank_, from.bytes, to.bytes);
+  if (to.data == from.data) return;   // in place: it is there already, and the others read it by now
   if (to.data < from.data + to.bytes && from.data < to.data + to.bytes) {   // in place, at another offset
     std::memmove(to.data, from.data, to.bytes);
   } else {

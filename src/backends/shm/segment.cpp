@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <medley/error.hpp>
+#include <mutex>
 #include <utility>
 
 #ifndef MADV_POPULATE_WRITE
@@ -30,7 +33,7 @@ std::string mebibytes(std::size_t bytes) { return fmt::format("{:.1f} MiB", stat
                           folder, purpose, mebibytes(needed), mebibytes(available)));
 }
 
-std::byte* map(int file, std::size_t bytes) {
+std::shared_ptr<std::byte> map_anew(int file, std::size_t bytes) {
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (data == MAP_FAILED) {
     const int error = errno;
@@ -39,8 +42,28 @@ std::byte* map(int file, std::size_t bytes) {
   }
   // A forked child (a data loader) must not hold pages of a job it is no part of.
   madvise(data, bytes, MADV_DONTFORK);
-  return static_cast<std::byte*>(data);
+  return {static_cast<std::byte*>(data), [bytes, process = getpid()](std::byte* mapped) {
+            if (getpid() == process) munmap(mapped, bytes);
+          }};
 }
+
+#ifdef __SANITIZE_THREAD__
+// ThreadSanitizer knows memory by its address. Ranks that are threads must see a segment at one address for it to
+// follow their flags, so in such builds a process maps a segment once.
+std::shared_ptr<std::byte> map(int file, std::size_t bytes) {
+  static std::mutex mutex;
+  static std::map<std::pair<dev_t, ino_t>, std::weak_ptr<std::byte>> mappings;
+  struct stat status{};
+  fstat(file, &status);
+  const std::lock_guard lock(mutex);
+  auto& known = mappings[{status.st_dev, status.st_ino}];
+  auto mapping = known.lock();
+  if (!mapping) known = mapping = map_anew(file, bytes);
+  return mapping;
+}
+#else
+std::shared_ptr<std::byte> map(int file, std::size_t bytes) { return map_anew(file, bytes); }
+#endif
 
 }  // namespace
 
@@ -61,7 +84,7 @@ Segment Segment::make(std::size_t bytes, const std::string& purpose) {
     ::close(file);
     throw Error(ErrorKind::system, fmt::format("cannot size {} of shared memory: {}", mebibytes(bytes), strerror(error)));
   }
-  return {file, map(file, bytes), bytes};
+  return {file, map(file, bytes)};
 }
 
 Segment Segment::publish(std::size_t bytes, std::size_t populated, const std::string& purpose, Store& store,
@@ -88,19 +111,15 @@ Segment Segment::open(const std::string& address, std::size_t bytes) {
     throw Error(ErrorKind::system, fmt::format("cannot open the shared memory of a neighbour at {}: {}; it may have "
                                                "died, or this process may not look into it", address, strerror(errno)));
   }
-  return {file, map(file, bytes), bytes};
+  return {file, map(file, bytes)};
 }
 
-Segment::Segment(int file, std::byte* data, std::size_t bytes)
-    : process_(getpid()), file_(file), data_(data), bytes_(bytes) {}
+Segment::Segment(int file, std::shared_ptr<std::byte> data) : process_(getpid()), file_(file), data_(std::move(data)) {}
 
 Segment::Segment(Segment&& other) noexcept
-    : process_(other.process_), file_(std::exchange(other.file_, -1)), data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+    : process_(other.process_), file_(std::exchange(other.file_, -1)), data_(std::move(other.data_)) {}
 
-Segment::~Segment() {
-  seal();
-  if (data_ && here()) munmap(data_, bytes_);
-}
+Segment::~Segment() { seal(); }
 
 bool Segment::here() const { return getpid() == process_; }
 
@@ -113,7 +132,7 @@ void Segment::seal() noexcept {
 void Segment::populate(std::size_t offset, std::size_t bytes) const {
   constexpr std::size_t page = 4096;
   const std::size_t begin = offset / page * page;
-  if (madvise(data_ + begin, offset + bytes - begin, MADV_POPULATE_WRITE) == 0) return;
+  if (madvise(data() + begin, offset + bytes - begin, MADV_POPULATE_WRITE) == 0) return;
   if (errno == EINVAL || errno == ENOSYS) return;
   throw Error(ErrorKind::unavailable,
               fmt::format("{} is full: {} more are needed for a comm's buffers ({}); enlarge it or use fewer comms",

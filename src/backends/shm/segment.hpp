@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <medley/store.hpp>
+#include <memory>
 #include <string>
 
 namespace medley::shm {
@@ -25,7 +26,7 @@ class Segment {
   Segment& operator=(Segment&&) = delete;
   ~Segment();
 
-  std::byte* data() const { return data_; }
+  std::byte* data() const { return data_.get(); }
   /// Where neighbours open it, until seal().
   std::string address() const;
   /// After the last neighbour has opened it: nobody else can.
@@ -36,11 +37,10 @@ class Segment {
   void populate(std::size_t offset, std::size_t bytes) const;
 
  private:
-  Segment(int file, std::byte* data, std::size_t bytes);
+  Segment(int file, std::shared_ptr<std::byte> data);
   int process_;
   int file_;
-  std::byte* data_;
-  std::size_t bytes_;
+  std::shared_ptr<std::byte> data_;   ///< the mapping
 };
 
 }  // namespace medley::shm
