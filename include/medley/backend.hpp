@@ -18,7 +18,11 @@
 namespace medley {
 
 /// Changes whenever a class below changes its layout; a plugin built against another is refused.
-inline constexpr std::string_view backend_abi = "medley-backend-2";
+inline constexpr std::string_view backend_abi = "medley-backend-3";
+
+/// Sends and receives that a filled-in collective is made of have tags from -internal_tags to -1, which no user can name.
+/// They match like all others: by peer and tag, in order.
+inline constexpr int internal_tags = 1 << 15;
 
 /// One operation as a backend sees it: already validated, plain data, valid until its transfer is released.
 struct Call {
@@ -28,7 +32,7 @@ struct Call {
   Memory memory{};
   bool deterministic = false;
   int root = 0;                  ///< the root, or the peer of a send or receive (any_source allowed)
-  int tag = 0;
+  int tag = 0;                   ///< users' are not negative; those of filled-in collectives are (internal_tags)
   const void* in = nullptr;      ///< null where this rank gives nothing
   void* out = nullptr;           ///< null where this rank receives nothing
   std::int64_t in_count = 0;     ///< elements this rank gives, all parts together
@@ -135,9 +139,17 @@ class Backend {
   virtual std::string refuses(const std::vector<int>& world_ranks) const = 0;
   virtual std::unique_ptr<Lane> connect(const Group& group) = 0;
   virtual Waiter* waiter() { return nullptr; }
+  /// Whether its own reductions combine in an order that is the same from run to run; where they do not, calls that ask
+  /// for `deterministic` are filled in.
+  virtual bool fixed_order() const { return false; }
 };
 
-/// How a backend is found and made; a plugin exports `medley_backend` returning one.
+/// How a backend is found and made. A plugin is a shared object libmedley_backend_NAME.so, in a folder of
+/// MEDLEY_BACKEND_PATH or in the folder `medley` beside libmedley.so, that exports
+///     extern "C" MEDLEY_API const medley::BackendPlugin* medley_backend();
+/// It is opened RTLD_LOCAL and never closed. A library that loads components of its own which need its symbols
+/// (Open MPI) is opened again by the plugin: dlopen(…, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD).
+/// `abi` stays the first member in every version.
 struct BackendPlugin {
   std::string_view abi;
   std::string_view name;
@@ -147,3 +159,6 @@ struct BackendPlugin {
 };
 
 }  // namespace medley
+
+/// What a plugin defines; declared here so that a wrong signature does not compile.
+extern "C" MEDLEY_API const medley::BackendPlugin* medley_backend();

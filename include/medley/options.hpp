@@ -14,6 +14,7 @@ struct Options {
   bool async = false;                        ///< return a pending Work instead of waiting
   std::chrono::nanoseconds deadline{0};      ///< how long the operation may take; 0: the comm's default
   int tag = 0;                               ///< sends and receives match only on equal tags
+  std::string_view algorithm{};              ///< such as "ring" or "native"; empty: the best known
   bool deterministic = false;                ///< the same bits from run to run
   void* stream = nullptr;                    ///< the CUDA stream that CUDA buffers are ordered by
 };

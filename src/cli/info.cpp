@@ -24,17 +24,17 @@ bool is_native(const Backend& backend, Op op, const std::vector<Memory>& memory)
   return !memory.empty() && backend.native(op, DType::f32, ReduceOp::sum, memory.front());
 }
 
-Known look_at(const BackendPlugin& plugin) {
+Known look_at(core::KnownBackend& found) {
   Known known;
-  known.info.name = plugin.name;
-  known.info.reason = plugin.unavailable();
+  known.info.name = found.name();
+  known.info.reason = found.unavailable();
   if (!known.info.reason.empty()) return known;
   try {
     Surroundings alone;
     alone.hosts = {host_identity()};
     alone.store = make_local_store();
     alone.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    const auto backend = plugin.create(alone);
+    const auto backend = found.plugin()->create(alone);
     known.info.available = true;
     known.info.version = backend->version();
     for (Memory memory : {Memory::host, Memory::cuda}) {
@@ -43,7 +43,7 @@ Known look_at(const BackendPlugin& plugin) {
     for (int i = 0; i < op_count; ++i) {
       known.native[static_cast<std::size_t>(i)] = is_native(*backend, static_cast<Op>(i), known.memory);
     }
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     known.info.reason = error.what();
   }
   return known;
@@ -95,7 +95,7 @@ void add_info(CLI::App& app) {
   auto json = std::make_shared<std::string>();
   CLI::App* info = add_command(app, "info", "Version, operations and backends", "medley info --json -", [json] {
     std::vector<Known> all;
-    for (const BackendPlugin* plugin : core::known_backends()) all.push_back(look_at(*plugin));
+    for (const auto& found : core::known_backends()) all.push_back(look_at(*found));
     if (*json != "-") fmt::print("{}", text_of(all));
     write_json(*json, json_of(all));
     return 0;

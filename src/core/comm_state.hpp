@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/filled_lane.hpp"
+
 namespace medley::core {
 
 class ContextState;
@@ -19,7 +21,7 @@ class Operation;
 struct LaneState {
   Backend* backend = nullptr;
   std::string name;                       ///< the backend's
-  std::unique_ptr<Lane> lane;
+  std::unique_ptr<algorithms::FilledLane> lane;
   Operation* last_collective = nullptr;   ///< the latest one that is not complete
   int active = 0;                         ///< started and not complete
   Waiter* waiter = nullptr;

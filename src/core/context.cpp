@@ -1,35 +1,17 @@
 #include <medley/context.hpp>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "bootstrap/environment.hpp"
-#include "bootstrap/host.hpp"
 #include "bootstrap/rendezvous.hpp"
 #include "bootstrap/store.hpp"
 #include "core/context_state.hpp"
-#include "core/plugins.hpp"
 
 namespace medley {
 namespace core {
 namespace {
-
-std::vector<std::string> wanted_backends(const ContextOptions& options) {
-  if (!options.backends.empty()) return options.backends;
-  std::vector<std::string> names;
-  if (const char* text = std::getenv("MEDLEY_BACKENDS")) {
-    std::string_view list = text;
-    while (!list.empty()) {
-      const std::size_t comma = std::min(list.find(','), list.size());
-      if (comma > 0) names.emplace_back(list.substr(0, comma));
-      list.remove_prefix(std::min(comma + 1, list.size()));
-    }
-  }
-  return names;
-}
 
 void find_place_in_job(const ContextOptions& options, ContextState& state) {
   const Deadline deadline = std::chrono::steady_clock::now() + options.deadline;
@@ -66,40 +48,6 @@ ContextState::ContextState(const ContextOptions& options) : deadline(options.dea
   make_backends(options);
 }
 
-void ContextState::make_backends(const ContextOptions& options) {
-  const Deadline until = std::chrono::steady_clock::now() + deadline;
-  const std::vector<std::string> wanted = wanted_backends(options);
-  const std::vector<const BackendPlugin*> known = known_backends();
-  Surroundings surroundings{.rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
-  surroundings.hosts = exchange(*store, "hosts", rank, size, host_identity(), until);
-  std::vector<std::string> names;
-  for (const BackendPlugin* plugin : known) names.emplace_back(plugin->name);
-  for (const std::string& name : wanted) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    throw Error(ErrorKind::unavailable, fmt::format("there is no backend \"{}\" in this build; it has {}", name,
-                                                    fmt::join(names, ", ")), {.backend = name});
-  }
-  const auto place = [&](const BackendPlugin* plugin) {   // as asked for, then as built
-    return std::find(wanted.begin(), wanted.end(), plugin->name) - wanted.begin();
-  };
-  std::vector<const BackendPlugin*> ordered = known;
-  std::stable_sort(ordered.begin(), ordered.end(), [&](auto* a, auto* b) { return place(a) < place(b); });
-  for (const BackendPlugin* plugin : ordered) {
-    const bool asked = std::find(wanted.begin(), wanted.end(), plugin->name) != wanted.end();
-    if (!wanted.empty() && !asked) continue;
-    BackendInfo info{.name = std::string(plugin->name), .version = {}, .available = false, .reason = plugin->unavailable()};
-    if (info.reason.empty()) {
-      backends_.push_back(plugin->create(surroundings));
-      info.version = backends_.back()->version();
-      info.available = true;
-    } else if (asked) {
-      throw Error(ErrorKind::unavailable, fmt::format("backend {} cannot run here: {}", info.name, info.reason),
-                  {.backend = info.name});
-    }
-    infos.push_back(std::move(info));
-  }
-}
-
 std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, const std::vector<int>& world_ranks) {
   auto comm = std::make_shared<CommState>();
   comm->name = name;
@@ -110,7 +58,7 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   comm->engine = engine;
   comm->context = weak_from_this();
   std::string refusals;
-  for (const auto& backend : backends_) {
+  for (const auto& [backend, capabilities] : backends_) {
     if (std::string why = backend->refuses(world_ranks); !why.empty()) {
       refusals += (refusals.empty() ? "" : "; ") + why;
       continue;
@@ -123,7 +71,8 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
     lane->backend = backend.get();
     lane->name = backend->name();
     lane->waiter = backend->waiter();
-    lane->lane = backend->connect(group);
+    lane->lane = std::make_unique<algorithms::FilledLane>(backend->connect(group), capabilities, lane->name, comm->rank,
+                                                          comm->size);
     comm->lanes.push_back(std::move(lane));
   }
   if (comm->lanes.empty()) {
@@ -138,7 +87,7 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
 
 ContextState::~ContextState() {
   if (!fork_guard_.here()) {   // a forked child leaves the parent's comms and segments alone
-    for (auto& backend : backends_) static_cast<void>(backend.release());
+    for (auto& ready : backends_) static_cast<void>(ready.backend.release());
     return;
   }
   for (const auto& weak : comms_) {

@@ -1,13 +1,16 @@
 // What a Context stands for: its place in the job, its backends, its comms.
 #pragma once
 
+#include <map>
 #include <medley/backend.hpp>
 #include <medley/context.hpp>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "core/capabilities.hpp"
 #include "core/comm_state.hpp"
 #include "core/engine.hpp"
 
@@ -30,8 +33,17 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::shared_ptr<CommState> world;
 
  private:
+  struct Ready {
+    std::unique_ptr<Backend> backend;
+    Capabilities capabilities;   ///< common to all ranks
+  };
   void make_backends(const ContextOptions& options);
-  std::vector<std::unique_ptr<Backend>> backends_;
+  std::vector<nlohmann::json> ask_all(const std::string& about, const nlohmann::json& mine, Deadline until);
+  static std::vector<std::string> names_of_all(const std::vector<nlohmann::json>& answers);
+  std::string create(const std::string& name, const Surroundings& surroundings, std::unique_ptr<Backend>& made);
+  void agree_on_made(const std::vector<nlohmann::json>& answers, bool named,
+                     std::map<std::string, std::unique_ptr<Backend>>& made);
+  std::vector<Ready> backends_;   ///< in order of preference
   std::mutex comms_mutex_;
   std::vector<std::weak_ptr<CommState>> comms_;
   ForkGuard fork_guard_;

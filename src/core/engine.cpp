@@ -23,9 +23,12 @@ std::string available(const CommState& comm) {
   return names.empty() ? "none" : names;
 }
 
+/// Makes the operation own what its call points to.
 void copy_parts(Operation& operation, int ranks) {
   Call& call = operation.call;
   const std::int64_t** lists[] = {&call.in_counts, &call.in_offsets, &call.out_counts, &call.out_offsets};
+  operation.algorithm = call.algorithm;   // the caller's may go before a held operation starts
+  call.algorithm = operation.algorithm;
   const auto n = static_cast<std::size_t>(ranks);
   operation.parts.resize(4 * n);
   for (std::size_t i = 0; i < 4; ++i) {
@@ -73,7 +76,9 @@ LaneState& Engine::admit(CommState& comm, const Call& call, std::string_view bac
   if (comm.failure) {
     throw with_context(*comm.failure, comm, call, (is_collective(call.op) ? comm.collectives : comm.messages) + 1, "");
   }
-  return choose_lane(comm, call, backend);
+  LaneState& lane = choose_lane(comm, call, backend);
+  if (!call.algorithm.empty()) lane.lane->check_algorithm(call);
+  return lane;
 }
 
 Operation* Engine::issue(const std::shared_ptr<CommState>& shared, const Call& call, const Options& options,

@@ -17,6 +17,7 @@ inline Call call_of(Op op, DType dtype, Memory memory, const Options& options) {
   call.deterministic = options.deterministic;
   call.tag = options.tag;
   call.stream = options.stream;
+  call.algorithm = options.algorithm;
   return call;
 }
 

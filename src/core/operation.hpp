@@ -7,6 +7,7 @@
 #include <medley/backend.hpp>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace medley::core {
@@ -36,6 +37,7 @@ class Operation {
   LaneState* lane = nullptr;
   Call call;
   std::vector<std::int64_t> parts;            ///< what the call's counts and offsets point into
+  std::string algorithm;                      ///< what the call's algorithm points into
   std::uint64_t sequence = 0;
   Deadline deadline{};
   Transfer* transfer = nullptr;

@@ -30,6 +30,7 @@ class ShmBackend final : public Backend {
     return std::make_unique<ShmLane>(group, neighbours_);
   }
   Waiter* waiter() override { return &neighbours_; }
+  bool fixed_order() const override { return true; }
 
  private:
   Neighbourhood neighbours_;

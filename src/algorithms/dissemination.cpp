@@ -1,0 +1,16 @@
+// Dissemination barrier: in round k every rank tells the rank 2^k after it and hears from the one 2^k before
+// it; after log2(n) rounds everybody has heard of everybody.
+#include "algorithms/algorithms.hpp"
+
+namespace medley::algorithms {
+
+core::Task dissemination_barrier(Job& job) {
+  std::byte mine{1}, theirs{};
+  for (int distance = 1; distance < job.size; distance *= 2) {
+    job.messages.recv(&theirs, 1, job.peer(-distance));
+    job.messages.send(&mine, 1, job.peer(distance));
+    co_await job.messages.all();
+  }
+}
+
+}  // namespace medley::algorithms

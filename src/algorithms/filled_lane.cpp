@@ -1,0 +1,128 @@
+#include "algorithms/filled_lane.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "algorithms/algorithms.hpp"
+#include "algorithms/registry.hpp"
+
+namespace medley::algorithms {
+
+/// A collective made of messages.
+class FilledTransfer final : public Transfer {
+ public:
+  FilledTransfer(FilledLane& lane, const Call& call, const Algorithm& algorithm, std::uint64_t sequence)
+      : lane_(lane),
+        call_(call),
+        sequence_(sequence),
+        messages_(*lane.inner_, call_, tag()),
+        job_{call_, lane.rank_, lane.size_, messages_},
+        task_(run(algorithm)) {}
+
+  Poll poll() override {
+    const Poll seen = step();
+    // A message that moved without ending the wait is progress too: nobody may go to sleep over it.
+    return seen == Poll::waiting && messages_.take_moved() ? Poll::moved : seen;
+  }
+  std::vector<int> awaited() const override { return messages_.awaited(); }
+  void release() noexcept override { lane_.forget(*this), delete this; }
+
+ private:
+  friend class FilledLane;
+  int tag() const { return -1 - static_cast<int>(sequence_ % internal_tags); }
+  Poll step() {
+    try {
+      return task_.poll();
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {  // the engine knows Medley's errors only
+      throw Error(ErrorKind::system, fmt::format("the algorithm failed: {}", error.what()));
+    }
+  }
+  core::Task run(const Algorithm& algorithm) {
+    co_await core::until([this] { return lane_.may_run(sequence_); });
+    co_await algorithm.run(job_);
+  }
+
+  FilledLane& lane_;
+  Call call_;
+  std::uint64_t sequence_;
+  Messages messages_;
+  Job job_;
+  core::Task task_;
+};
+
+bool FilledLane::reduces(Op op) {
+  return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter || op == Op::reduce_scatterv;
+}
+
+void FilledLane::check_algorithm(const Call& call) const {
+  if (call.algorithm.empty() || (call.op != Op::send && call.op != Op::recv && find(call.op, call.algorithm)))
+    return;
+  const bool natively = capabilities_.native(call.op, call.dtype, call.reduce, call.memory);
+  if (call.algorithm == native && natively) return;
+  std::vector<std::string_view> known = names(call.op);
+  if (natively) known.insert(known.begin(), native);
+  throw Error(ErrorKind::invalid,
+              fmt::format("{} over {} has no algorithm \"{}\"; it has {}", name(call.op), backend_,
+                          call.algorithm, fmt::join(known, ", ")),
+              {.backend = backend_});
+}
+
+const Algorithm& FilledLane::algorithm_of(const Call& call) const {
+  if (call.memory != Memory::host) {
+    throw Error(ErrorKind::unavailable,
+                fmt::format("{} of {} memory is not native to {}, and only host memory is filled in",
+                            name(call.op), name(call.memory), backend_));
+  }
+  const Algorithm* named = find(call.op, call.algorithm);
+  return named ? *named : choose(call, size_);
+}
+
+Transfer* FilledLane::start(const Call& call) {
+  if (call.op == Op::send || call.op == Op::recv) return inner_->start(call);
+  const std::uint64_t sequence = collectives_++;
+  const bool natively = call.algorithm.empty() ? is_native(call) : call.algorithm == native;
+  if (natively) return inner_->start(call);
+  if (size_ == 1) {
+    do_alone(call);
+    return nullptr;
+  }
+  auto* transfer = new FilledTransfer(*this, call, algorithm_of(call), sequence);
+  running_.push_back(transfer);
+  try {
+    if (transfer->poll() != Poll::complete) return transfer;  // the first messages leave at once
+  } catch (...) {
+    transfer->release();
+    throw;
+  }
+  transfer->release();
+  return nullptr;
+}
+
+bool FilledLane::may_run(std::uint64_t sequence) const {
+  return running_.empty() || running_.front()->sequence_ + internal_tags > sequence;
+}
+
+void FilledLane::forget(FilledTransfer& transfer) noexcept {
+  running_.erase(std::find(running_.begin(), running_.end(), &transfer));
+  for (Transfer* message : transfer.messages_.abandon()) orphans_.push_back(message);
+}
+
+void FilledLane::abort(const Error& why) noexcept {
+  inner_->abort(why);
+  for (FilledTransfer* transfer : running_) {
+    // What arrives from now on must not find the memory of an operation that is gone.
+    for (Transfer* message : transfer->messages_.abandon()) orphans_.push_back(message);
+  }
+  for (Transfer* orphan : orphans_) orphan->release();
+  orphans_.clear();
+}
+
+FilledLane::~FilledLane() {
+  if (!orphans_.empty()) abort(Error(ErrorKind::aborted, "its comm was closed"));
+}
+
+}  // namespace medley::algorithms

@@ -1,0 +1,60 @@
+// A backend's lane with everything the backend lacks filled in over its sends and receives.
+// The context puts one around every lane, so that algorithms can be named on any backend.
+#pragma once
+
+#include <cstdint>
+#include <medley/backend.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/capabilities.hpp"
+
+namespace medley::algorithms {
+
+struct Algorithm;
+class FilledTransfer;
+
+class FilledLane final : public Lane {
+ public:
+  FilledLane(std::unique_ptr<Lane> inner, const core::Capabilities& capabilities, std::string backend,
+             int rank, int size)
+      : inner_(std::move(inner)),
+        capabilities_(capabilities),
+        backend_(std::move(backend)),
+        rank_(rank),
+        size_(size) {}
+  ~FilledLane() override;
+
+  /// Throws Error(invalid) when the call names an algorithm that this lane does not have for it.
+  void check_algorithm(const Call& call) const;
+
+  Transfer* start(const Call& call) override;
+  void progress() override { inner_->progress(); }
+  bool undelivered() const override { return inner_->undelivered(); }
+  bool concurrent_collectives() const override { return inner_->concurrent_collectives(); }
+  void check() override { inner_->check(); }
+  void abort(const Error& why) noexcept override;
+
+ private:
+  friend class FilledTransfer;
+  bool is_native(const Call& call) const {
+    return capabilities_.native(call.op, call.dtype, call.reduce, call.memory) &&
+           (!call.deterministic || capabilities_.fixed_order() || !reduces(call.op));
+  }
+  static bool reduces(Op op);
+  const Algorithm& algorithm_of(const Call& call) const;
+  /// Whether number `sequence` may use its tag: the collective that had it before is complete.
+  bool may_run(std::uint64_t sequence) const;
+  void forget(FilledTransfer& transfer) noexcept;
+
+  std::unique_ptr<Lane> inner_;
+  core::Capabilities capabilities_;
+  std::string backend_;
+  int rank_, size_;
+  std::uint64_t collectives_ = 0;         ///< started so far, the same on all ranks
+  std::vector<FilledTransfer*> running_;  ///< in order of start
+  std::vector<Transfer*> orphans_;        ///< messages of failed collectives, until the lane is aborted
+};
+
+}  // namespace medley::algorithms

@@ -1,0 +1,60 @@
+// One filled-in collective as its algorithm sees it: the call, who is who, and the messages.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <medley/backend.hpp>
+#include <memory>
+
+#include "algorithms/combiner.hpp"
+#include "algorithms/messages.hpp"
+#include "algorithms/slices.hpp"
+
+namespace medley::algorithms {
+
+/// Memory for the time of one operation, not initialised: the system would clear it for nothing.
+class Scratch {
+ public:
+  explicit Scratch(std::size_t bytes) : bytes_(new std::byte[bytes]) {}
+  std::byte* data() const { return bytes_.get(); }
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+};
+
+struct Job {
+  const Call& call;
+  int rank;
+  int size;
+  Messages& messages;
+
+  const std::byte* in() const { return static_cast<const std::byte*>(call.in); }
+  std::byte* out() const { return static_cast<std::byte*>(call.out); }
+  std::size_t element() const { return size_of(call.dtype); }
+  std::size_t bytes(std::int64_t count) const { return static_cast<std::size_t>(count) * element(); }
+  const std::byte* in(std::int64_t at) const { return in() + bytes(at); }
+  std::byte* out(std::int64_t at) const { return out() + bytes(at); }
+  Combiner combiner() const { return {call.dtype, call.reduce, size}; }
+  /// The rank `steps` after (or before) this one on the ring of all.
+  int peer(int steps) const { return ((rank + steps) % size + size) % size; }
+
+  /// Parts of the large side: what all ranks give to (or get from) this one.
+  Slices in_slices() const {
+    return call.in_counts ? Slices::listed(call.in_counts, call.in_offsets)
+                          : Slices::equal(call.in_count / size);
+  }
+  Slices out_slices() const {
+    return call.out_counts ? Slices::listed(call.out_counts, call.out_offsets)
+                           : Slices::equal(call.out_count / size);
+  }
+};
+
+inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+/// Large messages travel in pieces of this size, so that combining or passing on one overlaps the arrival of
+/// the next.
+inline constexpr std::size_t segment_bytes = 256 * 1024;
+
+}  // namespace medley::algorithms

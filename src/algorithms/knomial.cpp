@@ -1,0 +1,99 @@
+// Binomial and k-nomial trees: broadcast and scatter down, gather up, in log_k(n) rounds. A wide tree has
+// fewer rounds and more messages per round: better while latency is what counts.
+#include "algorithms/knomial.hpp"
+
+#include "algorithms/algorithms.hpp"
+
+namespace medley::algorithms {
+namespace {
+
+constexpr int wide = 4;
+
+core::Task broadcast_down(Job& job, int radix) {
+  const Tree tree(job.rank, job.size, job.call.root, radix);
+  const bool root = tree.parent() < 0;
+  const std::size_t bytes = job.bytes(root ? job.call.in_count : job.call.out_count);
+  const std::byte* data = root ? job.in() : job.out();
+  std::vector<Messages::Ticket> got;
+  for (std::size_t at = 0; !root && at < bytes; at += segment_bytes) {
+    got.push_back(job.messages.recv(job.out() + at, std::min(segment_bytes, bytes - at), tree.parent()));
+  }
+  for (std::size_t at = 0, piece = 0; at < bytes; at += segment_bytes, ++piece) {
+    if (!root) co_await job.messages.done(got[piece]);
+    for (auto child = tree.children().rbegin(); child != tree.children().rend(); ++child) {
+      job.messages.send(data + at, std::min(segment_bytes, bytes - at), child->rank);
+    }
+  }
+  co_await job.messages.all();
+}
+
+core::Task gather_up(Job& job, int radix) {
+  const Tree tree(job.rank, job.size, job.call.root, radix);
+  const std::size_t part = job.bytes(job.call.in_count);
+  const bool root = tree.parent() < 0;
+  const bool straight = root && job.call.root == 0;  // then the order of the tree is that of the output
+  const Scratch scratch(straight ? 0 : part * static_cast<std::size_t>(tree.size()));
+  std::byte* parts = straight ? job.out() : scratch.data();
+  copy_bytes(parts, job.in(), part);
+  for (const Branch& child : tree.children()) {
+    job.messages.recv(parts + static_cast<std::size_t>(child.from - tree.from()) * part,
+                      static_cast<std::size_t>(child.size) * part, child.rank);
+  }
+  co_await job.messages.all();
+  if (!root) {
+    job.messages.send(parts, static_cast<std::size_t>(tree.size()) * part, tree.parent());
+    co_await job.messages.all();
+  } else if (!straight) {
+    for (int i = 0; i < job.size; ++i) {
+      copy_bytes(job.out() + static_cast<std::size_t>(tree.actual(i)) * part,
+                 parts + static_cast<std::size_t>(i) * part, part);
+    }
+  }
+}
+
+core::Task scatter_down(Job& job, int radix) {
+  const Tree tree(job.rank, job.size, job.call.root, radix);
+  const std::size_t part = job.bytes(job.call.out_count);
+  const bool root = tree.parent() < 0;
+  const bool straight = root && job.call.root == 0;
+  const Scratch scratch(straight ? 0 : part * static_cast<std::size_t>(tree.size()));
+  const std::byte* parts = straight ? job.in() : scratch.data();
+  if (!root) {
+    job.messages.recv(scratch.data(), static_cast<std::size_t>(tree.size()) * part, tree.parent());
+    co_await job.messages.all();
+  } else if (!straight) {
+    for (int i = 0; i < job.size; ++i) {
+      copy_bytes(scratch.data() + static_cast<std::size_t>(i) * part,
+                 job.in() + static_cast<std::size_t>(tree.actual(i)) * part, part);
+    }
+  }
+  for (auto child = tree.children().rbegin(); child != tree.children().rend(); ++child) {
+    job.messages.send(parts + static_cast<std::size_t>(child->from - tree.from()) * part,
+                      static_cast<std::size_t>(child->size) * part, child->rank);
+  }
+  copy_bytes(job.out(), parts, part);
+  co_await job.messages.all();
+}
+
+}  // namespace
+
+core::Task binomial_broadcast(Job& job) {
+  return broadcast_down(job, 2);
+}
+core::Task binomial_gather(Job& job) {
+  return gather_up(job, 2);
+}
+core::Task binomial_scatter(Job& job) {
+  return scatter_down(job, 2);
+}
+core::Task knomial_broadcast(Job& job) {
+  return broadcast_down(job, wide);
+}
+core::Task knomial_gather(Job& job) {
+  return gather_up(job, wide);
+}
+core::Task knomial_scatter(Job& job) {
+  return scatter_down(job, wide);
+}
+
+}  // namespace medley::algorithms

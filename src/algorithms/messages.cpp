@@ -1,0 +1,85 @@
+#include "algorithms/messages.hpp"
+
+#include <algorithm>
+
+namespace medley::algorithms {
+
+Messages::Ticket Messages::send(const void* data, std::size_t bytes, int to) {
+  if (bytes == 0) return 0;
+  Call call;
+  call.op = Op::send;
+  call.root = to;
+  call.in = data;
+  call.in_count = static_cast<std::int64_t>(bytes);
+  return start(call);
+}
+
+Messages::Ticket Messages::recv(void* data, std::size_t bytes, int from) {
+  if (bytes == 0) return 0;
+  Call call;
+  call.op = Op::recv;
+  call.root = from;
+  call.out = data;
+  call.out_count = static_cast<std::int64_t>(bytes);
+  return start(call);
+}
+
+Messages::Ticket Messages::start(const Call& message) {
+  Call call = message;
+  call.dtype = DType::u8;
+  call.memory = whole_.memory;
+  call.stream = whole_.stream;
+  call.tag = tag_;
+  active_.reserve(active_.size() + 1);  // a transfer must not be lost to a failing allocation
+  Transfer* transfer = lane_.start(call);
+  moved_ = true;
+  if (!transfer) return 0;
+  active_.push_back({++last_, transfer});
+  return last_;
+}
+
+std::size_t Messages::poll() {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    const Poll seen = active_[i].transfer->poll();  // one that throws stays, and is released with the rest
+    moved_ = moved_ || seen != Poll::waiting;
+    if (seen == Poll::complete) {
+      active_[i].transfer->release();
+      active_[i].transfer = nullptr;
+    }
+  }
+  for (const Active& active : active_) {
+    if (active.transfer) active_[kept++] = active;
+  }
+  active_.resize(kept);
+  return kept;
+}
+
+bool Messages::finished(Ticket ticket) {
+  const auto is_it = [ticket](const Active& active) { return active.ticket == ticket; };
+  if (ticket == 0 || std::none_of(active_.begin(), active_.end(), is_it)) return true;
+  poll();
+  return std::none_of(active_.begin(), active_.end(), is_it);
+}
+
+std::vector<int> Messages::awaited() const {
+  std::vector<int> ranks;
+  for (const Active& active : active_) {
+    if (!active.transfer) continue;
+    for (int rank : active.transfer->awaited()) ranks.push_back(rank);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+std::vector<Transfer*> Messages::abandon() noexcept {
+  std::vector<Transfer*> left;
+  for (const Active& active : active_) {
+    if (active.transfer) left.push_back(active.transfer);
+  }
+  active_.clear();
+  return left;
+}
+
+}  // namespace medley::algorithms

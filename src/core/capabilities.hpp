@@ -1,0 +1,40 @@
+// What a backend does by itself on every rank of a job. Asked once and agreed when a context is made, so that
+// no rank later takes a library's own collective where another fills it in.
+#pragma once
+
+#include <bitset>
+#include <medley/backend.hpp>
+#include <string>
+
+namespace medley::core {
+
+class Capabilities {
+ public:
+  Capabilities() = default;
+  explicit Capabilities(const Backend& backend);
+
+  bool native(Op op, DType dtype, ReduceOp reduce, Memory memory) const {
+    return bits_[index(op, dtype, reduce, memory)];
+  }
+  bool has_memory(Memory memory) const { return bits_[memory_bits + static_cast<std::size_t>(memory)]; }
+  bool fixed_order() const { return bits_[order_bit]; }
+  void keep_common(const Capabilities& other) { bits_ &= other.bits_; }
+  bool operator==(const Capabilities&) const = default;
+
+  std::string to_text() const;
+  static Capabilities from_text(const std::string& text);
+
+ private:
+  static constexpr std::size_t memory_kinds = 2;
+  static constexpr std::size_t memory_bits =
+      std::size_t{op_count} * dtype_count * reduce_op_count * memory_kinds;
+  static constexpr std::size_t order_bit = memory_bits + memory_kinds;
+  static constexpr std::size_t index(Op op, DType dtype, ReduceOp reduce, Memory memory) {
+    const auto row =
+        (static_cast<std::size_t>(op) * dtype_count + static_cast<std::size_t>(dtype)) * reduce_op_count;
+    return (row + static_cast<std::size_t>(reduce)) * memory_kinds + static_cast<std::size_t>(memory);
+  }
+  std::bitset<order_bit + 1> bits_;
+};
+
+}  // namespace medley::core

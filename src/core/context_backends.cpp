@@ -1,0 +1,183 @@
+// Which backends a context has: those every rank can use. Ranks tell each other what they lack before any
+// backend is made and again after, so that all of them go on with the same ones or fail with the same
+// sentence.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "bootstrap/host.hpp"
+#include "bootstrap/rendezvous.hpp"
+#include "core/context_state.hpp"
+#include "core/plugins.hpp"
+
+namespace medley::core {
+namespace {
+
+using nlohmann::json;
+
+std::vector<std::string> wanted_backends(const ContextOptions& options) {
+  if (!options.backends.empty()) return options.backends;
+  std::vector<std::string> names;
+  if (const char* text = std::getenv("MEDLEY_BACKENDS")) {
+    std::string_view list = text;
+    while (!list.empty()) {
+      const std::size_t comma = std::min(list.find(','), list.size());
+      if (comma > 0) names.emplace_back(list.substr(0, comma));
+      list.remove_prefix(std::min(comma + 1, list.size()));
+    }
+  }
+  return names;
+}
+
+/// What this machine has, for an error about something it has not.
+std::string what_there_is_but(const std::string& missing) {
+  std::vector<std::string> usable, lacking;
+  for (const auto& known : known_backends()) {
+    if (known->name() == missing) continue;
+    const std::string reason = known->unavailable();
+    if (reason.empty()) {
+      usable.push_back(known->name());
+    } else {
+      lacking.push_back(fmt::format("{} ({})", known->name(), reason));
+    }
+  }
+  std::string text =
+      usable.empty() ? "none is available" : fmt::format("available: {}", fmt::join(usable, ", "));
+  if (!lacking.empty()) text += fmt::format("; not available: {}", fmt::join(lacking, ", "));
+  return text;
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
+}
+
+/// The ranks that gave a reason, and the first reason; empty when none did.
+std::string who_lacks(const std::vector<json>& answers, const std::string& name, std::vector<int>& ranks) {
+  std::string reason;
+  ranks.clear();
+  for (std::size_t r = 0; r < answers.size(); ++r) {
+    const json& given = answers[r]["reasons"];
+    const std::string why =
+        given.contains(name) ? given[name].get<std::string>() : "it is not installed there";
+    if (why.empty()) continue;
+    if (reason.empty()) reason = why;
+    ranks.push_back(static_cast<int>(r));
+  }
+  if (reason.empty() || ranks.size() == answers.size()) return reason;
+  return fmt::format("not on {}: {}", ranks_text(ranks), reason);
+}
+
+void compare_wishes(const std::vector<json>& answers) {
+  for (std::size_t r = 1; r < answers.size(); ++r) {
+    const json &here = answers[r]["wanted"], &first = answers[0]["wanted"];
+    if (here == first) continue;
+    throw Error(
+        ErrorKind::mismatch,
+        fmt::format("rank 0 asks for backends {} but rank {} for {}; all ranks must name the same, in the "
+                    "same order",
+                    first.dump(), r, here.dump()),
+        {.ranks = {0, static_cast<int>(r)}});
+  }
+}
+
+[[noreturn]] void refuse(const std::string& name, const std::string& reason, const std::vector<int>& ranks) {
+  throw Error(ErrorKind::unavailable,
+              fmt::format("backend {} cannot be used: {}; {}", name, reason, what_there_is_but(name)),
+              {.backend = name, .ranks = ranks});
+}
+
+}  // namespace
+
+/// One round: every rank's answer, by rank.
+std::vector<nlohmann::json> ContextState::ask_all(const std::string& about, const nlohmann::json& mine,
+                                                  Deadline until) {
+  std::vector<json> answers;
+  for (const std::string& text : exchange(*store, about, rank, size, mine.dump(), until)) {
+    answers.push_back(json::parse(text));
+  }
+  return answers;
+}
+
+void ContextState::make_backends(const ContextOptions& options) {
+  const Deadline until = std::chrono::steady_clock::now() + deadline;
+  const std::vector<std::string> wanted = wanted_backends(options);
+  std::vector<std::string> names = wanted;
+  if (names.empty()) {
+    for (const auto& known : known_backends()) names.push_back(known->name());
+  }
+  json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}};
+  for (const std::string& name : names) {
+    KnownBackend* known = find_backend(name);
+    mine["reasons"][name] = known ? known->unavailable() : "there is no such backend";
+  }
+  const std::vector<json> answers = ask_all("backends", mine, until);
+  compare_wishes(answers);
+  Surroundings surroundings{
+      .rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
+  for (const json& answer : answers) surroundings.hosts.push_back(answer["host"]);
+  if (wanted.empty()) names = names_of_all(answers);
+
+  std::vector<int> lacking;
+  json made{{"reasons", json::object()}, {"abilities", json::object()}};
+  std::map<std::string, std::unique_ptr<Backend>> mine_made;
+  for (const std::string& name : names) {
+    std::string reason = who_lacks(answers, name, lacking);
+    if (!reason.empty() && !wanted.empty()) refuse(name, reason, lacking);
+    infos.push_back({.name = name, .version = {}, .available = false, .reason = reason});
+    if (!reason.empty()) continue;
+    made["reasons"][name] = create(name, surroundings, mine_made[name]);
+    if (mine_made[name]) made["abilities"][name] = Capabilities(*mine_made[name]).to_text();
+  }
+  agree_on_made(ask_all("abilities", made, until), !wanted.empty(), mine_made);
+}
+
+/// shm first, then by name: the order of preference of a program that names none.
+std::vector<std::string> ContextState::names_of_all(const std::vector<nlohmann::json>& answers) {
+  std::map<std::string, bool> seen;
+  for (const json& answer : answers) {
+    for (const auto& [name, reason] : answer["reasons"].items()) seen[name] = true;
+  }
+  std::vector<std::string> names{known_backends().front()->name()};
+  for (const auto& [name, yes] : seen) {
+    if (name != names.front()) names.push_back(name);
+  }
+  return names;
+}
+
+/// Makes a backend; what went wrong otherwise. A library may throw anything.
+std::string ContextState::create(const std::string& name, const Surroundings& surroundings,
+                                 std::unique_ptr<Backend>& made) {
+  try {
+    Surroundings own = surroundings;
+    own.store = std::make_shared<PrefixStore>(store, fmt::format("backend/{}/", name));
+    made = find_backend(name)->plugin()->create(own);
+    return made ? std::string() : std::string("its plugin made none");
+  } catch (const std::exception& error) {
+    return fmt::format("it failed to start: {}", error.what());
+  } catch (...) {
+    return "it failed to start";
+  }
+}
+
+void ContextState::agree_on_made(const std::vector<nlohmann::json>& answers, bool named,
+                                 std::map<std::string, std::unique_ptr<Backend>>& made) {
+  std::vector<int> lacking;
+  for (BackendInfo& info : infos) {
+    if (!info.reason.empty()) continue;
+    info.reason = who_lacks(answers, info.name, lacking);
+    if (!info.reason.empty() && named) refuse(info.name, info.reason, lacking);
+    if (!info.reason.empty()) continue;
+    Capabilities common = Capabilities::from_text(answers[0]["abilities"][info.name]);
+    for (const json& answer : answers)
+      common.keep_common(Capabilities::from_text(answer["abilities"][info.name]));
+    info.version = made[info.name]->version();
+    info.available = true;
+    backends_.push_back({std::move(made[info.name]), common});
+  }
+}
+
+}  // namespace medley::core
