@@ -115,7 +115,8 @@ void MpiLane::progress() {
 }
 
 void MpiLane::check() {
-  if (failure_ || library_.wrong_thread() || !library_.usable()) return;
+  if (failure_) throw *failure_;
+  if (library_.wrong_thread() || !library_.usable()) return;
   const Library::Guard guard(library_.lock());
   failure_ = notices_.look();
   if (failure_) throw *failure_;

@@ -10,10 +10,11 @@ bool reduces_natively(DType dtype, ReduceOp reduce) {
       return reduce == ReduceOp::sum || reduce == ReduceOp::product;
     case DType::i64:
     case DType::i32:
+      return true;
     case DType::i16:
     case DType::i8:
     case DType::u8:
-      return true;
+      return reduce == ReduceOp::band || reduce == ReduceOp::bor || reduce == ReduceOp::bxor;
     case DType::f16:
     case DType::bf16:
     case DType::boolean:
