@@ -72,7 +72,9 @@ class Turns {
 Communicators make(const Group& group, const Members& members) {
   std::vector<int> ranks;
   for (int r : group.world_ranks) ranks.push_back(members.mpi_ranks[static_cast<std::size_t>(r)]);
-  const Library::Guard guard(Library::of_process().lock());
+  Library& library = Library::of_process();
+  const Library::Guard guard(library.lock());
+  library.sweep();
   MPI_Group world = MPI_GROUP_NULL, chosen = MPI_GROUP_NULL;
   check(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
   const int listed = MPI_Group_incl(world, group.size, ranks.data(), &chosen);

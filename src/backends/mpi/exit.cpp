@@ -1,5 +1,5 @@
 // The end of a process in which we started MPI. MPI_Finalize waits for every rank, so it is called at once
-// only when all went well; otherwise the ranks first tell each other that they have come to their end.
+// only when all went well here; otherwise only when every rank has come to its end too.
 #include <cstdlib>
 #include <thread>
 
@@ -15,20 +15,19 @@ constexpr auto patience = std::chrono::seconds(3);
 
 void Library::remember_farewell(const Surroundings& surroundings) {
   store_ = surroundings.store;
-  rank_ = surroundings.rank;
   size_ = surroundings.size;
 }
 
-bool Library::all_leave() noexcept {
+bool Library::all_leave(bool wait) noexcept {
   try {
     if (!store_) return false;
     const Deadline until = std::chrono::steady_clock::now() + patience;
-    store_->add("leaving", 1);
-    while (store_->add("leaving", 0) < size_) {
-      if (std::chrono::steady_clock::now() > until) return false;
+    std::int64_t leaving = store_->add("leaving", 1);
+    while (wait && leaving < size_ && std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      leaving = store_->add("leaving", 0);
     }
-    return true;
+    return leaving >= size_;
   } catch (...) {
     return false;  // the store went with another rank
   }
@@ -38,8 +37,10 @@ bool Library::all_leave() noexcept {
 void Library::end(int status) noexcept {
   if (!fork_guard_.here() || !usable() || wrong_thread()) return;
   const bool all_is_well = status == 0 && !aborted_ && !poison_;
-  if (!all_is_well && (poison_ || !all_leave())) return;
+  const bool all_leave_too = all_leave(!all_is_well && !poison_);
+  if (!all_is_well && !all_leave_too) return;
   const Guard guard(lock_);
+  sweep();
   MPI_Finalize();
 }
 

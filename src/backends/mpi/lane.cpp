@@ -23,11 +23,10 @@ MpiLane::MpiLane(Communicators comms, const Group& group, bool far)
       notices_(comms.internal, group.rank, group.size) {}
 
 MpiLane::~MpiLane() {
-  // Freeing is local in both MPIs. What a failed lane has left behind still uses its communicators.
+  // What a failed lane has left behind still uses its communicators.
   if (failure_ || active_ > 0 || !library_.usable() || library_.wrong_thread()) return;
   const Library::Guard guard(library_.lock());
-  MPI_Comm_free(&comms_.users);
-  MPI_Comm_free(&comms_.internal);
+  library_.bury(comms_);
 }
 
 std::unique_ptr<MpiTransfer> MpiLane::take() {

@@ -15,11 +15,6 @@
 
 namespace medley::mpi {
 
-struct Communicators {
-  MPI_Comm users = MPI_COMM_NULL;
-  MPI_Comm internal = MPI_COMM_NULL;  ///< filled-in collectives, whose tags users cannot name, and notices
-};
-
 class MpiLane final : public Lane {
  public:
   /// `far`: whether some ranks are on other hosts, where a send that is complete may still need us.

@@ -123,4 +123,20 @@ void Library::adopt(Orphan orphan) {
   orphans_.push_back(std::move(orphan));
 }
 
+void Library::bury(const Communicators& comms) noexcept {
+  sweep();
+  Grave grave{comms, MPI_REQUEST_NULL};
+  if (MPI_Ibarrier(comms.internal, &grave.everyone) == MPI_SUCCESS) graves_.push_back(grave);
+}
+
+void Library::sweep() noexcept {
+  std::erase_if(graves_, [](Grave& grave) {
+    int all = 0;
+    if (MPI_Test(&grave.everyone, &all, MPI_STATUS_IGNORE) != MPI_SUCCESS || !all) return false;
+    MPI_Comm_free(&grave.comms.users);
+    MPI_Comm_free(&grave.comms.internal);
+    return true;
+  });
+}
+
 }  // namespace medley::mpi

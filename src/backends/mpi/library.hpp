@@ -27,6 +27,12 @@ struct Orphan {
   std::vector<std::vector<MPI_Datatype>> types;
 };
 
+/// What a comm is made of.
+struct Communicators {
+  MPI_Comm users = MPI_COMM_NULL;
+  MPI_Comm internal = MPI_COMM_NULL;  ///< filled-in collectives, whose tags users cannot name, and notices
+};
+
 class Library {
  public:
   using Guard = std::lock_guard<core::Spinlock>;
@@ -58,6 +64,12 @@ class Library {
   /// An operation was given up: peers may never come to the end of what they share with us.
   void note_abort() { aborted_ = true; }
   void adopt(Orphan orphan);
+  /// Frees communicators once every member has let them go in peace. MPI gives the number of a freed
+  /// communicator to another one, where messages that were never received would arrive; so a comm that failed
+  /// anywhere is never freed.
+  void bury(const Communicators& comms) noexcept;
+  /// Frees those that all members have buried.
+  void sweep() noexcept;
 
   /// The end of the process (exit.cpp).
   void remember_farewell(const Surroundings& surroundings);
@@ -65,7 +77,7 @@ class Library {
 
  private:
   Library();
-  bool all_leave() noexcept;
+  bool all_leave(bool wait) noexcept;
 
   core::Spinlock lock_;
   core::ForkGuard fork_guard_;
@@ -77,9 +89,14 @@ class Library {
   std::optional<Error> poison_;
   int largest_tag_ = 32767;
   std::int64_t chunk_;
+  struct Grave {
+    Communicators comms;
+    MPI_Request everyone;  ///< a barrier of all members
+  };
   std::vector<Orphan> orphans_;
+  std::vector<Grave> graves_;
   std::shared_ptr<Store> store_;  ///< of the latest context, for the farewell
-  int rank_ = 0, size_ = 1;
+  int size_ = 1;
 };
 
 }  // namespace medley::mpi
