@@ -31,7 +31,7 @@ void use_medley() {
   expect(sum_of_ones(world) == static_cast<float>(world.size()), "an all_reduce over mpi");
 
   // Messages that do not fit are an error of the receiver, and the process goes on.
-  std::vector<float> large(100'000, 1.0f), small(10);
+  std::vector<float> large(500, 1.0f), small(10);
   medley::Work sent = world.send(large, (world.rank() + 1) % world.size(), {.async = true, .tag = 5});
   try {
     world.recv(small, (world.rank() + world.size() - 1) % world.size(), {.tag = 5});
