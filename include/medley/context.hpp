@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,10 @@ namespace core {
 class ContextState;
 }
 
+/// Whether a thread of the context moves pending operations while the program is elsewhere. `automatic`: as soon as
+/// something needs it, such as CUDA buffers over a host backend, and not before: it takes a core's time from the ranks.
+enum class UseThread : std::uint8_t { automatic, never, always };
+
 /// Everything a context may be told; what is left empty comes from the launcher's environment.
 struct ContextOptions {
   std::vector<std::string> backends{};        ///< in order of preference; empty: MEDLEY_BACKENDS or all that work
@@ -25,6 +30,7 @@ struct ContextOptions {
   std::shared_ptr<Store> store{};             ///< where the ranks of this context meet
   int device = 0;                             ///< the CUDA device of this rank
   std::chrono::nanoseconds deadline = std::chrono::minutes(10);   ///< default of every wait
+  UseThread progress_thread = UseThread::automatic;
 };
 
 /// A backend as a context sees it.

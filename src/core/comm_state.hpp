@@ -41,6 +41,7 @@ class CommState {
   std::uint64_t collectives = 0;                   ///< issued so far
   std::uint64_t messages = 0;
   std::uint64_t children = 0;                      ///< comms made from this one
+  Deadline lost_since{};                           ///< since when a member is known to be gone
   std::optional<Error> failure;                    ///< why nothing works any more
 };
 

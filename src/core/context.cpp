@@ -46,6 +46,7 @@ ContextState::ContextState(const ContextOptions& options) : deadline(options.dea
   }
   find_place_in_job(options, *this);
   make_backends(options);
+  if (options.progress_thread == UseThread::always) engine->start_thread();
 }
 
 std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, const std::vector<int>& world_ranks) {
@@ -90,6 +91,7 @@ ContextState::~ContextState() {
     for (auto& ready : backends_) static_cast<void>(ready.backend.release());
     return;
   }
+  engine->stop_thread();
   for (const auto& weak : comms_) {
     if (const auto comm = weak.lock()) engine->close(*comm);
   }

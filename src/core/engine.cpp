@@ -136,6 +136,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, LaneState& lane,
   if (!transfer && lane.lane->undelivered()) {
     busy_lanes_.push_back(&lane);
     ++undelivered_lanes_;
+    if (thread_) thread_->nudge();
   }
   return transfer;
 }
@@ -152,6 +153,7 @@ Operation* Engine::enlist(const std::shared_ptr<CommState>& comm, const Call& ca
       std::chrono::steady_clock::now() + (options.deadline.count() > 0 ? options.deadline : comm->deadline);
   operation->accesses = accesses_of(operation->call, comm->size);
   pending_.push_back(operation);
+  if (thread_) thread_->nudge();
   return operation;
 }
 

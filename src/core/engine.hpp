@@ -12,6 +12,7 @@
 #include "core/comm_state.hpp"
 #include "core/fork_guard.hpp"
 #include "core/operation.hpp"
+#include "core/progress_thread.hpp"
 #include "core/spinlock.hpp"
 
 namespace medley::core {
@@ -20,6 +21,8 @@ struct Patience;
 
 class Engine {
  public:
+  Engine() = default;
+  ~Engine();
   /// Issues an operation and, unless it is async, waits for it. Returns null when it is already complete;
   /// otherwise a reference that the caller takes over. `source` gets the sender of a completed receive.
   Operation* issue(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, int& source);
@@ -29,6 +32,11 @@ class Engine {
   void wait(Operation& operation, Deadline deadline);
   /// Moves everything that is pending.
   void progress();
+  /// Moves everything from a thread of its own from now on. Who starts it stops it, before the comms are closed.
+  void start_thread();
+  void stop_thread();
+  /// The body of that thread: returns when nothing is pending.
+  void tend(ProgressThread& thread);
   /// Makes all operations of a comm fail, now and later.
   void fail(CommState& comm, const Error& why);
   /// The same, when its context goes: lanes are let go as well.
@@ -54,9 +62,11 @@ class Engine {
   /// True if anything moved.
   bool progress_locked();
   void fail_locked(CommState& comm, const Error& why);
-  Poll advance(Operation& operation, Waiter*& waiter);
+  Poll advance(const Operation& operation, Waiter*& waiter);
   bool expire(Operation& operation, Deadline deadline, Patience& patience);
-  bool sleep(Operation& operation, Deadline deadline, Waiter* waiter, Patience& patience);
+  bool expire_all(Patience& patience);
+  void look_for_lost(CommState& comm, Deadline now);
+  bool sleep(Operation* operation, Deadline deadline, Waiter* waiter, Patience& patience);
   Waiter* common_waiter() const;
   bool quiet() const { return pending_.empty() && undelivered_lanes_ == 0; }
 
@@ -68,6 +78,9 @@ class Engine {
   std::deque<Operation*> ready_;           ///< blocked by nothing any more, to be started by let_go()
   bool starting_ = false;
   std::vector<Waiter*> sleepers_;          ///< of threads asleep in wait()
+  std::atomic<int> callers_{0};            ///< threads inside wait()
+  std::mutex thread_mutex_;                ///< of starting and stopping it
+  std::unique_ptr<ProgressThread> thread_;
 };
 
 /// The operation, its comm, its number and its backend in front of what went wrong.
