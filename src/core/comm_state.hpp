@@ -21,6 +21,7 @@ class Operation;
 struct LaneState {
   Backend* backend = nullptr;
   std::string name;                       ///< the backend's
+  std::uint8_t note = 0;                  ///< the backend's in records
   std::unique_ptr<algorithms::FilledLane> lane;
   Operation* last_collective = nullptr;   ///< the latest one that is not complete
   int active = 0;                         ///< started and not complete
@@ -38,6 +39,7 @@ class CommState {
   std::shared_ptr<Engine> engine;
   std::weak_ptr<ContextState> context;
   std::vector<std::unique_ptr<LaneState>> lanes;   ///< in order of preference
+  std::uint32_t note = 0;                          ///< its number in records
   std::uint64_t collectives = 0;                   ///< issued so far
   std::uint64_t messages = 0;
   std::uint64_t children = 0;                      ///< comms made from this one

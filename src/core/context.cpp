@@ -59,7 +59,8 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   comm->engine = engine;
   comm->context = weak_from_this();
   std::string refusals;
-  for (const auto& [backend, capabilities] : backends_) {
+  comm->note = engine->note_comm(name, world_ranks);
+  for (const auto& [backend, capabilities, note] : backends_) {
     if (std::string why = backend->refuses(world_ranks); !why.empty()) {
       refusals += (refusals.empty() ? "" : "; ") + why;
       continue;
@@ -71,6 +72,7 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
     auto lane = std::make_unique<LaneState>();
     lane->backend = backend.get();
     lane->name = backend->name();
+    lane->note = note;
     lane->waiter = backend->waiter();
     lane->lane = std::make_unique<algorithms::FilledLane>(backend->connect(group), capabilities, lane->name, comm->rank,
                                                           comm->size);

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -84,6 +86,11 @@ void compare_wishes(const std::vector<json>& answers) {
   }
 }
 
+/// Rank 0's names the job in the files of all ranks.
+std::string new_job_name() {
+  return fmt::format("{:x}-{}", clock_ns(CLOCK_REALTIME), getpid());
+}
+
 [[noreturn]] void refuse(const std::string& name, const std::string& reason, const std::vector<int>& ranks) {
   throw Error(ErrorKind::unavailable,
               fmt::format("backend {} cannot be used: {}; {}", name, reason, what_there_is_but(name)),
@@ -109,13 +116,14 @@ void ContextState::make_backends(const ContextOptions& options) {
   if (names.empty()) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
-  json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}};
+  json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()}};
   for (const std::string& name : names) {
     KnownBackend* known = find_backend(name);
     mine["reasons"][name] = known ? known->unavailable() : "there is no such backend";
   }
   const std::vector<json> answers = ask_all("backends", mine, until);
   compare_wishes(answers);
+  engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
   Surroundings surroundings{
       .rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
   for (const json& answer : answers) surroundings.hosts.push_back(answer["host"]);
@@ -176,7 +184,8 @@ void ContextState::agree_on_made(const std::vector<nlohmann::json>& answers, boo
       common.keep_common(Capabilities::from_text(answer["abilities"][info.name]));
     info.version = made[info.name]->version();
     info.available = true;
-    backends_.push_back({std::move(made[info.name]), common});
+    const auto note = static_cast<std::uint8_t>(engine->recorder()->note(NoteKind::backend, info.name));
+    backends_.push_back({std::move(made[info.name]), common, note});
   }
 }
 

@@ -36,6 +36,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   struct Ready {
     std::unique_ptr<Backend> backend;
     Capabilities capabilities;   ///< common to all ranks
+    std::uint8_t note;           ///< its number in records
   };
   void make_backends(const ContextOptions& options);
   std::vector<nlohmann::json> ask_all(const std::string& about, const nlohmann::json& mine, Deadline until);

@@ -92,13 +92,16 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, const Call& c
     ++(is_collective(call.op) ? comm.collectives : comm.messages);
     if (!options.async && quiet()) {
       // Nothing is pending, so nothing can conflict and the lane is free: no bookkeeping unless it takes long.
-      Transfer* transfer = try_inline(comm, call, lane, source);
+      std::uint64_t record = 0;
+      Transfer* transfer = try_inline(comm, call, lane, options, source, record);
       if (!transfer) return nullptr;
       operation = enlist(shared, call, options, lane);
+      operation->record = record;
       adopt(*operation, transfer);
       if (is_collective(call.op)) lane.last_collective = operation;
     } else {
       operation = enlist(shared, call, options, lane);
+      operation->record = record(comm, call, lane, options, ticks());
       depend_on_earlier(*operation);
       if (operation->blockers == 0) start(*operation);
     }
@@ -112,10 +115,13 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, const Call& c
   return nullptr;
 }
 
-Transfer* Engine::try_inline(CommState& comm, const Call& call, LaneState& lane, int& source) {
+Transfer* Engine::try_inline(CommState& comm, const Call& call, LaneState& lane, const Options& options, int& source,
+                             std::uint64_t& number) {
   Transfer* transfer = nullptr;
+  const std::uint64_t begun = ticks();
   try {
     transfer = lane.lane->start(call);
+    number = record(comm, call, lane, options, begun);   // while the peers' answers are on their way
     const int polls = lane.waiter && lane.waiter->spins() == 0 ? 1 : inline_polls;
     for (int i = 0; transfer && i < polls; ++i) {
       if (transfer->poll() == Poll::complete) {
@@ -129,10 +135,13 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, LaneState& lane,
     }
   } catch (const Error& error) {
     if (transfer) transfer->release();
+    if (number == 0) number = record(comm, call, lane, options, begun);
+    note_end(number, true);
     const Error full = with_context(error, comm, call, is_collective(call.op) ? comm.collectives : comm.messages, lane.name);
     if (ends_comm(call, error)) fail_locked(comm, full);
     throw full;
   }
+  if (!transfer) note_end(number, false);
   if (!transfer && lane.lane->undelivered()) {
     busy_lanes_.push_back(&lane);
     ++undelivered_lanes_;
@@ -195,6 +204,7 @@ Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, const std
     ++comm->messages;
     Operation* operation = enlist(comm, calls[i], options, *lanes[i]);
     operation->group = group;
+    operation->record = record(*comm, calls[i], *lanes[i], options, ticks());
     group->deadline = operation->deadline;
     depend_on_earlier(*operation);
     if (operation->blockers == 0) start(*operation);

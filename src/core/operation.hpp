@@ -39,6 +39,7 @@ class Operation {
   std::vector<std::int64_t> parts;            ///< what the call's counts and offsets point into
   std::string algorithm;                      ///< what the call's algorithm points into
   std::uint64_t sequence = 0;
+  std::uint64_t record = 0;                   ///< its number in the recorder
   Deadline deadline{};
   Transfer* transfer = nullptr;
   std::optional<Error> error;
