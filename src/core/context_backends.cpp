@@ -73,6 +73,17 @@ std::string who_lacks(const std::vector<json>& answers, const std::string& name,
   return fmt::format("not on {}: {}", ranks_text(ranks), reason);
 }
 
+/// Rules decide where operations go, so ranks with different ones would wait for each other for ever.
+void compare_rules(const std::vector<json>& answers) {
+  for (std::size_t r = 1; r < answers.size(); ++r) {
+    const std::string here = answers[r]["rules"], first = answers[0]["rules"];
+    if (here == first) continue;
+    throw Error(ErrorKind::mismatch,
+                fmt::format("rank 0 has the rules \"{}\" but rank {} has \"{}\"; all ranks must have the same", first, r, here),
+                {.ranks = {0, static_cast<int>(r)}});
+  }
+}
+
 void compare_wishes(const std::vector<json>& answers) {
   for (std::size_t r = 1; r < answers.size(); ++r) {
     const json &here = answers[r]["wanted"], &first = answers[0]["wanted"];
@@ -116,13 +127,15 @@ void ContextState::make_backends(const ContextOptions& options) {
   if (names.empty()) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
-  json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()}};
+  json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
+            {"rules", rules.text()}};
   for (const std::string& name : names) {
     KnownBackend* known = find_backend(name);
     mine["reasons"][name] = known ? known->unavailable() : "there is no such backend";
   }
   const std::vector<json> answers = ask_all("backends", mine, until);
   compare_wishes(answers);
+  compare_rules(answers);
   engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
   Surroundings surroundings{
       .rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
@@ -141,6 +154,7 @@ void ContextState::make_backends(const ContextOptions& options) {
     if (mine_made[name]) made["abilities"][name] = Capabilities(*mine_made[name]).to_text();
   }
   agree_on_made(ask_all("abilities", made, until), !wanted.empty(), mine_made);
+  check_rules(rules);
 }
 
 /// shm first, then by name: the order of preference of a program that names none.

@@ -15,8 +15,6 @@ namespace medley::core {
 class CommState;
 struct LaneState;
 
-inline bool is_collective(Op op) { return op != Op::send && op != Op::recv; }
-
 /// A stretch of memory that an operation reads or writes.
 struct Access {
   const std::byte* begin;
