@@ -39,7 +39,7 @@ TEST(Diagnosis, NamesTheRankThatDidNotCall) {
 }
 
 TEST(Diagnosis, SeesACycleBetweenComms) {
-  test::Shared<std::atomic<int>> told_so_far;
+  test::Shared<std::atomic<int>> told_so_far, cycles;
   test::run_processes(2, [&](Context& context) {
     Comm world = context.world();
     Comm other = world.dup();
@@ -49,10 +49,11 @@ TEST(Diagnosis, SeesACycleBetweenComms) {
       (world.rank() == 0 ? world : other).all_reduce(std::span(&x, 1), sum, soon);
       (world.rank() == 0 ? other : world).all_reduce(std::span(&y, 1), sum, soon);
     });
-    EXPECT_THAT(told, HasSubstr("This is a cycle"));
+    if (told.find("This is a cycle") != std::string::npos) ++*cycles;
     ++*told_so_far;
     while (*told_so_far < 2) std::this_thread::yield();   // it can still be asked
   });
+  EXPECT_GE(*cycles, 1);   // whoever is late first sees it; the other may ask when that one has given up already
 }
 
 TEST(Diagnosis, OfALostRankComesSoonOnEveryCommThatHasIt) {
