@@ -91,6 +91,7 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
     throw Error(ErrorKind::unavailable, fmt::format("comm {}: no backend can serve it: {}", name,
                                                     refusals.empty() ? "none is available" : refusals), {.comm = name});
   }
+  comm->checked = checking && comm->size > 1;
   comm->routing = Routing(own_rules, rules, comm->lanes);
   const std::lock_guard lock(comms_mutex_);
   std::erase_if(comms_, [](const auto& weak) { return weak.expired(); });

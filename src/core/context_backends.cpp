@@ -98,6 +98,16 @@ void compare_wishes(const std::vector<json>& answers) {
   }
 }
 
+/// MEDLEY_CHECK=1 or 0; without it, debug builds check.
+bool wants_check() {
+  const char* text = std::getenv("MEDLEY_CHECK");
+#ifdef NDEBUG
+  return text && std::string_view(text) == "1";
+#else
+  return !text || std::string_view(text) != "0";
+#endif
+}
+
 /// Rank 0's names the job in the files of all ranks.
 std::string new_job_name() {
   return fmt::format("{:x}-{}", clock_ns(CLOCK_REALTIME), getpid());
@@ -129,7 +139,7 @@ void ContextState::make_backends(const ContextOptions& options) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
   json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
-            {"rules", rules.text()}};
+            {"rules", rules.text()}, {"check", wants_check()}};
   for (const std::string& name : names) {
     KnownBackend* known = find_backend(name);
     mine["reasons"][name] = known ? known->unavailable() : "there is no such backend";
@@ -137,6 +147,7 @@ void ContextState::make_backends(const ContextOptions& options) {
   const std::vector<json> answers = ask_all("backends", mine, until);
   compare_wishes(answers);
   compare_rules(answers);
+  for (const json& answer : answers) checking = checking || answer["check"].get<bool>();
   engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
   Surroundings surroundings{
       .rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};

@@ -38,7 +38,8 @@ void ContextState::start_control(const std::vector<json>& answers) {
   std::vector<control::Endpoint> endpoints;
   for (const json& answer : answers) endpoints.push_back(control::Endpoint::from_text(answer["control"]));
   engine->connect_outside({[this](const CommState& comm, const Error& why) { tell_failure(comm, why); },
-                           [this](const CommState& comm, const Operation& waiting) { return who_is_where(comm, waiting); }});
+                           [this](const CommState& comm, const Operation& waiting) { return who_is_where(comm, waiting); },
+                           [this](const CommState& comm, const Operation& operation) { ask_referee(comm, operation); }});
   control_->start(std::move(endpoints), answers[0]["token"],
                   {[this](int from, const control::Message& message) { on_message(from, message); },
                    [this](int lost, const std::string& how) { on_gone(lost, how); },
@@ -94,6 +95,29 @@ void ContextState::tell_failure(const CommState& comm, const Error& why) {
                                  {"ranks", why.context().ranks}, {"by", comm.rank}}.dump()});
 }
 
+void ContextState::ask_referee(const CommState& comm, const Operation& operation) {
+  const Fingerprint made = fingerprint_of(operation.call, comm.size, operation.lane->name);
+  control_->send(comm.world_ranks[0], {"call", json{{"comm", comm.name}, {"sequence", operation.sequence}, {"rank", comm.rank},
+                                                    {"size", comm.size}, {"call", made.call}, {"route", made.route},
+                                                    {"ranks", comm.world_ranks}}.dump()});
+}
+
+/// On the comm's first rank: all alike may start; a difference ends the comm on every rank.
+void ContextState::judge(int from, const json& call) {
+  const std::string name = call["comm"];
+  const auto verdict = referee_.hear(name, call["sequence"], call["rank"], call["size"], {call["call"], call["route"]});
+  static_cast<void>(from);
+  if (!verdict) return;
+  if (verdict->agreed) {
+    for (int world_rank : call["ranks"].get<std::vector<int>>()) {
+      control_->send(world_rank, {"alike", json{{"comm", name}, {"sequence", call["sequence"]}}.dump()});
+    }
+    return;
+  }
+  referee_.forget(name);
+  if (const auto comm = find_comm(name)) engine->fail(*comm, Error(ErrorKind::mismatch, verdict->difference));
+}
+
 void ContextState::on_message(int from, const control::Message& message) {
   const json body = json::parse(message.body, nullptr, false);
   if (body.is_discarded() || !body.contains("comm")) return;
@@ -102,6 +126,10 @@ void ContextState::on_message(int from, const control::Message& message) {
     engine->fail_as_told(*comm, Error(static_cast<ErrorKind>(body["kind"].get<int>()),
                                       fmt::format("rank {} says: {}", body["by"].get<int>(), body["what"].get<std::string>()),
                                       {.ranks = body["ranks"]}));
+  } else if (message.kind == "call") {
+    judge(from, body);
+  } else if (message.kind == "alike" && comm) {
+    engine->let_start(*comm, body["sequence"]);
   } else if (message.kind == "ask") {
     json answer{{"comm", body["comm"]}, {"question", body["question"]}};
     answer["status"] = comm ? engine->status_of(*comm) : json{{"unknown", true}};

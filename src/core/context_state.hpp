@@ -15,6 +15,7 @@
 #include "core/comm_state.hpp"
 #include "control/control.hpp"
 #include "core/engine.hpp"
+#include "core/referee.hpp"
 
 namespace medley::core {
 
@@ -37,6 +38,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::vector<BackendInfo> infos;
   std::vector<std::string> hosts;   ///< of each rank: equal ones share a host
   Rules rules;
+  bool checking = false;            ///< check mode: MEDLEY_CHECK=1 on any rank, or a debug build
   std::shared_ptr<CommState> world;
 
  private:
@@ -64,6 +66,9 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   void on_gone(int world_rank, const std::string& how);
   void on_tick();
   void tell_failure(const CommState& comm, const Error& why);
+  void ask_referee(const CommState& comm, const Operation& operation);
+  void judge(int from, const nlohmann::json& call);
+  Referee referee_;                                 ///< the control thread's, as is gone_
   std::string who_is_where(const CommState& comm, const Operation& waiting);
   struct Gone {
     std::string how;   ///< empty: it left in order

@@ -52,6 +52,8 @@ class Engine {
   void fail_as_told(CommState& comm, const Error& why);
   /// What each comm's sequence has come to here, for a rank that asks.
   nlohmann::json status_of(const CommState& comm);
+  /// Check mode: all ranks called the same as this collective; it may start.
+  void let_start(CommState& comm, std::uint64_t sequence);
   /// Lets the backends know, under the lock.
   void rank_lost(int world_rank, const std::vector<Backend*>& backends);
   /// Whether a pending operation of the comm waits for this member.
@@ -61,6 +63,8 @@ class Engine {
   struct Outside {
     std::function<void(const CommState& comm, const Error& why)> tell_failure;
     std::function<std::string(const CommState& comm, const Operation& waiting)> who_is_where;
+    /// Check mode: sends what was called to the comm's referee. Under the lock.
+    std::function<void(const CommState& comm, const Operation& operation)> ask_referee;
   };
   void connect_outside(Outside outside) { outside_ = std::move(outside); }
   /// The same, when its context goes: lanes are let go as well.

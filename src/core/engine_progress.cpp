@@ -42,6 +42,16 @@ void Engine::start(Operation& operation) {
   let_go(std::exchange(operation.after_start, {}));
 }
 
+void Engine::let_start(CommState& comm, std::uint64_t sequence) {
+  const std::lock_guard lock(mutex_);
+  for (Operation* operation : pending_) {
+    if (operation->comm.get() != &comm || operation->sequence != sequence || !operation->compared) continue;
+    operation->compared = false;
+    operation->retain();
+    return let_go({operation});
+  }
+}
+
 void Engine::let_go(const std::vector<Operation*>& waiting) {
   for (Operation* next : waiting) {
     if (--next->blockers == 0 && !next->complete()) {

@@ -28,7 +28,9 @@ Error timeout_error(const Operation& operation) {
   if (!awaited.empty()) {
     sentence += fmt::format(" while waiting for rank{} {}", awaited.size() == 1 ? "" : "s", fmt::join(awaited, ", "));
   }
-  if (!operation.transfer && operation.lane) {
+  if (operation.compared) {
+    sentence += " before all ranks had called it";
+  } else if (!operation.transfer && operation.lane) {
     sentence += " before it could start, since earlier operations are not complete";
   }
   return Error(ErrorKind::timeout, sentence, {.ranks = awaited});
