@@ -1,0 +1,30 @@
+// The connections among the ranks of one comm: a Gloo context whose pairs met through the comm's store.
+// Used by the lane's mail and collectives.
+#pragma once
+
+#include <gloo/context.h>
+
+#include <chrono>
+#include <medley/backend.hpp>
+#include <memory>
+
+#include "backends/gloo/transport.hpp"
+
+namespace medley::gloo_backend {
+
+/// Waits in Gloo have no end of their own here: deadlines are the engine's, and sever() ends them.
+inline constexpr std::chrono::milliseconds no_limit = std::chrono::hours(24 * 365);
+
+class Mesh final : public ::gloo::Context {
+ public:
+  /// Connects every pair; by all members together.
+  Mesh(const Group& group, const std::shared_ptr<::gloo::transport::Device>& device);
+  void sever() noexcept { transport_->sever(); }
+
+ private:
+  void publish(const Group& group);
+  void meet(const Group& group);
+  std::shared_ptr<EndableTransport> transport_;
+};
+
+}  // namespace medley::gloo_backend
