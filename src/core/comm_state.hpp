@@ -38,6 +38,8 @@ class CommState {
   std::shared_ptr<Engine> engine;
   std::weak_ptr<ContextState> context;
   std::vector<std::unique_ptr<LaneState>> lanes;   ///< in order of preference
+  /// Backends of the context that cannot serve these ranks, and why.
+  std::vector<std::pair<std::string, std::string>> refusals;
   std::uint64_t collectives = 0;                   ///< issued so far
   std::uint64_t messages = 0;
   std::uint64_t children = 0;                      ///< comms made from this one

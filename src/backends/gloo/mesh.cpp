@@ -16,9 +16,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Every address in a rank's list takes this much.
-constexpr std::size_t address_bytes = ::gloo::transport::Address::kMaxByteSize;
-
 milliseconds left_until(Deadline deadline) {
   return std::max(milliseconds(1), std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now()));
 }
@@ -51,11 +48,10 @@ Mesh::Mesh(const Group& group, const std::shared_ptr<::gloo::transport::Device>&
 
 /// Every pair listens from its birth; what it listens on goes to the store.
 void Mesh::publish(const Group& group) {
-  std::string addresses;
+  std::string addresses;  // one for every other rank, in order, all of one length
   for (int r = 0; r < size; ++r) {
-    std::vector<char> address;
-    if (r != rank) address = transport_->createPair(r)->address().bytes();
-    address.resize(address_bytes);
+    if (r == rank) continue;
+    const std::vector<char> address = transport_->createPair(r)->address().bytes();
     addresses.append(address.begin(), address.end());
   }
   group.store->set(fmt::format("addresses/{}", rank), addresses);
@@ -66,7 +62,8 @@ void Mesh::meet(const Group& group) {
   for (int r = 0; r < size; ++r) {
     if (r == rank) continue;
     const std::string list = addresses_of(group, r);
-    const std::string own = list.substr(static_cast<std::size_t>(rank) * address_bytes, address_bytes);
+    const std::size_t each = list.size() / static_cast<std::size_t>(size - 1);
+    const std::string own = list.substr(static_cast<std::size_t>(rank < r ? rank : rank - 1) * each, each);
     theirs[static_cast<std::size_t>(r)].assign(own.begin(), own.end());
   }
   // Everybody is here now. Connecting blocks, until the deadline at most; other comms go on meanwhile.
