@@ -1,5 +1,5 @@
-// A rank of a job on several hosts, started by span.sh. Checks which backends serve which comm and what the others say.
-// The environment says how many ranks each host has (SPAN_EACH).
+// A rank of a job on several hosts, started by span.sh. Checks which backends serve which comm and what the
+// others say. The environment says how many ranks each host has (SPAN_EACH).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,7 +9,9 @@
 namespace medley {
 namespace {
 
-int each_host() { return std::atoi(std::getenv("SPAN_EACH")); }
+int each_host() {
+  return std::atoi(std::getenv("SPAN_EACH"));
+}
 
 void expect_sum(Comm& comm, const char* backend) {
   std::vector<std::int64_t> values(5'000, comm.rank() + 1);
@@ -55,7 +57,8 @@ TEST(Span, a_comm_of_one_host_has_both) {
 
 TEST(Span, a_comm_that_no_backend_serves_is_refused_with_the_reason) {
   const std::string why = refusal([] { Context context(std::vector<std::string>{"shm"}); });
-  EXPECT_NE(why.find("comm world: no backend can serve it: shm serves one host, and ranks 0 and"), std::string::npos)
+  EXPECT_NE(why.find("comm world: no backend can serve it: shm serves one host, and ranks 0 and"),
+            std::string::npos)
       << why;
 }
 

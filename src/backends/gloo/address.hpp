@@ -6,8 +6,8 @@
 
 namespace medley::gloo_backend {
 
-/// What the user asked for (MEDLEY_GLOO_INTERFACE, else GLOO_SOCKET_IFNAME: an interface or an address), as an address;
-/// empty when nothing was asked for. Throws when there is no such interface or address.
+/// What the user asked for (MEDLEY_GLOO_INTERFACE, else GLOO_SOCKET_IFNAME: an interface or an address), as
+/// an address; empty when nothing was asked for. Throws when there is no such interface or address.
 std::string asked_address();
 
 /// The local address that packets to `other` leave from; empty when there is no route.

@@ -18,8 +18,13 @@ using namespace medley::gloo_backend;
 class GlooBackend final : public Backend {
  public:
   explicit GlooBackend(const Surroundings& surroundings)
-      : rank_(surroundings.rank), hosts_(surroundings.hosts), store_(surroundings.store), address_(asked_address()) {
-    const auto elsewhere = [&](const std::string& host) { return host != hosts_[static_cast<std::size_t>(rank_)]; };
+      : rank_(surroundings.rank),
+        hosts_(surroundings.hosts),
+        store_(surroundings.store),
+        address_(asked_address()) {
+    const auto elsewhere = [&](const std::string& host) {
+      return host != hosts_[static_cast<std::size_t>(rank_)];
+    };
     const bool one_host = std::none_of(hosts_.begin(), hosts_.end(), elsewhere);
     if (address_.empty()) address_ = one_host ? "127.0.0.1" : store_->own_address();
     if (!one_host) store_->set(fmt::format("address/{}", rank_), address_);
@@ -34,7 +39,9 @@ class GlooBackend final : public Backend {
     return memory == Memory::host && (op == Op::send || op == Op::recv || has_collective(op, dtype, reduce));
   }
   std::string refuses(const std::vector<int>&) const override { return {}; }
-  std::unique_ptr<Lane> connect(const Group& group) override { return std::make_unique<GlooLane>(group, device(group)); }
+  std::unique_ptr<Lane> connect(const Group& group) override {
+    return std::make_unique<GlooLane>(group, device(group), hosts_);
+  }
   /// Its rings combine each part in the order of the ranks after the part's own, whatever arrives when.
   bool fixed_order() const override { return true; }
 
@@ -44,15 +51,17 @@ class GlooBackend final : public Backend {
     const std::lock_guard lock(mutex_);
     if (device_) return device_;
     if (search_) address_ = find_address(group.deadline);
-    const NoPipeSignal quiet;   // its thread inherits it
+    const NoPipeSignal quiet;  // its thread inherits it
     try {
       device_ = ::gloo::transport::tcp::CreateDevice(::gloo::transport::tcp::attr(address_.c_str()));
     } catch (const std::exception& error) {
-      throw Error(ErrorKind::system, fmt::format("gloo cannot listen on {}: {}", address_, error.what()), {.backend = "gloo"});
+      throw Error(ErrorKind::system, fmt::format("gloo cannot listen on {}: {}", address_, error.what()),
+                  {.backend = "gloo"});
     }
     return device_;
   }
-  /// The store was reached without leaving this host, as by the rank that serves it: the way to a rank elsewhere tells.
+  /// The store was reached without leaving this host, as by the rank that serves it: the way to a rank
+  /// elsewhere tells.
   std::string find_address(Deadline deadline) {
     for (std::size_t r = 0; r < hosts_.size(); ++r) {
       if (hosts_[r] == hosts_[static_cast<std::size_t>(rank_)]) continue;
@@ -60,10 +69,11 @@ class GlooBackend final : public Backend {
       if (!leaves_host(theirs)) continue;
       if (std::string own = address_towards(theirs); leaves_host(own)) return own;
     }
-    throw Error(ErrorKind::unavailable,
-                "gloo found no address by which other hosts reach this one; name an interface or an address in "
-                "MEDLEY_GLOO_INTERFACE",
-                {.backend = "gloo"});
+    throw Error(
+        ErrorKind::unavailable,
+        "gloo found no address by which other hosts reach this one; name an interface or an address in "
+        "MEDLEY_GLOO_INTERFACE",
+        {.backend = "gloo"});
   }
 
   int rank_;
@@ -89,7 +99,9 @@ extern "C" const medley::BackendPlugin* medley_backend() {
           return error.what();
         }
       },
-      .create = [](const Surroundings& s) -> std::unique_ptr<Backend> { return std::make_unique<GlooBackend>(s); },
+      .create = [](const Surroundings& s) -> std::unique_ptr<Backend> {
+        return std::make_unique<GlooBackend>(s);
+      },
   };
   return &plugin;
 }

@@ -1,6 +1,7 @@
 #include "backends/gloo/collectives.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gloo/allgather.h>
 #include <gloo/allgatherv.h>
 #include <gloo/allreduce.h>
@@ -12,6 +13,7 @@
 #include <gloo/reduce.h>
 #include <gloo/scatter.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "backends/gloo/no_pipe_signal.hpp"
@@ -21,53 +23,78 @@
 namespace medley::gloo_backend {
 namespace {
 
-std::size_t bytes_of(const Call& call, std::int64_t count) { return static_cast<std::size_t>(count) * size_of(call.dtype); }
-char* in_of(const Call& call) { return static_cast<char*>(const_cast<void*>(call.in)); }
-char* out_of(const Call& call) { return static_cast<char*>(call.out); }
+std::size_t bytes_of(const Call& call, std::int64_t count) {
+  return static_cast<std::size_t>(count) * size_of(call.dtype);
+}
+char* in_of(const Call& call) {
+  return static_cast<char*>(const_cast<void*>(call.in));
+}
+char* out_of(const Call& call) {
+  return static_cast<char*>(call.out);
+}
 
-bool reduces(Op op) { return op == Op::reduce || op == Op::all_reduce; }
-bool rooted(Op op) { return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter; }
+bool reduces(Op op) {
+  return op == Op::reduce || op == Op::all_reduce;
+}
+bool rooted(Op op) {
+  return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter;
+}
 
 /// The count that all ranks must agree on: the tensor's, or one rank's part of it.
 std::int64_t common_count(const Call& call) {
   switch (call.op) {
-    case Op::broadcast: return std::max(call.in_count, call.out_count);
-    case Op::scatter: return call.out_count;
-    default: return call.in_count;
+    case Op::broadcast:
+      return std::max(call.in_count, call.out_count);
+    case Op::scatter:
+      return call.out_count;
+    default:
+      return call.in_count;
   }
+}
+
+/// Whether no rank has anything to move. Gloo divides by the size of some of these; ranks meet in them all
+/// the same, so that one that has something to move is noticed.
+bool empty(const Call& call, int ranks) {
+  if (call.op == Op::all_to_allv || call.op == Op::barrier) return false;
+  if (call.op != Op::all_gatherv) return common_count(call) == 0;
+  return std::all_of(call.out_counts, call.out_counts + ranks, [](std::int64_t count) { return count == 0; });
 }
 
 std::string in_words(const Call& call, int ranks) {
   std::string words(name(call.op));
   if (call.op == Op::barrier) return words;
+  words += fmt::format(" ({}", name(call.dtype));
   if (call.op == Op::all_gatherv) {
-    words += " of parts";
-    for (int r = 0; r < ranks; ++r) words += fmt::format("{}{}", r == 0 ? " " : "+", call.out_counts[r]);
+    words += fmt::format(", counts {}", fmt::join(call.out_counts, call.out_counts + ranks, "+"));
   } else if (call.op != Op::all_to_allv) {
-    words += fmt::format(" of {}", common_count(call));
+    words += fmt::format(", count {}", common_count(call));
   }
-  words += fmt::format(" {}", name(call.dtype));
-  if (reduces(call.op)) words += fmt::format(" by {}", name(call.reduce));
-  if (rooted(call.op)) words += fmt::format(" with root {}", call.root);
-  return words;
+  if (reduces(call.op)) words += fmt::format(", {}", name(call.reduce));
+  if (rooted(call.op)) words += fmt::format(", root {}", call.root);
+  return words + ")";
 }
 
-/// Ranks that do different things get different tags, so that their data never meets: Gloo ends the process when a
-/// message is longer than the buffer that waits for it.
+/// Ranks that do different things get different tags, so that their data never meets: Gloo ends the process
+/// when a message is longer than the buffer that waits for it.
 std::uint32_t hash(std::string_view text, std::uint64_t start) {
   std::uint64_t h = 0xcbf29ce484222325u ^ start * 0x9e3779b97f4a7c15u;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return static_cast<std::uint32_t>(h ^ h >> 32);
 }
 
-/// Calls use with an integer as wide as the call's elements: Gloo moves them, the reduction function knows them.
+/// Calls use with an integer as wide as the call's elements: Gloo moves them, the reduction function knows
+/// them.
 template <class Use>
 void with_width(DType dtype, Use use) {
   switch (size_of(dtype)) {
-    case 1: return use(std::uint8_t{});
-    case 2: return use(std::uint16_t{});
-    case 4: return use(std::uint32_t{});
-    default: return use(std::uint64_t{});
+    case 1:
+      return use(std::uint8_t{});
+    case 2:
+      return use(std::uint16_t{});
+    case 4:
+      return use(std::uint32_t{});
+    default:
+      return use(std::uint64_t{});
   }
 }
 
@@ -96,10 +123,17 @@ void prepare(Options& options, std::uint32_t tag) {
 
 bool has_collective(Op op, DType dtype, ReduceOp reduce) {
   switch (op) {
-    case Op::broadcast: case Op::gather: case Op::all_gather: case Op::scatter: case Op::all_to_all: case Op::barrier:
-    case Op::all_gatherv: case Op::all_to_allv:
+    case Op::broadcast:
+    case Op::gather:
+    case Op::all_gather:
+    case Op::scatter:
+    case Op::all_to_all:
+    case Op::barrier:
+    case Op::all_gatherv:
+    case Op::all_to_allv:
       return true;
-    case Op::reduce: case Op::all_reduce: {
+    case Op::reduce:
+    case Op::all_reduce: {
       const bool bitwise = reduce == ReduceOp::band || reduce == ReduceOp::bor || reduce == ReduceOp::bxor;
       const bool rounded = dtype == DType::f16 || dtype == DType::bf16;
       return !bitwise && !rounded && dtype != DType::boolean && reducible(dtype, reduce);
@@ -114,8 +148,7 @@ int Collectives::perform(const Call& call, Deadline) {
   const std::string words = in_words(call, mesh_->size);
   mail_->begin_collective({++number_, hash(words, 0), words});
   try {
-    const bool empty = call.op != Op::barrier && call.op != Op::all_gatherv && call.op != Op::all_to_allv && common_count(call) == 0;
-    if (!empty) dispatch(call, hash(words, number_));
+    dispatch(call, hash(words, number_));
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
@@ -126,22 +159,32 @@ int Collectives::perform(const Call& call, Deadline) {
 }
 
 void Collectives::dispatch(const Call& call, std::uint32_t tag) {
-  switch (call.op) {
-    case Op::broadcast: return broadcast(call, tag);
-    case Op::reduce: return reduce(call, tag);
-    case Op::all_reduce: return all_reduce(call, tag);
-    case Op::gather: return gather(call, tag);
-    case Op::all_gather: return all_gather(call, tag);
-    case Op::all_gatherv: return all_gatherv(call, tag);
-    case Op::scatter: return scatter(call, tag);
-    case Op::all_to_all: return all_to_all(call, tag);
-    case Op::all_to_allv: return all_to_allv(call, tag);
+  switch (empty(call, mesh_->size) ? Op::barrier : call.op) {
+    case Op::broadcast:
+      return broadcast(call, tag);
+    case Op::reduce:
+      return reduce(call, tag);
+    case Op::all_reduce:
+      return all_reduce(call, tag);
+    case Op::gather:
+      return gather(call, tag);
+    case Op::all_gather:
+      return all_gather(call, tag);
+    case Op::all_gatherv:
+      return all_gatherv(call, tag);
+    case Op::scatter:
+      return scatter(call, tag);
+    case Op::all_to_all:
+      return all_to_all(call, tag);
+    case Op::all_to_allv:
+      return all_to_allv(call, tag);
     case Op::barrier: {
       ::gloo::BarrierOptions options(mesh_);
       prepare(options, tag);
       return ::gloo::barrier(options);
     }
-    default: throw std::logic_error("gloo was given an operation that it does not have");
+    default:
+      throw std::logic_error("gloo was given an operation that it does not have");
   }
 }
 
@@ -154,13 +197,14 @@ void Collectives::broadcast(const Call& call, std::uint32_t tag) {
   ::gloo::BroadcastOptions options(mesh_);
   prepare(options, tag);
   options.setRoot(call.root);
-  options.setOutput(mesh_->rank == call.root ? in_of(call) : out_of(call), bytes_of(call, common_count(call)));
+  options.setOutput(mesh_->rank == call.root ? in_of(call) : out_of(call),
+                    bytes_of(call, common_count(call)));
   ::gloo::broadcast(options);
 }
 
 void Collectives::reduce(const Call& call, std::uint32_t tag) {
   const auto count = static_cast<std::size_t>(call.in_count);
-  std::vector<char> spare;   // every rank needs room for parts of the result
+  std::vector<char> spare;  // every rank needs room for parts of the result
   if (mesh_->rank != call.root) spare.resize(bytes_of(call, call.in_count));
   char* out = mesh_->rank == call.root ? out_of(call) : spare.data();
   with_width(call.dtype, [&]<class T>(T) {
@@ -201,14 +245,14 @@ void Collectives::all_gather(const Call& call, std::uint32_t tag) {
   const std::size_t part = bytes_of(call, call.in_count);
   ::gloo::AllgatherOptions options(mesh_);
   prepare(options, tag);
-  if (in_of(call) != out_of(call) + static_cast<std::size_t>(mesh_->rank) * part) options.setInput(in_of(call), part);
+  if (in_of(call) != out_of(call) + static_cast<std::size_t>(mesh_->rank) * part)
+    options.setInput(in_of(call), part);
   options.setOutput(out_of(call), bytes_of(call, call.out_count));
   ::gloo::allgather(options);
 }
 
 void Collectives::all_gatherv(const Call& call, std::uint32_t tag) {
   const Parts out(call.out_counts, call.out_offsets, mesh_->size, size_of(call.dtype));
-  if (out.total() == 0) return;
   Packed packed(out, out_of(call));
   const auto me = static_cast<std::size_t>(mesh_->rank);
   ::gloo::AllgathervOptions options(mesh_);
@@ -235,7 +279,7 @@ void Collectives::scatter(const Call& call, std::uint32_t tag) {
 
 void Collectives::all_to_all(const Call& call, std::uint32_t tag) {
   const std::size_t bytes = bytes_of(call, call.in_count);
-  std::vector<char> copy;   // in place, what comes would overwrite what is yet to go
+  std::vector<char> copy;  // in place, what comes would overwrite what is yet to go
   if (call.in == call.out) copy.assign(in_of(call), in_of(call) + bytes);
   ::gloo::AlltoallOptions options(mesh_);
   prepare(options, tag);
@@ -251,7 +295,7 @@ void Collectives::all_to_allv(const Call& call, std::uint32_t tag) {
   Packed given(in, in_of(call), call.in == call.out), taken(out, out_of(call));
   given.pack();
   ::gloo::AlltoallvOptions options(mesh_);
-  prepare(options, ~tag);   // not to meet the comparison
+  prepare(options, ~tag);  // not to meet the comparison
   options.setInput(given.data(), in.sizes());
   options.setOutput(taken.data(), out.sizes());
   ::gloo::alltoallv(options);
@@ -270,7 +314,8 @@ void Collectives::compare_parts(const Call& call, std::uint32_t tag) {
   for (std::size_t r = 0; r < n; ++r) {
     if (announced[r] == call.out_counts[r]) continue;
     throw Error(ErrorKind::mismatch,
-                fmt::format("rank {} gives {} elements to this rank, which expects {}", r, announced[r], call.out_counts[r]),
+                fmt::format("rank {} gives {} bytes to this rank, which expects {}", r,
+                            bytes_of(call, announced[r]), bytes_of(call, call.out_counts[r])),
                 {.ranks = {static_cast<int>(r)}});
   }
 }

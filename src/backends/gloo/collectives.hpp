@@ -10,13 +10,14 @@
 
 namespace medley::gloo_backend {
 
-/// Whether Gloo does it. Its reductions take a function for two operands: sum, product, min and max of types that such
-/// steps do not round twice. f16 and bf16 would be rounded at every step, so they are filled in.
+/// Whether Gloo does it. Its reductions take a function for two operands: sum, product, min and max of types
+/// that such steps do not round twice. f16 and bf16 would be rounded at every step, so they are filled in.
 bool has_collective(Op op, DType dtype, ReduceOp reduce);
 
 class Collectives final : public BlockingLibrary {
  public:
-  Collectives(std::shared_ptr<Mesh> mesh, std::shared_ptr<Mail> mail) : mesh_(std::move(mesh)), mail_(std::move(mail)) {}
+  Collectives(std::shared_ptr<Mesh> mesh, std::shared_ptr<Mail> mail)
+      : mesh_(std::move(mesh)), mail_(std::move(mail)) {}
   int perform(const Call& call, Deadline deadline) override;
   void stop(const Error& why) noexcept override;
   void check() override { mail_->check(); }

@@ -6,7 +6,8 @@ namespace {
 /// What the adapter gives, with the ranks that are missing.
 class CollectiveTransfer final : public Transfer {
  public:
-  CollectiveTransfer(Mail& mail, Transfer* inner, std::uint64_t number) : mail_(mail), inner_(inner), number_(number) {}
+  CollectiveTransfer(Mail& mail, Transfer* inner, std::uint64_t number)
+      : mail_(mail), inner_(inner), number_(number) {}
   Poll poll() override {
     const Poll seen = inner_->poll();
     if (seen == Poll::waiting) mail_.throw_if_failed();
@@ -23,10 +24,12 @@ class CollectiveTransfer final : public Transfer {
 
 }  // namespace
 
-GlooLane::GlooLane(const Group& group, const std::shared_ptr<::gloo::transport::Device>& device)
-    : mesh_(std::make_shared<Mesh>(group, device)),
+GlooLane::GlooLane(const Group& group, const std::shared_ptr<::gloo::transport::Device>& device,
+                   const std::vector<std::string>& hosts)
+    : mesh_(std::make_shared<Mesh>(group, device, hosts)),
       mail_(std::make_shared<Mail>(mesh_)),
-      collectives_(std::make_unique<BlockingLane>(std::make_shared<Collectives>(mesh_, mail_), group.size, no_limit)) {}
+      collectives_(std::make_unique<BlockingLane>(std::make_shared<Collectives>(mesh_, mail_), group.size,
+                                                  no_limit)) {}
 
 GlooLane::~GlooLane() {
   if (fork_guard_.here()) {

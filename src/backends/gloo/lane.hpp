@@ -14,7 +14,8 @@ namespace medley::gloo_backend {
 
 class GlooLane final : public Lane {
  public:
-  GlooLane(const Group& group, const std::shared_ptr<::gloo::transport::Device>& device);
+  GlooLane(const Group& group, const std::shared_ptr<::gloo::transport::Device>& device,
+           const std::vector<std::string>& hosts);
   ~GlooLane() override;
   Transfer* start(const Call& call) override;
   void check() override { mail_->check(); }

@@ -15,9 +15,10 @@ std::span<const std::byte> bytes_in(const Call& call, std::size_t bytes) {
   return {static_cast<const std::byte*>(call.in), bytes};
 }
 
-Error too_long(std::uint64_t bytes, int source, std::size_t room) {
+Error too_long(const Header& header, int source, std::size_t room) {
   return Error(ErrorKind::mismatch,
-               fmt::format("a message of {} bytes from rank {} does not fit the receive of {} bytes", bytes, source, room),
+               fmt::format("rank {} sent {} bytes with tag {} but the receive has room for {}", source,
+                           header.bytes, header.tag, room),
                {.ranks = {source}});
 }
 
@@ -37,7 +38,8 @@ Transfer* Mail::start_send(const Call& call) {
   {
     const std::lock_guard lock(mutex_);
     if (peer.left || peer.lost) {
-      throw Error(ErrorKind::rank_lost, fmt::format("rank {} has left: it destroyed the comm or its context", peer.rank),
+      throw Error(ErrorKind::rank_lost,
+                  fmt::format("rank {} has left: it destroyed the comm or its context", peer.rank),
                   {.ranks = {peer.rank}});
     }
   }
@@ -112,20 +114,22 @@ Mail::Receive* Mail::take_posted(int source, int tag) {
 
 void Mail::deliver(Receive& receive, int source, const Header& header, std::span<const std::byte> data) {
   receive.from = source;
-  if (header.bytes > receive.bytes) receive.error = too_long(header.bytes, source, receive.bytes);
-  if (data.size() < header.bytes) return accept_rest(receive, *peers_[static_cast<std::size_t>(source)], header);
+  if (header.bytes > receive.bytes) receive.error = too_long(header, source, receive.bytes);
+  if (data.size() < header.bytes)
+    return accept_rest(receive, *peers_[static_cast<std::size_t>(source)], header);
   if (!receive.error && header.bytes > 0) std::memcpy(receive.memory, data.data(), header.bytes);
   receive.finish();
 }
 
-/// A large message: its sender has offered it, so that it comes as soon as there is a buffer for it. One that does not
-/// fit is taken in all the same, so that its sender goes on.
+/// A large message: its sender has offered it, so that it comes as soon as there is a buffer for it. One that
+/// does not fit is taken in all the same, so that its sender goes on.
 void Mail::accept_rest(Receive& receive, Peer& peer, const Header& header) {
   Peer::Rest rest{&receive, header.number, nullptr, {}};
   if (receive.error) rest.spare.resize(header.bytes);
   receive.peer = peer.rank;  // awaited from here on, also by a receive from any source
   try {
-    rest.buffer = mesh_->createUnboundBuffer(receive.error ? rest.spare.data() : receive.memory, header.bytes);
+    rest.buffer =
+        mesh_->createUnboundBuffer(receive.error ? rest.spare.data() : receive.memory, header.bytes);
     rest.buffer->recv(peer.rank, slot_of(header.number), 0, header.bytes);
   } catch (const std::exception& error) {
     receive.error = Error(ErrorKind::rank_lost, fmt::format("rank {} was lost: {}", peer.rank, error.what()),
@@ -185,20 +189,25 @@ bool Mail::awaits(const Peer& peer) const {
 std::optional<Error> Mail::trouble() const {
   for (const auto& peer : peers_) {
     if (!peer || !peer->lost) continue;
-    return Error(ErrorKind::rank_lost,
-                 fmt::format("rank {} died or was cut off: its connection closed without a farewell", peer->rank),
-                 {.ranks = {peer->rank}});
+    return Error(
+        ErrorKind::rank_lost,
+        fmt::format("rank {} died or was cut off: its connection closed without a farewell", peer->rank),
+        {.ranks = {peer->rank}});
   }
   if (failure_) return failure_;
   for (const auto& peer : peers_) {
     if (!peer || !peer->left || !awaits(*peer)) continue;
-    return Error(ErrorKind::rank_lost, fmt::format("rank {} has left: it destroyed the comm or its context", peer->rank),
+    return Error(ErrorKind::rank_lost,
+                 fmt::format("rank {} has left: it destroyed the comm or its context", peer->rank),
                  {.ranks = {peer->rank}});
   }
   for (const auto& peer : peers_) {
-    if (!peer || !in_collective_ || peer->doing.number != doing_.number || peer->doing.signature == doing_.signature) continue;
+    if (!peer || !in_collective_ || peer->doing.number != doing_.number ||
+        peer->doing.signature == doing_.signature)
+      continue;
     return Error(ErrorKind::mismatch,
-                 fmt::format("rank {} called {} where this rank called {}", peer->rank, peer->doing.words, doing_.words),
+                 fmt::format("rank {} called {} where this rank called {}", peer->rank, peer->doing.words,
+                             doing_.words),
                  {.ranks = {peer->rank}});
   }
   return std::nullopt;

@@ -1,6 +1,7 @@
 // Sends, receives and control messages among the ranks of one comm, over Gloo's buffers. Used by the lane.
-// Gloo offers no way to ask whether a buffer has arrived, only to wait for it: one thread per peer does, matches what
-// comes, and answers control messages whatever the rank itself is doing. Sends leave from the caller's thread.
+// Gloo offers no way to ask whether a buffer has arrived, only to wait for it: one thread per peer does,
+// matches what comes, and answers control messages whatever the rank itself is doing. Sends leave from the
+// caller's thread.
 #pragma once
 
 #include <gloo/transport/unbound_buffer.h>
@@ -26,7 +27,8 @@ namespace medley::gloo_backend {
 using Memory8 = std::vector<std::byte>;
 using GlooBuffer = std::unique_ptr<::gloo::transport::UnboundBuffer>;
 
-/// What a rank is doing in its latest native collective: for messages, and to notice ranks that do different things.
+/// What a rank is doing in its latest native collective: for messages, and to notice ranks that do different
+/// things.
 struct Doing {
   std::uint64_t number = 0;
   std::uint32_t signature = 0;
@@ -49,7 +51,8 @@ class Mail {
   /// Ranks that have not been seen in collective `number`.
   std::vector<int> absent(std::uint64_t number);
 
-  /// Throws when a peer is lost, has given up the comm, or has left though it is awaited; asks the others where they are.
+  /// Throws when a peer is lost, has given up the comm, or has left though it is awaited; asks the others
+  /// where they are.
   void check();
   /// Throws what a peer gave up the comm for, and what a collective of different ranks turned out to be.
   void throw_if_failed();
@@ -104,6 +107,9 @@ class Mail {
   bool stopped_ = false;  ///< nothing is delivered any more
   bool closing_ = false;  ///< connections that close now do so in order
   std::optional<Error> failure_;
+  std::string
+      first_note_;  ///< what a peer gave up the comm for, as it came, and from which rank it came first
+  Header first_header_;
   std::atomic<bool> failed_{false};
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null for this one
 };
@@ -128,16 +134,16 @@ struct Mail::Peer {
   const int rank;
   std::thread reader;
 
-  std::mutex out_mutex;          ///< guards the next three: envelopes leave in the order of their numbers
-  std::deque<Outgoing> outbox;   ///< sent and not known to be taken
-  std::uint64_t forgotten = 0;   ///< sent before those
-  std::uint64_t told = 0;        ///< the peer knows that so many were taken
+  std::mutex out_mutex;         ///< guards the next three: envelopes leave in the order of their numbers
+  std::deque<Outgoing> outbox;  ///< sent and not known to be taken
+  std::uint64_t forgotten = 0;  ///< sent before those
+  std::uint64_t told = 0;       ///< the peer knows that so many were taken
   std::atomic<std::uint64_t> taken{0};
 
   std::array<Ready, envelopes_ready> ready;
   // By the mail's mutex:
-  std::size_t next = 0;          ///< of `ready`
-  std::deque<Rest> rests;        ///< large messages on their way in
+  std::size_t next = 0;                            ///< of `ready`
+  std::deque<Rest> rests;                          ///< large messages on their way in
   std::unordered_map<std::uint64_t, Send*> sends;  ///< large ones on their way out
   std::uint64_t numbers = 0;
   bool left = false, lost = false, heard = false, gave_up = false;

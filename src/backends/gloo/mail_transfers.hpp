@@ -8,7 +8,11 @@ namespace medley::gloo_backend {
 class Mail::Message : public Transfer {
  public:
   Message(Mail& of, const Call& call)
-      : mail(of), peer(call.root), tag(call.tag), bytes(bytes_of(call)), memory(call.op == Op::send ? nullptr : call.out) {}
+      : mail(of),
+        peer(call.root),
+        tag(call.tag),
+        bytes(bytes_of(call)),
+        memory(call.op == Op::send ? nullptr : call.out) {}
   Poll poll() override {
     if (!done.load(std::memory_order_acquire)) {
       if (mail.failed_.load(std::memory_order_relaxed)) mail.throw_if_failed();
@@ -17,11 +21,14 @@ class Mail::Message : public Transfer {
     if (error) throw *error;
     return Poll::complete;
   }
-  std::vector<int> awaited() const override { return peer >= 0 ? std::vector<int>{peer} : std::vector<int>{}; }
+  std::vector<int> awaited() const override {
+    return peer >= 0 ? std::vector<int>{peer} : std::vector<int>{};
+  }
   int source() const override { return from; }
 
   static std::size_t bytes_of(const Call& call) {
-    return static_cast<std::size_t>(call.op == Op::send ? call.in_count : call.out_count) * size_of(call.dtype);
+    return static_cast<std::size_t>(call.op == Op::send ? call.in_count : call.out_count) *
+           size_of(call.dtype);
   }
   void finish() { done.store(true, std::memory_order_release); }
 
@@ -30,7 +37,7 @@ class Mail::Message : public Transfer {
   std::size_t bytes;
   void* memory;
   int from = -1;
-  std::optional<Error> error;      ///< these two are written before `done`
+  std::optional<Error> error;  ///< these two are written before `done`
   std::atomic<bool> done{false};
 };
 

@@ -13,8 +13,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What was sent must have arrived before the connections close. Peers answer from a thread of their own, so only one
-// that is stopped or cut off lets this pass.
+// What was sent must have arrived before the connections close. Peers answer from a thread of their own, so
+// only one that is stopped or cut off lets this pass.
 constexpr auto farewell_limit = 5000ms;
 constexpr auto abort_limit = 200ms;
 // How long after an error of Gloo the readers may take to learn whose connection it was.
@@ -35,13 +35,15 @@ std::string written(const Error& why) {
   return note.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace).substr(0, payload_bytes);
 }
 
-Error read_abort(int by, const Header& header, std::span<const std::byte> data) {
+Error read_abort(const Header& header, std::span<const std::byte> data) {
   const auto note = nlohmann::json::parse(as_text(data), nullptr, false);
   const auto kind = static_cast<ErrorKind>(header.tag);
+  const int by = static_cast<int>(header.number);
   if (note.is_discarded()) return Error(kind, fmt::format("rank {} gave up the comm", by), {.ranks = {by}});
   std::vector<int> ranks = note.value("ranks", std::vector<int>{});
   if (ranks.empty()) ranks.push_back(by);
-  return Error(kind, fmt::format("rank {} gave up the comm: {}", by, note.value("why", "")), {.ranks = ranks});
+  return Error(kind, fmt::format("rank {} gave up the comm: {}", by, note.value("why", "")),
+               {.ranks = ranks});
 }
 
 }  // namespace
@@ -98,7 +100,8 @@ bool Mail::read_one(Peer& peer) {
     const std::lock_guard lock(mutex_);
     peer.next = (peer.next + 1) % envelopes_ready;
   }
-  // After the last one nothing may be sent: what a closed socket has not read makes it drop what it has not sent.
+  // After the last one nothing may be sent: what a closed socket has not read makes it drop what it has not
+  // sent.
   if (!more) return false;
   ready->buffer->recv(peer.rank, envelope_slot, 0, envelope_bytes);
   bool untold = false;
@@ -153,7 +156,12 @@ bool Mail::handle(Peer& peer, std::span<const std::byte> envelope) {
       doing = doing_;
     }
     const std::string words = doing.words.substr(0, payload_bytes);
-    post(peer, {.kind = Kind::here, .tag = static_cast<std::int32_t>(doing.signature), .bytes = words.size(), .collectives = doing.number}, as_bytes(words));
+    post(peer,
+         {.kind = Kind::here,
+          .tag = static_cast<std::int32_t>(doing.signature),
+          .bytes = words.size(),
+          .collectives = doing.number},
+         as_bytes(words));
     return true;
   }
   handle_answer(peer, header, data);
@@ -180,7 +188,11 @@ void Mail::handle_answer(Peer& peer, const Header& header, std::span<const std::
       break;
     case Kind::abort:
       peer.gave_up = true;
-      if (!failure_) failure_ = read_abort(peer.rank, header, data);
+      if (!failure_) {
+        failure_ = read_abort(header, data);
+        first_note_ = as_text(data);
+        first_header_ = header;
+      }
       failed_ = true;
       break;
     case Kind::heard:
@@ -239,6 +251,9 @@ void Mail::throw_if_failed() {
 
 void Mail::check() {
   const NoPipeSignal quiet;
+  for (auto& peer : peers_) {
+    if (peer && mesh_->ended(peer->rank)) lose(*peer);
+  }
   {
     const std::lock_guard lock(mutex_);
     if (auto error = trouble()) throw *error;
@@ -281,15 +296,16 @@ void Mail::say_goodbye(Kind kind, const Error* why, std::chrono::milliseconds li
     if (closing_) return;
     closing_ = true;
     header.collectives = doing_.number;
-  }
-  try {
-    if (why) {
+    if (why && failure_) {  // the others hear the first cause, not what this rank made of it
+      header.tag = first_header_.tag;
+      header.number = first_header_.number;
+      note = first_note_;
+    } else if (why) {
       header.tag = static_cast<std::int32_t>(why->kind());
+      header.number = static_cast<std::uint64_t>(rank_);
       note = written(*why);
-      header.bytes = note.size();
     }
-  } catch (const std::exception&) {
-    header.bytes = 0;
+    header.bytes = note.size();
   }
   for (auto& peer : peers_) {
     if (!peer) continue;

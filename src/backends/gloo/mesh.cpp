@@ -25,7 +25,8 @@ std::string addresses_of(const Group& group, int rank) {
   for (;;) {
     if (auto text = group.store->try_get(key)) return *text;
     if (steady_clock::now() > group.deadline) {
-      throw Error(ErrorKind::timeout, fmt::format("rank {} of comm {} did not offer its addresses in time", rank, group.name),
+      throw Error(ErrorKind::timeout,
+                  fmt::format("rank {} of comm {} did not offer its addresses in time", rank, group.name),
                   {.comm = group.name, .backend = "gloo", .ranks = {rank}});
     }
     group.progress();
@@ -35,15 +36,18 @@ std::string addresses_of(const Group& group, int rank) {
 
 }  // namespace
 
-Mesh::Mesh(const Group& group, const std::shared_ptr<::gloo::transport::Device>& device)
-    : Context(group.rank, group.size), transport_(std::make_shared<EndableTransport>(*device, group.rank, group.size)) {
+Mesh::Mesh(const Group& group, const std::shared_ptr<::gloo::transport::Device>& device,
+           const std::vector<std::string>& hosts)
+    : Context(group.rank, group.size),
+      transport_(std::make_shared<EndableTransport>(*device, group.rank, group.size)) {
   const NoPipeSignal quiet;
   device_ = device;
   transportContext_ = transport_;
   setTimeout(no_limit);
-  transport_->setTimeout(std::max(milliseconds(1), left_until(group.deadline) / 5));  // Gloo waits five times this long
+  transport_->setTimeout(
+      std::max(milliseconds(1), left_until(group.deadline) / 5));  // Gloo waits five times this long
   publish(group);
-  meet(group);
+  meet(group, hosts);
 }
 
 /// Every pair listens from its birth; what it listens on goes to the store.
@@ -54,14 +58,20 @@ void Mesh::publish(const Group& group) {
     const std::vector<char> address = transport_->createPair(r)->address().bytes();
     addresses.append(address.begin(), address.end());
   }
-  group.store->set(fmt::format("addresses/{}", rank), addresses);
+  group.store->set(fmt::format("addresses/{}", rank), fmt::format("{} {}", getpid(), addresses));
 }
 
-void Mesh::meet(const Group& group) {
+void Mesh::meet(const Group& group, const std::vector<std::string>& hosts) {
+  const auto host_of = [&](int r) {
+    return hosts[static_cast<std::size_t>(group.world_ranks[static_cast<std::size_t>(r)])];
+  };
   std::vector<std::vector<char>> theirs(static_cast<std::size_t>(size));
+  processes_.resize(static_cast<std::size_t>(size));
   for (int r = 0; r < size; ++r) {
     if (r == rank) continue;
-    const std::string list = addresses_of(group, r);
+    const std::string offer = addresses_of(group, r);
+    if (host_of(r) == host_of(rank)) processes_[static_cast<std::size_t>(r)] = ProcessWatch(std::stoi(offer));
+    const std::string list = offer.substr(offer.find(' ') + 1);
     const std::size_t each = list.size() / static_cast<std::size_t>(size - 1);
     const std::string own = list.substr(static_cast<std::size_t>(rank < r ? rank : rank - 1) * each, each);
     theirs[static_cast<std::size_t>(r)].assign(own.begin(), own.end());
@@ -79,9 +89,10 @@ void Mesh::meet(const Group& group) {
     connecting.get();
   } catch (const std::exception& error) {
     const bool late = steady_clock::now() > group.deadline - std::chrono::milliseconds(5);
-    throw Error(late ? ErrorKind::timeout : ErrorKind::rank_lost,
-                fmt::format("comm {}: no connection to rank {}: {}", group.name, reached.load(), error.what()),
-                {.comm = group.name, .backend = "gloo", .ranks = {reached.load()}});
+    throw Error(
+        late ? ErrorKind::timeout : ErrorKind::rank_lost,
+        fmt::format("comm {}: no connection to rank {}: {}", group.name, reached.load(), error.what()),
+        {.comm = group.name, .backend = "gloo", .ranks = {reached.load()}});
   }
 }
 

@@ -1,6 +1,6 @@
 // Gloo's TCP transport with one ability more: every wait in it can be ended. Used by Mesh.
-// Gloo alone cannot do that: when a connection fails it wakes those who wait for data that has not begun to arrive, and
-// leaves the one whose data has (its buffer is off the list by then) until a timeout.
+// Gloo alone cannot do that: when a connection fails it wakes those who wait for data that has not begun to
+// arrive, and leaves the one whose data has (its buffer is off the list by then) until a timeout.
 #pragma once
 
 #include <gloo/transport/context.h>
@@ -21,9 +21,11 @@ class EndableTransport final : public ::gloo::transport::Context {
 
   std::unique_ptr<::gloo::transport::Pair>& getPair(int of) override { return tcp_->getPair(of); }
   std::unique_ptr<::gloo::transport::Pair>& createPair(int of) override;
-  std::unique_ptr<::gloo::transport::UnboundBuffer> createUnboundBuffer(void* memory, std::size_t bytes) override;
+  std::unique_ptr<::gloo::transport::UnboundBuffer> createUnboundBuffer(void* memory,
+                                                                        std::size_t bytes) override;
 
-  /// Ends every wait, now and later, by an exception, and closes every connection: afterwards Gloo touches no memory.
+  /// Ends every wait, now and later, by an exception, and closes every connection: afterwards Gloo touches no
+  /// memory.
   void sever() noexcept;
 
  private:
