@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gloo/allgather.h>
-#include <gloo/allgatherv.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
-#include <gloo/alltoallv.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/gather.h>
@@ -16,22 +14,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/gloo/collective_options.hpp"
 #include "backends/gloo/no_pipe_signal.hpp"
-#include "backends/gloo/parts.hpp"
 #include "core/reduce.hpp"
 
 namespace medley::gloo_backend {
 namespace {
-
-std::size_t bytes_of(const Call& call, std::int64_t count) {
-  return static_cast<std::size_t>(count) * size_of(call.dtype);
-}
-char* in_of(const Call& call) {
-  return static_cast<char*>(const_cast<void*>(call.in));
-}
-char* out_of(const Call& call) {
-  return static_cast<char*>(call.out);
-}
 
 bool reduces(Op op) {
   return op == Op::reduce || op == Op::all_reduce;
@@ -111,12 +99,6 @@ void divide(const Call& call, int ranks) {
   if (call.reduce != ReduceOp::avg) return;
   const void* sum = call.out;
   reducer(call.dtype, call.reduce)(call.out, &sum, 1, static_cast<std::size_t>(call.out_count), ranks, false);
-}
-
-template <class Options>
-void prepare(Options& options, std::uint32_t tag) {
-  options.setTag(tag);
-  options.setTimeout(no_limit);
 }
 
 }  // namespace
@@ -251,18 +233,6 @@ void Collectives::all_gather(const Call& call, std::uint32_t tag) {
   ::gloo::allgather(options);
 }
 
-void Collectives::all_gatherv(const Call& call, std::uint32_t tag) {
-  const Parts out(call.out_counts, call.out_offsets, mesh_->size, size_of(call.dtype));
-  Packed packed(out, out_of(call));
-  const auto me = static_cast<std::size_t>(mesh_->rank);
-  ::gloo::AllgathervOptions options(mesh_);
-  prepare(options, tag);
-  if (packed.part(me) != in_of(call)) options.setInput(in_of(call), bytes_of(call, call.in_count));
-  options.setOutput(packed.data(), std::vector<std::size_t>(out.sizes().begin(), out.sizes().end()));
-  ::gloo::allgatherv(options);
-  packed.unpack();
-}
-
 void Collectives::scatter(const Call& call, std::uint32_t tag) {
   const std::size_t part = bytes_of(call, call.out_count);
   ::gloo::ScatterOptions options(mesh_);
@@ -286,38 +256,6 @@ void Collectives::all_to_all(const Call& call, std::uint32_t tag) {
   options.setInput(copy.empty() ? in_of(call) : copy.data(), bytes);
   options.setOutput(out_of(call), bytes);
   ::gloo::alltoall(options);
-}
-
-void Collectives::all_to_allv(const Call& call, std::uint32_t tag) {
-  compare_parts(call, tag);
-  const Parts in(call.in_counts, call.in_offsets, mesh_->size, size_of(call.dtype));
-  const Parts out(call.out_counts, call.out_offsets, mesh_->size, size_of(call.dtype));
-  Packed given(in, in_of(call), call.in == call.out), taken(out, out_of(call));
-  given.pack();
-  ::gloo::AlltoallvOptions options(mesh_);
-  prepare(options, ~tag);  // not to meet the comparison
-  options.setInput(given.data(), in.sizes());
-  options.setOutput(taken.data(), out.sizes());
-  ::gloo::alltoallv(options);
-  taken.unpack();
-}
-
-/// Only here do ranks name sizes that the others must believe; Gloo would end the process over a wrong one.
-void Collectives::compare_parts(const Call& call, std::uint32_t tag) {
-  const auto n = static_cast<std::size_t>(mesh_->size);
-  std::vector<std::int64_t> given(call.in_counts, call.in_counts + n), announced(n);
-  ::gloo::AlltoallOptions options(mesh_);
-  prepare(options, tag);
-  options.setInput(given.data(), n);
-  options.setOutput(announced.data(), n);
-  ::gloo::alltoall(options);
-  for (std::size_t r = 0; r < n; ++r) {
-    if (announced[r] == call.out_counts[r]) continue;
-    throw Error(ErrorKind::mismatch,
-                fmt::format("rank {} gives {} bytes to this rank, which expects {}", r,
-                            bytes_of(call, announced[r]), bytes_of(call, call.out_counts[r])),
-                {.ranks = {static_cast<int>(r)}});
-  }
 }
 
 }  // namespace medley::gloo_backend
