@@ -116,12 +116,15 @@ void ContextState::check_rules(const Rules& checked) const {
 ContextState::~ContextState() {
   if (!fork_guard_.here()) {   // a forked child leaves the parent's comms and segments alone
     for (auto& ready : backends_) static_cast<void>(ready.backend.release());
+    static_cast<void>(control_.release());
     return;
   }
   engine->stop_thread();
   for (const auto& weak : comms_) {
     if (const auto comm = weak.lock()) engine->close(*comm);
   }
+  if (control_) control_->stop();
+  engine->connect_outside({});
   world.reset();
 }
 

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bootstrap/host.hpp"
+#include "bootstrap/proof.hpp"
 #include "bootstrap/rendezvous.hpp"
 #include "core/context_state.hpp"
 #include "core/plugins.hpp"
@@ -140,10 +141,13 @@ void ContextState::make_backends(const ContextOptions& options) {
   Surroundings surroundings{
       .rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
   for (const json& answer : answers) surroundings.hosts.push_back(answer["host"]);
+  hosts = surroundings.hosts;
   if (wanted.empty()) names = names_of_all(answers);
 
   std::vector<int> lacking;
-  json made{{"reasons", json::object()}, {"abilities", json::object()}};
+  listen_for_control();
+  json made{{"reasons", json::object()}, {"abilities", json::object()}, {"control", control_ ? control_->endpoint().to_text() : ""},
+            {"token", rank == 0 ? random_token() : ""}};
   std::map<std::string, std::unique_ptr<Backend>> mine_made;
   for (const std::string& name : names) {
     std::string reason = who_lacks(answers, name, lacking);
@@ -153,7 +157,9 @@ void ContextState::make_backends(const ContextOptions& options) {
     made["reasons"][name] = create(name, surroundings, mine_made[name]);
     if (mine_made[name]) made["abilities"][name] = Capabilities(*mine_made[name]).to_text();
   }
-  agree_on_made(ask_all("abilities", made, until), !wanted.empty(), mine_made);
+  const std::vector<json> abilities = ask_all("abilities", made, until);
+  agree_on_made(abilities, !wanted.empty(), mine_made);
+  start_control(abilities);
   check_rules(rules);
 }
 

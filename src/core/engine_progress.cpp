@@ -150,8 +150,14 @@ void Engine::fail(CommState& comm, const Error& why) {
   fail_locked(comm, why);
 }
 
-void Engine::fail_locked(CommState& comm, const Error& why) {
+void Engine::fail_as_told(CommState& comm, const Error& why) {
+  const std::lock_guard lock(mutex_);
+  fail_locked(comm, why, false);
+}
+
+void Engine::fail_locked(CommState& comm, const Error& why, bool tell) {
   if (comm.failure) return;
+  if (tell && outside_.tell_failure) outside_.tell_failure(comm, why);
   // Later operations get the cause with their own place in front, so the first one's place is dropped.
   ErrorContext context = why.context();
   context.op.reset();
