@@ -21,13 +21,6 @@
 namespace medley::gloo_backend {
 namespace {
 
-bool reduces(Op op) {
-  return op == Op::reduce || op == Op::all_reduce;
-}
-bool rooted(Op op) {
-  return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter;
-}
-
 /// The count that all ranks must agree on: the tensor's, or one rank's part of it.
 std::int64_t common_count(const Call& call) {
   switch (call.op) {
