@@ -40,8 +40,9 @@ class GlooBackend final : public Backend {
   }
   std::string refuses(const std::vector<int>&) const override { return {}; }
   std::unique_ptr<Lane> connect(const Group& group) override {
-    return std::make_unique<GlooLane>(group, device(group), hosts_);
+    return std::make_unique<GlooLane>(group, device(group), hosts_, bell_);
   }
+  Waiter* waiter() override { return bell_.get(); }
   /// Its rings combine each part in the order of the ranks after the part's own, whatever arrives when.
   bool fixed_order() const override { return true; }
 
@@ -81,6 +82,7 @@ class GlooBackend final : public Backend {
   std::shared_ptr<Store> store_;
   std::string address_;
   bool search_ = false;
+  std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
   std::mutex mutex_;
   std::shared_ptr<::gloo::transport::Device> device_;
 };

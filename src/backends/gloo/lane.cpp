@@ -9,6 +9,7 @@ class CollectiveTransfer final : public Transfer {
   CollectiveTransfer(Mail& mail, Transfer* inner, std::uint64_t number)
       : mail_(mail), inner_(inner), number_(number) {}
   Poll poll() override {
+    if (mail_.completed(number_)) return Poll::complete;  // before the adapter knows: nobody rings for that
     const Poll seen = inner_->poll();
     if (seen == Poll::waiting) mail_.throw_if_failed();
     return seen;
@@ -25,9 +26,9 @@ class CollectiveTransfer final : public Transfer {
 }  // namespace
 
 GlooLane::GlooLane(const Group& group, const std::shared_ptr<::gloo::transport::Device>& device,
-                   const std::vector<std::string>& hosts)
+                   const std::vector<std::string>& hosts, const std::shared_ptr<Bell>& bell)
     : mesh_(std::make_shared<Mesh>(group, device, hosts)),
-      mail_(std::make_shared<Mail>(mesh_)),
+      mail_(std::make_shared<Mail>(mesh_, bell)),
       collectives_(std::make_unique<BlockingLane>(std::make_shared<Collectives>(mesh_, mail_), group.size,
                                                   no_limit)) {}
 

@@ -15,7 +15,7 @@ namespace medley::gloo_backend {
 class GlooLane final : public Lane {
  public:
   GlooLane(const Group& group, const std::shared_ptr<::gloo::transport::Device>& device,
-           const std::vector<std::string>& hosts);
+           const std::vector<std::string>& hosts, const std::shared_ptr<Bell>& bell);
   ~GlooLane() override;
   Transfer* start(const Call& call) override;
   void check() override { mail_->check(); }

@@ -163,8 +163,12 @@ void Mail::begin_collective(const Doing& doing) {
 }
 
 void Mail::end_collective() {
-  const std::lock_guard lock(mutex_);
-  in_collective_ = false;
+  {
+    const std::lock_guard lock(mutex_);
+    in_collective_ = false;
+    completed_.store(doing_.number, std::memory_order_release);
+  }
+  bell_->ring();
 }
 
 std::vector<int> Mail::absent(std::uint64_t number) {

@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backends/gloo/bell.hpp"
 #include "backends/gloo/envelope.hpp"
 #include "backends/gloo/mesh.hpp"
 
@@ -37,7 +38,7 @@ struct Doing {
 
 class Mail {
  public:
-  explicit Mail(std::shared_ptr<Mesh> mesh);
+  Mail(std::shared_ptr<Mesh> mesh, std::shared_ptr<Bell> bell);
   ~Mail() { close(); }
   /// Takes leave of the peers and ends the readers. Waits a while for what was sent to arrive.
   void close() noexcept;
@@ -48,6 +49,8 @@ class Mail {
   /// Says that this rank begins its next native collective.
   void begin_collective(const Doing& doing);
   void end_collective();
+  /// Whether this rank has completed its collective `number`.
+  bool completed(std::uint64_t number) const { return completed_.load(std::memory_order_acquire) >= number; }
   /// Ranks that have not been seen in collective `number`.
   std::vector<int> absent(std::uint64_t number);
 
@@ -97,6 +100,7 @@ class Mail {
   void say_goodbye(Kind kind, const Error* why, std::chrono::milliseconds limit) noexcept;
 
   std::shared_ptr<Mesh> mesh_;
+  std::shared_ptr<Bell> bell_;
   int rank_, size_;
   std::mutex mutex_;  ///< guards all below, and what a peer says it does
   std::condition_variable changed_;
@@ -111,6 +115,7 @@ class Mail {
       first_note_;  ///< what a peer gave up the comm for, as it came, and from which rank it came first
   Header first_header_;
   std::atomic<bool> failed_{false};
+  std::atomic<std::uint64_t> completed_{0};   ///< of this rank's collectives
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null for this one
 };
 

@@ -30,7 +30,11 @@ class Mail::Message : public Transfer {
     return static_cast<std::size_t>(call.op == Op::send ? call.in_count : call.out_count) *
            size_of(call.dtype);
   }
-  void finish() { done.store(true, std::memory_order_release); }
+  void finish() {
+    Bell& bell = *mail.bell_;  // this object may be gone once it is done
+    done.store(true, std::memory_order_release);
+    bell.ring();
+  }
 
   Mail& mail;
   int peer, tag;

@@ -31,7 +31,8 @@ Error read_abort(const Header& header, std::span<const std::byte> data) {
 
 }  // namespace
 
-Mail::Mail(std::shared_ptr<Mesh> mesh) : mesh_(std::move(mesh)), rank_(mesh_->rank), size_(mesh_->size) {
+Mail::Mail(std::shared_ptr<Mesh> mesh, std::shared_ptr<Bell> bell)
+    : mesh_(std::move(mesh)), bell_(std::move(bell)), rank_(mesh_->rank), size_(mesh_->size) {
   const NoPipeSignal quiet;  // the readers inherit it
   for (int r = 0; r < size_; ++r) {
     peers_.push_back(r == rank_ ? nullptr : std::make_unique<Peer>(r));
@@ -168,6 +169,7 @@ void Mail::handle_answer(Peer& peer, const Header& header, std::span<const std::
         first_header_ = header;
       }
       failed_ = true;
+      bell_->ring();
       break;
     case Kind::heard:
       peer.heard = true;
@@ -211,6 +213,7 @@ void Mail::lose(Peer& peer) noexcept {
   } else {
     peer.lost = true;
     failed_ = true;
+    bell_->ring();
   }
   wake(peer);
   for (Peer::Rest& rest : peer.rests) rest.buffer->abortWaitRecv();
