@@ -67,11 +67,10 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   comm->deadline = comm_deadline;
   comm->engine = engine;
   comm->context = weak_from_this();
-  std::string refusals;
   comm->note = engine->note_comm(name, world_ranks);
   for (const auto& [backend, capabilities, note] : backends_) {
     if (std::string why = backend->refuses(world_ranks); !why.empty()) {
-      refusals += (refusals.empty() ? "" : "; ") + why;
+      comm->refusals.emplace_back(backend->name(), std::move(why));
       continue;
     }
     Group group{.name = name, .rank = comm->rank, .size = comm->size, .world_ranks = world_ranks,
@@ -88,8 +87,10 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
     comm->lanes.push_back(std::move(lane));
   }
   if (comm->lanes.empty()) {
+    std::string reasons;
+    for (const auto& [refusing, why] : comm->refusals) reasons += (reasons.empty() ? "" : "; ") + why;
     throw Error(ErrorKind::unavailable, fmt::format("comm {}: no backend can serve it: {}", name,
-                                                    refusals.empty() ? "none is available" : refusals), {.comm = name});
+                                                    reasons.empty() ? "none is available" : reasons), {.comm = name});
   }
   comm->checked = checking && comm->size > 1;
   comm->routing = Routing(own_rules, rules, comm->lanes);
