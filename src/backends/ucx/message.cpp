@@ -9,9 +9,8 @@
 namespace medley::ucx {
 namespace {
 
-/// What a call that returns a request or a status says at once; in progress where there is a request.
+/// What a call says that gives a request or a status, where it gives a status.
 ucs_status_t status_now(ucs_status_ptr_t result) {
-  if (UCS_PTR_IS_PTR(result)) return UCS_INPROGRESS;
   return UCS_PTR_RAW_STATUS(result);
 }
 
@@ -36,12 +35,19 @@ bool Message::send(UcxLane& lane, ucp_ep_h endpoint, const Call& call, ucp_tag_t
   prepare(lane, call, param);
   param.cb.send = on_sent;
   const ucs_status_ptr_t result = ucp_tag_send_nbx(endpoint, call.in, bytes_, tag, &param);
-  status_ = status_now(result);
-  if (status_ == UCS_OK) return false;
-  if (status_ != UCS_INPROGRESS) throw error_of(status_, peer_);
-  request_ = result;
-  lane.in_flight().add(this);
+  if (!UCS_PTR_IS_PTR(result)) {
+    if (result != nullptr) throw error_of(status_now(result), peer_);
+    return false;
+  }
+  hold(result);
   return true;
+}
+
+/// A request may be complete before the call that makes it returns: it is UCX's again then.
+void Message::hold(void* request) {
+  if (done_) return;
+  request_ = request;
+  lane_->in_flight().add(this);
 }
 
 void Message::recv(UcxLane& lane, const Call& call, ucp_tag_t tag, ucp_tag_t mask) {
@@ -52,10 +58,8 @@ void Message::recv(UcxLane& lane, const Call& call, ucp_tag_t tag, ucp_tag_t mas
   param.cb.recv = on_received;
   const ucs_status_ptr_t result =
       ucp_tag_recv_nbx(lane.worker().handle(), call.out, bytes_, tag, mask, &param);
-  status_ = status_now(result);
-  if (status_ != UCS_INPROGRESS) return finish(status_);
-  request_ = result;
-  lane.in_flight().add(this);
+  if (!UCS_PTR_IS_PTR(result)) return finish(status_now(result));
+  hold(result);
 }
 
 void Message::on_sent(void* request, ucs_status_t status, void* self) {

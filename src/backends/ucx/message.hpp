@@ -38,6 +38,7 @@ class Message final : public Transfer {
   explicit Message(MessagePool& pool) : pool_(pool) {}
   ~Message() override = default;
   void prepare(UcxLane& lane, const Call& call, ucp_request_param_t& param);
+  void hold(void* request);
   void finish(ucs_status_t status);
   [[noreturn]] void fail() const;
   static void on_sent(void* request, ucs_status_t status, void* self);
