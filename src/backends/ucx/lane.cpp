@@ -218,7 +218,7 @@ UcxLane::~UcxLane() {
     }
     return true;
   });
-  ids_.reclaim([this](std::uint16_t id) { worker_.drop_messages(id); });
+  ids_.reclaim([this](std::uint16_t id) { worker_.drop_messages(make_tag(id, 0, 0), comm_mask); });
 }
 
 }  // namespace medley::ucx

@@ -53,8 +53,8 @@ void Message::hold(void* request) {
 void Message::recv(UcxLane& lane, const Call& call, ucp_tag_t tag, ucp_tag_t mask) {
   ucp_request_param_t param;
   prepare(lane, call, param);
-  param.op_attr_mask |= UCP_OP_ATTR_FIELD_RECV_INFO;
-  param.recv_info.tag_info = &info_;
+  // UCX 1.13 does not say who sent a message that is there already, except through the callback.
+  param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   param.cb.recv = on_received;
   const ucs_status_ptr_t result =
       ucp_tag_recv_nbx(lane.worker().handle(), call.out, bytes_, tag, mask, &param);

@@ -82,6 +82,9 @@ Peers::~Peers() {
                             [](const Peer& peer) { return peer.endpoint && peer.endpoint->closing_; });
       },
       longest_close);
+  // UCX warns of messages that nobody received. Dropped only now, their senders are not told that they
+  // arrived.
+  if (!worker_.stopped()) worker_.drop_messages(0, 0);
   for (Peer& peer : peers_) {
     if (peer.process_file >= 0) ::close(peer.process_file);
   }

@@ -81,9 +81,9 @@ void Worker::route(std::uint16_t comm, UcxLane* lane) {
   }
 }
 
-void Worker::drop_messages(std::uint16_t comm) {
+void Worker::drop_messages(ucp_tag_t tag, ucp_tag_t mask) {
   ucp_tag_recv_info_t info;
-  while (ucp_tag_message_h message = ucp_tag_probe_nb(worker_, make_tag(comm, 0, 0), comm_mask, 1, &info)) {
+  while (ucp_tag_message_h message = ucp_tag_probe_nb(worker_, tag, mask, 1, &info)) {
     // No room for any of it: UCX drops the data and lets a sender that waits go on.
     ucp_request_param_t param{};
     const ucs_status_ptr_t request = ucp_tag_msg_recv_nbx(worker_, nullptr, 0, message, &param);

@@ -56,8 +56,8 @@ class Worker {
   /// Who gets the notices for a number; null for nobody any more. From any thread.
   void route(std::uint16_t comm, UcxLane* lane);
 
-  /// Throws away what came for a number that no comm has any more.
-  void drop_messages(std::uint16_t comm);
+  /// Throws away what has come and nobody received.
+  void drop_messages(ucp_tag_t tag, ucp_tag_t mask);
 
   /// Never polls again: the one sure way to keep UCX from writing into memory that it holds and does not give
   /// back.
