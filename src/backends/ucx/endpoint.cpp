@@ -1,6 +1,7 @@
 #include "backends/ucx/endpoint.hpp"
 
 #include <memory>
+#include <utility>
 
 #include "backends/ucx/status.hpp"
 
@@ -16,8 +17,6 @@ Endpoint::Endpoint(ucp_worker_h worker, const std::string& address, bool watched
   params.err_handler.arg = this;
   require(ucp_ep_create(worker, &params, &endpoint_), "connect");
 }
-
-Endpoint::~Endpoint() = default;
 
 void Endpoint::on_error(void* self, ucp_ep_h, ucs_status_t) {
   static_cast<Endpoint*>(self)->failed_ = true;
@@ -38,38 +37,38 @@ void Endpoint::tell(const std::string& notice) noexcept {
   }
 }
 
-bool Endpoint::flushed() noexcept {
-  if (failed_ || !endpoint_) return true;
-  if (flushing_) return false;
-  ucp_request_param_t param;
-  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  param.user_data = this;
-  param.cb.send = on_flushed;
-  flushing_ = UCS_PTR_IS_PTR(ucp_ep_flush_nbx(endpoint_, &param));
-  return !flushing_;
+bool Endpoint::over(void*& request) noexcept {
+  if (request == nullptr) return true;
+  if (ucp_request_check_status(request) == UCS_INPROGRESS) return false;
+  ucp_request_free(std::exchange(request, nullptr));
+  return true;
 }
 
-void Endpoint::on_flushed(void* request, ucs_status_t, void* self) {
-  // What was sent since the flush began is not covered: flushed() asks again.
-  static_cast<Endpoint*>(self)->flushing_ = false;
-  ucp_request_free(request);
+bool Endpoint::flushed() noexcept {
+  if (failed_ || !endpoint_) return true;
+  if (!over(flush_)) return false;
+  // What was sent since the last flush began was not covered by it.
+  ucp_request_param_t param;
+  param.op_attr_mask = 0;
+  const ucs_status_ptr_t result = ucp_ep_flush_nbx(endpoint_, &param);
+  if (UCS_PTR_IS_PTR(result)) flush_ = result;
+  return flush_ == nullptr;
 }
 
 void Endpoint::close() noexcept {
   if (!endpoint_) return;
   ucp_request_param_t param{};
-  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   param.flags = watched_ ? UCP_EP_CLOSE_FLAG_FORCE : 0;
-  param.user_data = this;
-  param.cb.send = on_closed;
-  closing_ = UCS_PTR_IS_PTR(ucp_ep_close_nbx(endpoint_, &param));
+  const ucs_status_ptr_t result = ucp_ep_close_nbx(endpoint_, &param);
+  if (UCS_PTR_IS_PTR(result)) close_ = result;
   endpoint_ = nullptr;
   failed_ = true;
 }
 
-void Endpoint::on_closed(void* request, ucs_status_t, void* self) {
-  static_cast<Endpoint*>(self)->closing_ = false;
-  ucp_request_free(request);
+void Endpoint::let_go() noexcept {
+  if (flush_) ucp_request_free(std::exchange(flush_, nullptr));
+  if (close_) ucp_request_free(std::exchange(close_, nullptr));
 }
 
 }  // namespace medley::ucx

@@ -16,7 +16,7 @@ class Endpoint {
   /// `watched`: UCX itself looks for the peer's failure, and the endpoint can be closed by force. That rules
   /// out shared memory, so it is for ranks of other hosts; those of this one are watched by their processes.
   Endpoint(ucp_worker_h worker, const std::string& address, bool watched);
-  ~Endpoint();  ///< close() comes first; what is left is taken down with the worker
+  ~Endpoint() { let_go(); }
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
@@ -32,19 +32,20 @@ class Endpoint {
 
   /// Starts closing; by force where it can be, which also ends what is in flight on it.
   void close() noexcept;
-  bool closed() const { return !endpoint_ && !closing_; }
+  bool closed() noexcept { return over(close_); }
+  /// Leaves what is not complete to the worker, which is about to be destroyed.
+  void let_go() noexcept;
 
  private:
   friend class Peers;
   static void on_error(void* self, ucp_ep_h, ucs_status_t);
-  static void on_flushed(void* request, ucs_status_t, void* self);
-  static void on_closed(void* request, ucs_status_t, void* self);
+  static bool over(void*& request) noexcept;
 
   ucp_ep_h endpoint_ = nullptr;
   bool watched_;
   bool failed_ = false;
-  bool flushing_ = false;
-  bool closing_ = false;
+  void* flush_ = nullptr;  ///< UCX's requests, while they are under way
+  void* close_ = nullptr;
   bool touched_ = false;  ///< in the list of Peers
 };
 

@@ -17,6 +17,8 @@ constexpr auto patience_with_arrivals = 500ms;
 constexpr auto patience_with_closing = 200ms;
 // What was sent leaves at once where its receiver polls.
 constexpr auto patience_with_leaving = 50ms;
+// A rank that gives up tells the others before it goes, so its notice is there when its connection breaks.
+constexpr auto patience_with_notices = 20ms;
 // Whether an awaited rank has left is asked of the store in one of this many checks, some 200 ms.
 constexpr std::uint64_t checks_per_question = 10;
 
@@ -154,6 +156,11 @@ void UcxLane::check() {
     throw Error(ErrorKind::rank_lost,
                 fmt::format("rank {} has left: it destroyed the comm or its context", r), {.ranks = {r}});
   }
+}
+
+void UcxLane::throw_first_cause() {
+  worker_.poll_until([this] { return given_up_.has_value(); }, patience_with_notices);
+  check();
 }
 
 void UcxLane::given_up(const Notice& notice) {

@@ -95,9 +95,9 @@ Poll Message::poll() {
   return lane_->worker().take_moved() ? Poll::moved : Poll::waiting;
 }
 
-void Message::fail() const {
+void Message::fail() {
   if (status_ != UCS_ERR_MESSAGE_TRUNCATED) {
-    lane_->throw_if_given_up();
+    lane_->throw_first_cause();
     throw error_of(status_, peer_);
   }
   throw Error(ErrorKind::mismatch,

@@ -40,7 +40,7 @@ class Message final : public Transfer {
   void prepare(UcxLane& lane, const Call& call, ucp_request_param_t& param);
   void hold(void* request);
   void finish(ucs_status_t status);
-  [[noreturn]] void fail() const;
+  [[noreturn]] void fail();
   static void on_sent(void* request, ucs_status_t status, void* self);
   static void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* self);
 

@@ -17,7 +17,7 @@ namespace {
 
 // A message to a rank that computes and does not poll leaves only when that rank first connects (TCP); a rank
 // that never does must not keep this one from ending.
-constexpr auto longest_farewell = std::chrono::seconds(5);
+constexpr auto longest_farewell = std::chrono::seconds(3);
 constexpr auto longest_close = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -78,8 +78,8 @@ Peers::~Peers() {
   }
   worker_.poll_until(
       [this] {
-        return std::none_of(peers_.begin(), peers_.end(),
-                            [](const Peer& peer) { return peer.endpoint && peer.endpoint->closing_; });
+        return std::all_of(peers_.begin(), peers_.end(),
+                           [](const Peer& peer) { return !peer.endpoint || peer.endpoint->closed(); });
       },
       longest_close);
   // UCX warns of messages that nobody received. Dropped only now, their senders are not told that they
