@@ -50,6 +50,7 @@ class CommState {
   std::uint64_t collectives = 0;                   ///< issued so far
   std::uint64_t messages = 0;
   std::uint64_t children = 0;                      ///< comms made from this one
+  bool checked = false;                            ///< collectives are compared among the ranks before they start
   Deadline lost_since{};                           ///< since when a member is known to be gone
   std::optional<Error> failure;                    ///< why nothing works any more
 };

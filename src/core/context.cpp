@@ -91,6 +91,7 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
     throw Error(ErrorKind::unavailable, fmt::format("comm {}: no backend can serve it: {}", name,
                                                     refusals.empty() ? "none is available" : refusals), {.comm = name});
   }
+  comm->checked = checking && comm->size > 1;
   comm->routing = Routing(own_rules, rules, comm->lanes);
   const std::lock_guard lock(comms_mutex_);
   std::erase_if(comms_, [](const auto& weak) { return weak.expired(); });
@@ -115,12 +116,15 @@ void ContextState::check_rules(const Rules& checked) const {
 ContextState::~ContextState() {
   if (!fork_guard_.here()) {   // a forked child leaves the parent's comms and segments alone
     for (auto& ready : backends_) static_cast<void>(ready.backend.release());
+    static_cast<void>(control_.release());
     return;
   }
   engine->stop_thread();
   for (const auto& weak : comms_) {
     if (const auto comm = weak.lock()) engine->close(*comm);
   }
+  if (control_) control_->stop();
+  engine->connect_outside({});
   world.reset();
   engine->sweep();
 }

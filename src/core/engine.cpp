@@ -91,7 +91,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
     const Route& chosen = admit(comm, call, options.backend);
     LaneState& lane = *chosen.lane;
     ++(is_collective(call.op) ? comm.collectives : comm.messages);
-    if (!options.async && quiet()) {
+    if (!options.async && quiet() && !comm.checked) {
       // Nothing is pending, so nothing can conflict and the lane is free: no bookkeeping unless it takes long.
       std::uint64_t record = 0;
       Transfer* transfer = try_inline(comm, call, chosen, options, source, record);
@@ -104,6 +104,11 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
       operation = enlist(shared, call, options, lane);
       operation->record = record(comm, call, chosen, options, ticks());
       depend_on_earlier(*operation);
+      if (comm.checked && operation->collective() && outside_.ask_referee) {
+        operation->compared = true;
+        ++operation->blockers;
+        outside_.ask_referee(comm, *operation);
+      }
       if (operation->blockers == 0) start(*operation);
     }
     operation->retain();
