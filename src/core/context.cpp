@@ -59,7 +59,7 @@ ContextState::ContextState(const ContextOptions& options) : deadline(options.dea
 std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, const std::vector<int>& world_ranks,
                                                    const Rules& own_rules, std::chrono::nanoseconds comm_deadline) {
   check_rules(own_rules);
-  auto comm = std::make_shared<CommState>();
+  std::shared_ptr<CommState> comm(new CommState, [engine = engine](CommState* gone) { engine->bury(gone); });
   comm->name = name;
   comm->world_ranks = world_ranks;
   comm->size = static_cast<int>(world_ranks.size());
@@ -127,6 +127,7 @@ ContextState::~ContextState() {
   if (control_) control_->stop();
   engine->connect_outside({});
   world.reset();
+  engine->sweep();
 }
 
 }  // namespace core

@@ -140,7 +140,8 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& rou
         transfer = nullptr;
         break;
       }
-      if (!is_collective(call.op)) lane.lane->progress();   // messages come in beside their transfers
+      // messages come in beside their transfers, and so do those that a filled-in collective is made of
+      if (!is_collective(call.op) || lane.lane->exchanging()) lane.lane->progress();
       if (i >= eager_polls) pause();
     }
   } catch (const Error& error) {
