@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,14 +18,20 @@ namespace core {
 class ContextState;
 }
 
+/// Whether a thread of the context moves pending operations while the program is elsewhere. `automatic`: as soon as
+/// something needs it, such as CUDA buffers over a host backend, and not before: it takes a core's time from the ranks.
+enum class UseThread : std::uint8_t { automatic, never, always };
+
 /// Everything a context may be told; what is left empty comes from the launcher's environment.
 struct ContextOptions {
   std::vector<std::string> backends{};        ///< in order of preference; empty: MEDLEY_BACKENDS or all that work
+  std::string rules{};                        ///< which backend carries what, see medley/rules.hpp; empty: MEDLEY_RULES
   int rank = -1;                              ///< with size and store: an explicit place in the job
   int size = 0;
   std::shared_ptr<Store> store{};             ///< where the ranks of this context meet
   int device = 0;                             ///< the CUDA device of this rank
   std::chrono::nanoseconds deadline = std::chrono::minutes(10);   ///< default of every wait
+  UseThread progress_thread = UseThread::automatic;
 };
 
 /// A backend as a context sees it.

@@ -37,6 +37,9 @@ class MEDLEY_API Work {
   /// Whether it is complete; drives pending operations, never blocks, throws the operation's error.
   bool test();
 
+  /// Whether it is complete, with or without an error; drives nothing.
+  bool complete() const noexcept;
+
   /// The error it ended with, if any; does not throw and does not wait.
   const Error* error() const noexcept;
 

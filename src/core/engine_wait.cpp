@@ -20,6 +20,7 @@ using namespace std::chrono_literals;
 constexpr auto death_grace = 50ms;
 constexpr auto longest_sleep = 20ms;      // how soon a death or an abort is noticed
 constexpr timespec nap_without_waiter{0, 50'000};
+constexpr timespec nap_beside_callers{0, 200'000};
 
 Error timeout_error(const Operation& operation) {
   const std::vector<int> awaited = operation.transfer ? operation.transfer->awaited() : std::vector<int>{};
@@ -27,7 +28,9 @@ Error timeout_error(const Operation& operation) {
   if (!awaited.empty()) {
     sentence += fmt::format(" while waiting for rank{} {}", awaited.size() == 1 ? "" : "s", fmt::join(awaited, ", "));
   }
-  if (!operation.transfer && operation.lane) {
+  if (operation.compared) {
+    sentence += " before all ranks had called it";
+  } else if (!operation.transfer && operation.lane) {
     sentence += " before it could start, since earlier operations are not complete";
   }
   return Error(ErrorKind::timeout, sentence, {.ranks = awaited});
@@ -54,10 +57,27 @@ struct Patience {
   int yields = 0;
   std::chrono::milliseconds nap = 1ms;
   Deadline last_check{};
-  Deadline lost_since{};     ///< since when a peer is known to be gone
+  bool somebody_lost = false;   ///< and given the grace to have its last bytes taken in
+
+  bool over(const Waiter* waiter) {
+    if (spins++ < (waiter ? waiter->spins() : 200)) {
+      pause();
+    } else if (yields < (waiter ? waiter->yields() : 20)) {
+      yields += yield(waiter);
+    } else {
+      return true;
+    }
+    return false;
+  }
+  /// Whether it is time to look for what does not ring: deadlines and deaths.
+  bool due(Deadline now) {
+    if (now - last_check < longest_sleep && !somebody_lost) return false;
+    last_check = now;
+    return true;
+  }
 };
 
-Poll Engine::advance(Operation& operation, Waiter*& waiter) {
+Poll Engine::advance(const Operation& operation, Waiter*& waiter) {
   const std::lock_guard lock(mutex_);
   const bool moved = progress_locked();
   waiter = common_waiter();
@@ -65,50 +85,105 @@ Poll Engine::advance(Operation& operation, Waiter*& waiter) {
   return moved ? Poll::moved : Poll::waiting;
 }
 
-bool Engine::expire(Operation& operation, Deadline deadline, Patience& patience) {
-  const Deadline now = steady_clock::now();
-  Operation* blamed = &operation;
-  for (Operation* member : pending_) {   // of a batch, the first that is not complete
-    if (member->group == &operation) blamed = member;
-    if (blamed != &operation) break;
-  }
-  const auto fail_with = [&](const Error& error) {
-    fail_locked(*operation.comm, with_context(error, *operation.comm, blamed->call, blamed->sequence,
-                                              blamed->lane ? blamed->lane->backend->name() : ""));
-    return true;
-  };
-  if (now >= deadline) return fail_with(timeout_error(*blamed));
-  if (now - patience.last_check < longest_sleep && patience.lost_since == Deadline{}) return false;
-  patience.last_check = now;
+/// Throws once a member of the comm has been gone for longer than the grace.
+void Engine::look_for_lost(CommState& comm, Deadline now) {
   try {
-    for (auto& lane : operation.comm->lanes) lane->lane->check();
-    patience.lost_since = {};
-  } catch (const Error& error) {
-    if (patience.lost_since == Deadline{}) patience.lost_since = now;
-    if (now - patience.lost_since >= death_grace) return fail_with(error);
+    for (auto& lane : comm.lanes) lane->lane->check();
+    comm.lost_since = {};
+  } catch (const Error&) {
+    if (comm.lost_since == Deadline{}) comm.lost_since = now;
+    if (now - comm.lost_since >= death_grace) throw;
   }
-  return false;
 }
 
-bool Engine::sleep(Operation& operation, Deadline deadline, Waiter* waiter, Patience& patience) {
+/// Of a batch, the first that is not complete.
+Operation& Engine::blamed_for(Operation& operation) const {
+  for (Operation* member : pending_) {
+    if (member->group == &operation) return *member;
+  }
+  return operation;
+}
+
+Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Patience& patience) {
+  const Deadline now = steady_clock::now();
+  CommState& comm = *operation.comm;
+  if (now >= deadline) return Verdict::late;
+  if (!patience.due(now)) return Verdict::go_on;
+  try {
+    look_for_lost(comm, now);
+    patience.somebody_lost = comm.lost_since != Deadline{};
+    return Verdict::go_on;
+  } catch (const Error& error) {
+    const Operation& blamed = blamed_for(operation);
+    fail_locked(comm, with_context(error, comm, blamed.call, blamed.sequence, blamed.lane ? blamed.lane->name : ""));
+    return Verdict::failed;
+  }
+}
+
+/// The deadline has passed: the other ranks are asked where they are, without the lock, and all are told.
+void Engine::fail_late(Operation& operation) {
+  CommState& comm = *operation.comm;
+  const std::string where = outside_.who_is_where ? outside_.who_is_where(comm, operation) : "";
+  const std::lock_guard lock(mutex_);
+  if (operation.complete()) return;
+  const Operation& blamed = blamed_for(operation);
+  const Error plain = timeout_error(blamed);
+  const Error error(plain.kind(), plain.what() + where, plain.context());
+  fail_locked(comm, with_context(error, comm, blamed.call, blamed.sequence, blamed.lane ? blamed.lane->name : ""));
+}
+
+/// The first that is late, if any; those of lost ranks fail here.
+Operation* Engine::expire_all(Patience& patience) {
+  const Deadline now = steady_clock::now();
+  if (!patience.due(now)) return nullptr;
+  patience.somebody_lost = false;
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    Operation& operation = *pending_[i];
+    if (operation.complete()) continue;
+    Patience now_due;
+    if (expire(operation, operation.deadline, now_due) == Verdict::late) {
+      operation.retain();
+      return &operation;
+    }
+    patience.somebody_lost = patience.somebody_lost || now_due.somebody_lost;
+  }
+  return nullptr;
+}
+
+/// True when the operation, or with none given everything, is complete.
+bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Patience& patience) {
   // Announce the sleep, look once more, then sleep: what arrives in between rings the bell.
   const std::uint32_t ticket = waiter ? waiter->prepare() : 0;
+  Operation* late = nullptr;
   {
     const std::lock_guard lock(mutex_);
     const bool moved = progress_locked();
-    const bool done = operation.complete() || expire(operation, deadline, patience);
-    if (done || moved || waiter != common_waiter()) {
-      if (waiter) waiter->cancel();
-      return done;
+    bool done = operation ? operation->complete() : quiet();
+    if (!done && operation) {
+      const Verdict verdict = expire(*operation, deadline, patience);
+      done = verdict == Verdict::failed;
+      if (verdict == Verdict::late) operation->retain(), late = operation;
+    } else if (!done) {
+      late = expire_all(patience);
     }
-    if (waiter) sleepers_.push_back(waiter);
+    if (done || late || moved || waiter != common_waiter()) {
+      if (waiter) waiter->cancel();
+      if (!late) return done;
+    } else if (waiter) {
+      sleepers_.push_back(waiter);
+    }
+  }
+  if (late) {
+    fail_late(*late);
+    late->release();
+    return operation != nullptr;
   }
   if (!waiter) {
     nanosleep(&nap_without_waiter, nullptr);
     return false;
   }
   const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(deadline - steady_clock::now(), 1us);
-  const std::chrono::milliseconds nap = patience.lost_since == Deadline{} ? patience.nap : 1ms;
+  const std::chrono::milliseconds nap = patience.somebody_lost ? 1ms : patience.nap;
   waiter->sleep(ticket, std::min<std::chrono::nanoseconds>(nap, left));
   patience.nap = std::min<std::chrono::milliseconds>(patience.nap * 2, longest_sleep);
   const std::lock_guard lock(mutex_);
@@ -118,6 +193,7 @@ bool Engine::sleep(Operation& operation, Deadline deadline, Waiter* waiter, Pati
 
 void Engine::wait(Operation& operation, Deadline deadline) {
   refuse_forked_child();
+  callers_.fetch_add(1, std::memory_order_relaxed);
   Patience patience;
   Waiter* waiter = nullptr;
   while (!operation.complete()) {
@@ -125,16 +201,57 @@ void Engine::wait(Operation& operation, Deadline deadline) {
     if (seen == Poll::complete) break;
     if (seen == Poll::moved) {
       patience.spins = patience.yields = 0;
-    } else if (patience.spins++ < (waiter ? waiter->spins() : 200)) {
-      pause();
-    } else if (patience.yields < (waiter ? waiter->yields() : 20)) {
-      patience.yields += yield(waiter);
-    } else if (sleep(operation, deadline, waiter, patience)) {
+    } else if (patience.over(waiter) && sleep(&operation, deadline, waiter, patience)) {
       break;
     }
   }
+  callers_.fetch_sub(1, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   if (operation.error) throw *operation.error;
+}
+
+void Engine::tend(ProgressThread& thread) {
+  Patience patience;
+  while (!thread.stopping()) {
+    if (callers_.load(std::memory_order_relaxed) > 0) {   // they move everything; two would only contend
+      nanosleep(&nap_beside_callers, nullptr);
+      continue;
+    }
+    Waiter* waiter = nullptr;
+    bool moved = false;
+    {
+      const std::lock_guard lock(mutex_);
+      moved = progress_locked();
+      waiter = common_waiter();
+      if (quiet()) return thread.going_idle();
+    }
+    if (moved) {
+      patience.spins = patience.yields = 0;
+    } else if (patience.over(waiter)) {
+      sleep(nullptr, steady_clock::now() + longest_sleep, waiter, patience);
+    }
+  }
+}
+
+Engine::~Engine() {
+  if (!fork_guard_.here()) static_cast<void>(thread_.release());   // the thread stayed in the parent
+}
+
+void Engine::start_thread() {
+  const std::lock_guard lock(thread_mutex_);
+  if (thread_) return;
+  auto made = std::make_unique<ProgressThread>(*this);
+  const std::lock_guard engine_lock(mutex_);
+  thread_ = std::move(made);
+}
+
+void Engine::stop_thread() {
+  const std::lock_guard lock(thread_mutex_);
+  std::unique_ptr<ProgressThread> ended;
+  {
+    const std::lock_guard engine_lock(mutex_);
+    ended = std::move(thread_);
+  }
 }
 
 }  // namespace medley::core

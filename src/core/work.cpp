@@ -28,6 +28,8 @@ bool Work::test() {
   return true;
 }
 
+bool Work::complete() const noexcept { return !operation_ || operation_->complete(); }
+
 const Error* Work::error() const noexcept {
   if (!operation_ || !operation_->complete() || !operation_->error) return nullptr;
   return &*operation_->error;
