@@ -69,6 +69,8 @@ void Library::start() {
   check(MPI_Initialized(&initialised), "MPI_Initialized");
   if (initialised) {
     check(MPI_Query_thread(&level), "MPI_Query_thread");
+    // Errors of a request go to this communicator's handler in MPI 4. The application keeps that of MPI_COMM_WORLD.
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   } else {
     make_global();
     check(MPI_Init_thread(nullptr, nullptr, wanted_level(), &level), "MPI_Init_thread");
