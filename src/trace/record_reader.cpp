@@ -219,6 +219,10 @@ void add_rank(std::span<const std::byte> bytes, const std::string& place, int co
   source->mapping = std::move(mapping);
   source->place = place;
   const TraceHeader header = source->header = read_header(bytes, place);
+  if (trace.world != 0 && trace.world != header.size) {
+    refuse(place, fmt::format("is of a job of {} ranks, other files of the folder of {}: an earlier run left it", header.size,
+                              trace.world));
+  }
   source->records_at = std::uint64_t{header.header_bytes} + header.notes_bytes;
   if (source->records_at > bytes.size()) {
     refuse(place, fmt::format("is cut off in its notes: they end at byte {}, the file at {}", source->records_at, bytes.size()));
