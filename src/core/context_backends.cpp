@@ -123,7 +123,7 @@ void ContextState::make_backends(const ContextOptions& options) {
   }
   const std::vector<json> answers = ask_all("backends", mine, until);
   compare_wishes(answers);
-  engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
+  if (records()) engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
   Surroundings surroundings{
       .rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
   for (const json& answer : answers) surroundings.hosts.push_back(answer["host"]);
@@ -184,7 +184,7 @@ void ContextState::agree_on_made(const std::vector<nlohmann::json>& answers, boo
       common.keep_common(Capabilities::from_text(answer["abilities"][info.name]));
     info.version = made[info.name]->version();
     info.available = true;
-    const auto note = static_cast<std::uint8_t>(engine->recorder()->note(NoteKind::backend, info.name));
+    const auto note = static_cast<std::uint8_t>(engine->recorder() ? engine->recorder()->note(NoteKind::backend, info.name) : 0);
     backends_.push_back({std::move(made[info.name]), common, note});
   }
 }

@@ -7,6 +7,7 @@ namespace medley::core {
 
 std::uint32_t Engine::note_comm(const std::string& name, const std::vector<int>& world_ranks) {
   const std::lock_guard lock(mutex_);
+  if (!recorder_) return 0;
   return recorder_->note(NoteKind::comm, nlohmann::json{{"name", name}, {"ranks", world_ranks}}.dump());
 }
 

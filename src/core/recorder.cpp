@@ -95,6 +95,8 @@ std::unique_ptr<RecordFile> open_ring(const RecordedRank& rank) {
 
 }  // namespace
 
+bool records() { return environment("MEDLEY_RECORD") != "off"; }
+
 Recorder::Recorder(const RecordedRank& rank) {
   const std::string trace = environment("MEDLEY_TRACE");
   grows_ = !trace.empty();
