@@ -46,6 +46,7 @@ std::vector<std::string> usable(const Context& context, const std::string& list)
   for (const auto& backend : context.backends()) {
     if (backend.available) names.push_back(backend.name);
   }
+  if (names.size() > 1) names.emplace_back("auto");
   return names;
 }
 
@@ -121,7 +122,6 @@ int run_replay(const Arguments& given) {
     const replay::WorldSchedule schedule = replay::read_schedule(given.schedule);
     static_cast<void>(schedule.of(0, given.ranks > 0 ? given.ranks : std::max(1, schedule.world)));
     if (!given.trace.empty()) remove_old(given.trace);
-    Arguments filled = given;
     if (given.ranks == 0 && schedule.world > 1) {
       throw Error(ErrorKind::invalid, fmt::format("the schedule is of {} ranks; add -n {}", schedule.world, schedule.world));
     }
@@ -141,7 +141,7 @@ void add_replay(CLI::App& app) {
                                   [given] { return run_replay(*given); });
   command->add_option("SCHEDULE", given->schedule, "What medley plan --schedule wrote")->required();
   command->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")->check(CLI::Range(1, 4096));
-  command->add_option("--backends", given->backends, "Backends that carry the operations; several take turns, step by step; auto: the runtime's choice");
+  command->add_option("--backends", given->backends, "Backends that carry the operations; several take turns, step by step; auto: the runtime's choice (default: all that work here)");
   command->add_option("--table", given->table, "A route table");
   command->add_option("--trace", given->trace, "Keep the recording in this folder");
   command->add_option("--steps", given->steps, "Steps over each backend")->check(CLI::Range(1, 100000))->capture_default_str();

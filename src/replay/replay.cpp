@@ -70,8 +70,8 @@ Replayer::Replayer(Context& context, const WorldSchedule& schedule, const Replay
       pool_(std::make_unique<Pool>()) {
   // Every rank splits for every name, in one order, whether it is a member or not.
   std::set<std::string> names;
-  for (int r = 0; r < context.size(); ++r) {
-    for (const auto& [name, ranks] : schedule.of(r, context.size()).groups) names.insert(name);
+  for (const RankSchedule& rank : schedule.ranks) {
+    for (const auto& [name, ranks] : rank.groups) names.insert(name);
   }
   for (const std::string& name : names) {
     const auto group = schedule_.groups.find(name);

@@ -56,8 +56,14 @@ class Reader {
     rank.events = list_;
     trace_.ranks.push_back(std::move(rank));
     trace_.format = "deepspeed comms logger";
-    trace_.remarks.push_back("the comms logger has no groups and rounds sizes to two decimals; all_gather's were the "
-                             "shard's and stay so, since the group's size is not known");
+    trace_.remarks.push_back("the comms logger has no groups and rounds sizes to two decimals");
+    if (world_ > 1) {
+      for (Event& event : list_->events) event.bytes *= event.op == Op::all_gather ? world_ : 1;
+      trace_.remarks.push_back(fmt::format("it logs all_gather's shard: taken {} times, the world size behind its busbw", world_));
+    } else {
+      trace_.remarks.push_back("it logs all_gather's shard, and its bandwidths are too coarse to tell the world size: sizes of "
+                               "all_gather stay the shard's");
+    }
     trace_.remarks.push_back("it waits for the device after every operation: nothing overlaps while it is on");
   }
 
@@ -87,6 +93,18 @@ class Reader {
     row(fields);
   }
 
+  /// busbw is (n-1)/n of tput for these operations, n the world's size; the larger the figures, the better they tell it.
+  void look_for_world(const std::vector<std::string>& fields, std::size_t at) {
+    if (fields.size() < at + 5 || (*op_ != Op::all_gather && *op_ != Op::all_to_all && *op_ != Op::reduce_scatter)) return;
+    const double tput = std::strtod(fields[at + 3].c_str(), nullptr), busbw = std::strtod(fields[at + 4].c_str(), nullptr);
+    if (!(busbw > 0 && busbw < tput && tput > best_tput_)) return;
+    const double low = 1 / (1 - (busbw - 0.005) / (tput + 0.005)), high = 1 / (1 - (busbw + 0.005) / (tput - 0.005));
+    const double n = std::round((low + high) / 2);
+    if (!(low > 1 && high - low < 0.9 && n >= 2 && n < 1e6 && n > low - 0.5 && n < high + 0.5)) return;
+    best_tput_ = tput;
+    world_ = static_cast<std::int64_t>(n);
+  }
+
   void row(const std::vector<std::string>& fields) {
     const bool split = fields.size() > 1 && (fields[1].find('B') != std::string::npos);
     const std::size_t at = split ? 2 : 1;
@@ -99,6 +117,7 @@ class Reader {
     if (*end != '\0' || !(total_ms >= 0 && total_ms < 1e15)) {
       refuse_import(where_, fmt::format("\"{}\" is not a latency", fields[at + 1]));
     }
+    look_for_world(fields, at);
     Event event;
     event.op = *op_;
     event.matched = false;
@@ -120,7 +139,8 @@ class Reader {
   std::string where_, name_;
   std::optional<Op> op_;
   bool in_table_ = false;
-  double clock_ = 0;
+  double clock_ = 0, best_tput_ = 0;
+  std::int64_t world_ = 0;
 };
 
 }  // namespace

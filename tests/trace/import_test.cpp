@@ -40,6 +40,7 @@ reduce_scatter_tensor
                     678.86 MB           40                  602.29              9.69                1468.06             1376.31
 all_gather_into_tensor
                     0B                  2                   0.5                 0.25                0.00                0.00
+                    1.0 MB              2                   0.5                 0.25                268.44              251.66
 [2024-01-01 00:00:00] [INFO] the log goes on
 )";
 
@@ -47,7 +48,8 @@ TEST(Import, deepspeed_table) {
   Trace trace;
   import_deepspeed(deepspeed_table, "log", trace);
   const auto events = events_of(trace);
-  ASSERT_EQ(events.size(), 4u);
+  ASSERT_EQ(events.size(), 5u);
+  EXPECT_EQ(events[4].bytes, 16 << 20);   // the shard of 1 MB, of 16 ranks by 251.66 / 268.44 = 15/16
   EXPECT_EQ(events[0].op, Op::broadcast);
   EXPECT_EQ(events[0].bytes, 2048);
   EXPECT_EQ(events[0].count, 146);
