@@ -38,7 +38,7 @@ Skew skew_of(std::uint32_t group, Op op, Gathered& found) {
   Skew out{group, op, static_cast<std::int64_t>(found.apart.size())};
   std::sort(found.apart.begin(), found.apart.end());
   out.median_us = found.apart[found.apart.size() / 2] / 1e3;
-  out.p99_us = found.apart[(found.apart.size() - 1) * 99 / 100] / 1e3;
+  out.p99_us = found.apart[(found.apart.size() * 99 + 99) / 100 - 1] / 1e3;
   out.max_us = found.apart.back() / 1e3;
   std::int64_t most = 0;
   for (const auto& [rank, times] : found.last) {
