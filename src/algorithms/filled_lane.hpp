@@ -29,6 +29,9 @@ class FilledLane final : public Lane {
   /// Throws Error(invalid) when the call names an algorithm that this lane does not have for it.
   void check_algorithm(const Call& call) const;
 
+  /// Whether a filled-in collective is under way, which needs progress() between its polls.
+  bool exchanging() const { return !running_.empty(); }
+
   Transfer* start(const Call& call) override;
   void progress() override { inner_->progress(); }
   bool undelivered() const override { return inner_->undelivered(); }
@@ -42,7 +45,6 @@ class FilledLane final : public Lane {
     return capabilities_.native(call.op, call.dtype, call.reduce, call.memory) &&
            (!call.deterministic || capabilities_.fixed_order() || !reduces(call.op));
   }
-  static bool reduces(Op op);
   const Algorithm& algorithm_of(const Call& call) const;
   /// Whether number `sequence` may use its tag: the collective that had it before is complete.
   bool may_run(std::uint64_t sequence) const;
