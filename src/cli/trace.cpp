@@ -37,7 +37,8 @@ void write_file(const std::string& path, const Write& write) {
 
 void print_problems(const trace::Problems& problems) {
   if (problems.list.empty()) return;
-  fmt::print("{} operations did not end well:\n", problems.list.size() + problems.left_out);
+  const std::size_t count = problems.list.size() + problems.left_out;
+  fmt::print("{} operation{} did not end well:\n", count, count == 1 ? "" : "s");
   for (const trace::Problem& p : problems.list) fmt::print("  {:<10}  {}\n", p.kind, p.sentence);
   if (problems.left_out > 0) fmt::print("  and {} more\n", problems.left_out);
   fmt::print("\n");
@@ -97,7 +98,7 @@ void print_rows(const trace::Trace& t, const trace::Summary& s, bool all) {
     const auto us = [&](double value) { return r.timed > 0 ? fmt::format("{:.2f}", value) : std::string("-"); };
     table.add({std::string(name(r.op)), group.name, group.size > 0 ? std::to_string(group.size) : "?", std::to_string(r.bytes),
                std::to_string(r.count), r.phase, r.module, r.backend, us(r.median_us), us(r.p99_us), us(r.total_us),
-               r.total_us > 0 ? fmt::format("{:.0f} %", 100 * r.exposed_us / r.total_us) : "-"});
+               r.total_us > 0 && t.waits_known ? fmt::format("{:.0f} %", 100 * r.exposed_us / r.total_us) : "-"});
   }
   fmt::print("{}\n", table.str());
 }

@@ -32,11 +32,8 @@ Json to_json(const std::vector<Row>& rows, const Trace& trace) {
                 {"backend", r.backend},
                 {"algorithm", r.algorithm}};
     if (trace.timed) {
-      row.update({{"total_us", r.total_us},
-                  {"exposed_us", r.exposed_us},
-                  {"overlapped_us", r.total_us - r.exposed_us},
-                  {"median_us", r.median_us},
-                  {"p99_us", r.p99_us}});
+      row.update({{"total_us", r.total_us}, {"median_us", r.median_us}, {"p99_us", r.p99_us}});
+      if (trace.waits_known) row.update({{"exposed_us", r.exposed_us}, {"overlapped_us", r.total_us - r.exposed_us}});
     }
     out.push_back(std::move(row));
   }

@@ -58,6 +58,7 @@ class Reader {
     trace_.format = "deepspeed comms logger";
     trace_.remarks.push_back("the comms logger has no groups and rounds sizes to two decimals");
     if (world_ > 1) {
+      trace_.groups[group_].size = static_cast<int>(world_);
       for (Event& event : list_->events) event.bytes *= event.op == Op::all_gather ? world_ : 1;
       trace_.remarks.push_back(fmt::format("it logs all_gather's shard: taken {} times, the world size behind its busbw", world_));
     } else {

@@ -161,6 +161,7 @@ void import_dump(const Json& root, const std::string& place, Trace& trace) {
   rank.events = std::move(list);
   for (const auto& [key, group] : groups) trace.world = std::max(trace.world, group.size);
   trace.ranks.push_back(std::move(rank));
+  trace.waits_known = false;
   trace.format = "pytorch flight recorder";
 }
 

@@ -122,6 +122,7 @@ class Importer {
     rank.issued = static_cast<std::int64_t>(list_->events.size());
     rank.events = list_;
     trace_.ranks.push_back(std::move(rank));
+    trace_.waits_known = false;
     trace_.format = "chrome trace of torch.profiler";
   }
 

@@ -100,6 +100,7 @@ struct Trace {
   std::vector<RankTrace> ranks;         ///< by rank
   std::vector<std::string> remarks;     ///< what a reader of figures must know
   bool timed = true;                    ///< false: a log without times
+  bool waits_known = true;              ///< false: nobody wrote down when the program waited
   double clock_error = 0;               ///< ns that aligned clocks may be apart
 
   std::uint32_t name(std::string_view text);
