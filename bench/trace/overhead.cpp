@@ -1,5 +1,5 @@
-// What recording costs an operation: one rank, an all_reduce of one float, in contexts without recording, with the ring
-// that is always on, and with everything kept in a file, by turns in one run.
+// What recording costs an operation: one rank, an all_reduce of one float, in contexts without recording,
+// with the ring that is always on, and with everything kept in a file, by turns in one run.
 //   cmake --preset release -DMEDLEY_BENCH=ON && cmake --build --preset release --target bench_trace
 //   build/release/bin/bench_trace
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int rounds = 200, operations = 4000;   // less than the ring holds; a file grows by 2^18
+constexpr int rounds = 200, operations = 4000;  // less than the ring holds; a file grows by 2^18
 
 struct Contestant {
   const char* name;
@@ -64,10 +64,10 @@ int main() {
   }
   fmt::print("{:<6} {:>10} {:>10} {:>22}\n", "", "best ns", "median ns", "median over off, ns");
   for (const auto& contestant : all) {
-    std::vector<double> more;   // round by round, so that the machine's mood cancels
+    std::vector<double> more;  // round by round, so that the machine's mood cancels
     for (std::size_t r = 0; r < contestant.ns.size(); ++r) more.push_back(contestant.ns[r] - all[0].ns[r]);
-    fmt::print("{:<6} {:>10.1f} {:>10.1f} {:>22.1f}\n", contestant.name, quantile(contestant.ns, 0), quantile(contestant.ns, 0.5),
-               quantile(more, 0.5));
+    fmt::print("{:<6} {:>10.1f} {:>10.1f} {:>22.1f}\n", contestant.name, quantile(contestant.ns, 0),
+               quantile(contestant.ns, 0.5), quantile(more, 0.5));
   }
   all.clear();
   std::filesystem::remove_all(folder);

@@ -1,4 +1,5 @@
-// What one rank puts on the wire for an operation, as the tables of `medley plan`, `trace` and `reconcile` count it.
+// What one rank puts on the wire for an operation, as the tables of `medley plan`, `trace` and `reconcile`
+// count it.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ bool settles(const Line& line, const Result& other) {
     if (there.op != item.op || there.ranks != item.ranks || there.bytes != item.bytes) continue;
     return o.verdict == Verdict::matched && o.observed.count == wanted;
   }
-  return wanted == 0;   // planned no more, and not seen
+  return wanted == 0;  // planned no more, and not seen
 }
 
 struct Trial {
@@ -33,17 +33,20 @@ std::vector<Trial> try_all(const Result& result, const Plan& plan, const Items& 
     try {
       plan::check(layout, plan.model);
       const auto schedule = plan::make_schedule(plan.model, layout, framework, result.rank);
-      Trial trial{what_if.cause, compare(expected_items(schedule, layout, result.rank), observed, result.rank)};
+      Trial trial{what_if.cause,
+                  compare(expected_items(schedule, layout, result.rank), observed, result.rank)};
       for (const Line& line : result.lines) {
         if (line.verdict != Verdict::matched && settles(line, trial.result)) ++trial.settled;
       }
-      if (trial.settled > 0 && trial.result.differences() < result.differences()) trials.push_back(std::move(trial));
+      if (trial.settled > 0 && trial.result.differences() < result.differences())
+        trials.push_back(std::move(trial));
     } catch (const Error&) {
       // the layout cannot be changed this way
     }
   }
   std::stable_sort(trials.begin(), trials.end(), [](const Trial& a, const Trial& b) {
-    return a.result.differences() != b.result.differences() ? a.result.differences() < b.result.differences() : a.settled > b.settled;
+    return a.result.differences() != b.result.differences() ? a.result.differences() < b.result.differences()
+                                                            : a.settled > b.settled;
   });
   return trials;
 }
@@ -56,7 +59,8 @@ void explain(Result& result, const std::optional<Plan>& plan, const Items& obser
     const std::vector<Trial> trials = try_all(result, *plan, observed);
     for (Line& line : result.lines) {
       if (line.verdict == Verdict::matched) continue;
-      const auto trial = std::find_if(trials.begin(), trials.end(), [&](const Trial& t) { return settles(line, t.result); });
+      const auto trial =
+          std::find_if(trials.begin(), trials.end(), [&](const Trial& t) { return settles(line, t.result); });
       if (trial != trials.end()) line.cause = trial->cause;
     }
   }

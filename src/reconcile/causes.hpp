@@ -1,5 +1,6 @@
-// Why a run differs from its plan. First the plan is made again with one switch changed at a time: the change that makes
-// a difference vanish is its cause. What no switch explains is left to rules of thumb, one function each.
+// Why a run differs from its plan. First the plan is made again with one switch changed at a time: the change
+// that makes a difference vanish is its cause. What no switch explains is left to rules of thumb, one
+// function each.
 #pragma once
 
 #include <functional>
@@ -14,11 +15,12 @@ namespace medley::reconcile {
 /// What was planned.
 struct Plan {
   plan::Model model;
-  plan::Layout layout;            ///< checked
+  plan::Layout layout;  ///< checked
   plan::Framework framework = plan::Framework::textbook;
 };
 
-/// A switch that frameworks have, and how it would read as a cause. `change` returns false where it does not apply.
+/// A switch that frameworks have, and how it would read as a cause. `change` returns false where it does not
+/// apply.
 struct WhatIf {
   std::function<bool(plan::Layout&, plan::Framework&)> change;
   std::string cause;

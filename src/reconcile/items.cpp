@@ -10,16 +10,24 @@ namespace {
 
 Op even_form(Op op) {
   switch (op) {
-    case Op::gatherv: return Op::gather;
-    case Op::scatterv: return Op::scatter;
-    case Op::all_gatherv: return Op::all_gather;
-    case Op::reduce_scatterv: return Op::reduce_scatter;
-    case Op::all_to_allv: return Op::all_to_all;
-    default: return op;
+    case Op::gatherv:
+      return Op::gather;
+    case Op::scatterv:
+      return Op::scatter;
+    case Op::all_gatherv:
+      return Op::all_gather;
+    case Op::reduce_scatterv:
+      return Op::reduce_scatter;
+    case Op::all_to_allv:
+      return Op::all_to_all;
+    default:
+      return op;
   }
 }
 
-bool is_message(Op op) { return op == Op::send || op == Op::recv; }
+bool is_message(Op op) {
+  return op == Op::send || op == Op::recv;
+}
 
 void add_word(std::vector<std::string>& words, const std::string& word) {
   if (!word.empty() && std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
@@ -49,7 +57,8 @@ Items expected_items(const plan::Schedule& schedule, const plan::Layout& layout,
   Items items;
   for (const plan::Row& row : plan::rows_of(schedule)) {
     Item item{row.op, {}, std::string(row.group), row.bytes, row.count, row.dtype, {}, false};
-    for (const plan::Count member : plan::group_ranks(layout, rank, row.group)) item.ranks.push_back(static_cast<int>(member));
+    for (const plan::Count member : plan::group_ranks(layout, rank, row.group))
+      item.ranks.push_back(static_cast<int>(member));
     add(items, std::move(item), std::string(row.why));
   }
   return items;
@@ -60,7 +69,16 @@ Items expected_items(const replay::RankSchedule& schedule, double scale) {
   for (const replay::Action& a : schedule.actions) {
     if (a.kind != replay::Kind::comm) continue;
     const auto& ranks = schedule.groups.at(a.group);
-    add(items, {even_form(a.op), ranks, a.group, replay::scaled_bytes(a.bytes, a.dtype, scale), 1, a.dtype, {}, false}, a.why);
+    add(items,
+        {even_form(a.op),
+         ranks,
+         a.group,
+         replay::scaled_bytes(a.bytes, a.dtype, scale),
+         1,
+         a.dtype,
+         {},
+         false},
+        a.why);
   }
   return items;
 }
@@ -69,8 +87,9 @@ Items observed_items(const trace::Trace& trace, const trace::Summary& summary) {
   Items items;
   for (const trace::Row& row : summary.rows) {
     const trace::Group& group = trace.groups[row.group];
-    if (group.size == 1) continue;   // alone: nothing is sent
-    Item item{even_form(row.op), group.ranks, group.name, row.bytes, row.count, row.dtype, {}, even_form(row.op) != row.op};
+    if (group.size == 1) continue;  // alone: nothing is sent
+    Item item{even_form(row.op), group.ranks, group.name, row.bytes,
+              row.count,         row.dtype,   {},         even_form(row.op) != row.op};
     std::sort(item.ranks.begin(), item.ranks.end());
     add(items, std::move(item), row.phase.empty() ? row.module : row.phase + "/" + row.module);
   }

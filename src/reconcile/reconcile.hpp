@@ -1,5 +1,5 @@
-// Expected against observed, row by row: what a plan or schedule says one rank sends in a step, beside what its trace
-// says it sent. Groups are compared by their ranks, so names need not agree.
+// Expected against observed, row by row: what a plan or schedule says one rank sends in a step, beside what
+// its trace says it sent. Groups are compared by their ranks, so names need not agree.
 #pragma once
 
 #include <string>
@@ -13,14 +13,15 @@ namespace medley::reconcile {
 
 /// Operations that both sides count as one: of one kind, on one set of ranks, of one size.
 struct Item {
-  Op op = Op::all_reduce;         ///< v-forms count as their even forms
-  std::vector<int> ranks;         ///< of the group; empty: not known. Messages have none: who sends to whom is in the pair
-  std::string group;              ///< its name, of the plan where it has one
+  Op op = Op::all_reduce;  ///< v-forms count as their even forms
+  std::vector<int>
+      ranks;  ///< of the group; empty: not known. Messages have none: who sends to whom is in the pair
+  std::string group;  ///< its name, of the plan where it has one
   std::int64_t bytes = 0;
   std::int64_t count = 0;
   DType dtype = DType::u8;
-  std::vector<std::string> why;   ///< expected: the plan's reasons; observed: where in the program
-  bool uneven = false;            ///< observed as a v-form
+  std::vector<std::string> why;  ///< expected: the plan's reasons; observed: where in the program
+  bool uneven = false;           ///< observed as a v-form
 };
 using Items = std::vector<Item>;
 
@@ -36,7 +37,7 @@ std::string_view name(Verdict verdict) noexcept;
 struct Line {
   Verdict verdict = Verdict::matched;
   Item expected, observed;
-  std::string cause;              ///< of a difference; empty: none is known
+  std::string cause;  ///< of a difference; empty: none is known
 };
 
 struct Result {

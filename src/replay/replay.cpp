@@ -20,10 +20,12 @@ using Clock = std::chrono::steady_clock;
 constexpr double shortest_sleep_s = 60e-6;
 
 void pass_time(double seconds) {
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  const auto end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   if (seconds > shortest_sleep_s) {
     const double nap = seconds - shortest_sleep_s;
-    timespec length{static_cast<time_t>(nap), static_cast<long>((nap - static_cast<double>(static_cast<time_t>(nap))) * 1e9)};
+    timespec length{static_cast<time_t>(nap),
+                    static_cast<long>((nap - static_cast<double>(static_cast<time_t>(nap))) * 1e9)};
     nanosleep(&length, nullptr);
   }
   while (Clock::now() < end) {
@@ -46,7 +48,8 @@ class Replayer::Pool {
   std::shared_ptr<Block> take(std::size_t bytes) {
     std::shared_ptr<Block>* best = nullptr;
     for (auto& block : blocks_) {
-      if (block.use_count() == 1 && block->size() >= bytes && (!best || block->size() < (*best)->size())) best = &block;
+      if (block.use_count() == 1 && block->size() >= bytes && (!best || block->size() < (*best)->size()))
+        best = &block;
     }
     if (best) return *best;
     return blocks_.emplace_back(std::make_shared<Block>(bytes));
@@ -83,14 +86,17 @@ Replayer::Replayer(Context& context, const WorldSchedule& schedule, const Replay
   }
   for (const Action& action : schedule_.actions) {
     if (action.kind == Kind::comm && !comms_.contains(action.group)) {
-      throw Error(ErrorKind::invalid, fmt::format("rank {} sends in group {}, which it is not a member of", schedule_.rank, action.group));
+      throw Error(ErrorKind::invalid, fmt::format("rank {} sends in group {}, which it is not a member of",
+                                                  schedule_.rank, action.group));
     }
   }
 }
 
 Replayer::~Replayer() = default;
 
-Comm& Replayer::comm_of(const Action& action) { return comms_.at(action.group); }
+Comm& Replayer::comm_of(const Action& action) {
+  return comms_.at(action.group);
+}
 
 void Replayer::compute(const Action& action) const {
   if (options_.tflops <= 0) return;
@@ -108,7 +114,8 @@ Work Replayer::issue(const Action& a, const Router& route, Pending& pending) {
   const ReduceOp reduce = reducible(a.dtype, a.reduce) ? a.reduce : ReduceOp::max;
   const Options options{.backend = route(a), .async = a.token != 0};
   const auto buffer = [&](std::int64_t elements) {
-    pending.memory.push_back(pool_->take(static_cast<std::size_t>(std::max<std::int64_t>(1, elements * size))));
+    pending.memory.push_back(
+        pool_->take(static_cast<std::size_t>(std::max<std::int64_t>(1, elements * size))));
     return Buffer(pending.memory.back()->data(), elements, a.dtype);
   };
   const auto peer = [&] {
@@ -119,12 +126,18 @@ Work Replayer::issue(const Action& a, const Router& route, Pending& pending) {
   const std::vector<std::int64_t> parts = even ? std::vector<std::int64_t>{} : even_parts(count, n);
   const std::int64_t mine = even ? count / n : parts[static_cast<std::size_t>(comm.rank())];
   switch (a.op) {
-    case Op::send: return comm.send(buffer(count), peer(), options);
-    case Op::recv: return comm.recv(buffer(count), peer(), options);
-    case Op::broadcast: return comm.broadcast(buffer(count), 0, options);
-    case Op::reduce: return comm.reduce(buffer(count), reduce, 0, options);
-    case Op::all_reduce: return comm.all_reduce(buffer(count), reduce, options);
-    case Op::barrier: return comm.barrier(options);
+    case Op::send:
+      return comm.send(buffer(count), peer(), options);
+    case Op::recv:
+      return comm.recv(buffer(count), peer(), options);
+    case Op::broadcast:
+      return comm.broadcast(buffer(count), 0, options);
+    case Op::reduce:
+      return comm.reduce(buffer(count), reduce, 0, options);
+    case Op::all_reduce:
+      return comm.all_reduce(buffer(count), reduce, options);
+    case Op::barrier:
+      return comm.barrier(options);
     case Op::all_gather:
     case Op::all_gatherv:
       if (even) return comm.all_gather(buffer(mine), buffer(count), options);
@@ -142,11 +155,13 @@ Work Replayer::issue(const Action& a, const Router& route, Pending& pending) {
     case Op::gather:
     case Op::gatherv:
       if (even) return comm.gather(buffer(mine), comm.rank() == 0 ? buffer(count) : Buffer{}, 0, options);
-      return comm.gatherv(buffer(mine), comm.rank() == 0 ? buffer(count) : Buffer{}, {.counts = parts}, 0, options);
+      return comm.gatherv(buffer(mine), comm.rank() == 0 ? buffer(count) : Buffer{}, {.counts = parts}, 0,
+                          options);
     case Op::scatter:
     case Op::scatterv:
       if (even) return comm.scatter(comm.rank() == 0 ? buffer(count) : Buffer{}, buffer(mine), 0, options);
-      return comm.scatterv(comm.rank() == 0 ? buffer(count) : Buffer{}, {.counts = parts}, buffer(mine), 0, options);
+      return comm.scatterv(comm.rank() == 0 ? buffer(count) : Buffer{}, {.counts = parts}, buffer(mine), 0,
+                           options);
   }
   return {};
 }
@@ -155,7 +170,9 @@ Work Replayer::issue(const Action& a, const Router& route, Pending& pending) {
 std::size_t Replayer::issue_batch(std::size_t first, const Router& route) {
   const auto& actions = schedule_.actions;
   std::size_t end = first;
-  while (end < actions.size() && actions[end].kind == Kind::comm && actions[end].batch == actions[first].batch) ++end;
+  while (end < actions.size() && actions[end].kind == Kind::comm &&
+         actions[end].batch == actions[first].batch)
+    ++end;
   // Each is issued at once; those that should block are waited for when all are on their way.
   std::vector<Pending> blocking;
   for (std::size_t i = first; i < end; ++i) {

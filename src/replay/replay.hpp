@@ -1,5 +1,5 @@
-// Runs a schedule on the runtime: real buffers, real operations, computation as time that passes, overlap as planned.
-// Used by `medley replay` on every rank.
+// Runs a schedule on the runtime: real buffers, real operations, computation as time that passes, overlap as
+// planned. Used by `medley replay` on every rank.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,9 @@ namespace medley::replay {
 using Router = std::function<std::string_view(const Action&)>;
 
 struct ReplayOptions {
-  double scale = 1;             ///< of all sizes and times
-  double tflops = 0;            ///< how fast computation is; 0: it takes no time
-  double memory_gbs = 1000;     ///< of its memory-bound parts
+  double scale = 1;          ///< of all sizes and times
+  double tflops = 0;         ///< how fast computation is; 0: it takes no time
+  double memory_gbs = 1000;  ///< of its memory-bound parts
 };
 
 class Replayer {

@@ -31,7 +31,9 @@ struct Fields {
     const auto found = json.find(key);
     if (found == json.end()) return otherwise;
     const bool good = found->is_number_integer() && *found >= least && *found <= most;
-    if (!good) refuse(place, fmt::format("{} is {}; it must be a whole number from {} to {}", key, found->dump(), least, most));
+    if (!good)
+      refuse(place, fmt::format("{} is {}; it must be a whole number from {} to {}", key, found->dump(),
+                                least, most));
     return found->get<std::int64_t>();
   }
   std::string text(const char* key) const {
@@ -76,7 +78,8 @@ Action action_of(const Json& json, const std::string& place, const RankSchedule&
     if (kind == "memory") a.memory_bytes = f.number("bytes", 0, 0, most_bytes);
     return a;
   }
-  if (kind != "comm") refuse(place, fmt::format("kind \"{}\" is not one of gemm, attention, memory, comm, wait", kind));
+  if (kind != "comm")
+    refuse(place, fmt::format("kind \"{}\" is not one of gemm, attention, memory, comm, wait", kind));
   if (!json.contains("op")) refuse(place, "op is missing");
   a.op = f.word<Op>("op", parse_op, Op::all_reduce);
   a.reduce = f.word<ReduceOp>("reduce", parse_reduce_op, ReduceOp::sum);
@@ -106,14 +109,16 @@ RankSchedule rank_from(const Json& json, const std::string& place, int world) {
   if (!groups.is_object()) refuse(place, "groups must be an object");
   for (const auto& [name, members] : groups.items()) {
     auto& ranks = out.groups[name];
-    if (members == "all") continue;   // filled in once the size is known
+    if (members == "all") continue;  // filled in once the size is known
     if (!members.is_array() || members.empty()) refuse(place, fmt::format("group {} must list ranks", name));
     for (const Json& member : members) {
-      if (!member.is_number_integer() || member < 0 || member >= world) refuse(place, fmt::format("group {}: {} is not a rank of {}", name, member.dump(), world));
+      if (!member.is_number_integer() || member < 0 || member >= world)
+        refuse(place, fmt::format("group {}: {} is not a rank of {}", name, member.dump(), world));
       ranks.push_back(member.get<int>());
     }
     std::sort(ranks.begin(), ranks.end());
-    if (std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end()) refuse(place, fmt::format("group {} names a rank twice", name));
+    if (std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end())
+      refuse(place, fmt::format("group {} names a rank twice", name));
   }
   const Json& entries = json["entries"];
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -133,11 +138,13 @@ WorldSchedule planned_again(const Json& request, int world, const std::string& p
     if (!f.text(key).empty()) plan::set_layout_key(layout, key, f.text(key), place + ": plan");
   }
   plan::check(layout, model);
-  if (layout.world() != world) refuse(place, fmt::format("plan: its layout has {} ranks, the schedule {}", layout.world(), world));
+  if (layout.world() != world)
+    refuse(place, fmt::format("plan: its layout has {} ranks, the schedule {}", layout.world(), world));
   WorldSchedule out;
   out.world = world;
   for (int rank = 0; rank < world; ++rank) {
-    const auto again = plan::schedule_json(plan::make_schedule(model, layout, *framework, rank), layout, rank);
+    const auto again =
+        plan::schedule_json(plan::make_schedule(model, layout, *framework, rank), layout, rank);
     out.ranks.push_back(rank_from(Json(again), place, world));
   }
   return out;
@@ -160,23 +167,27 @@ WorldSchedule schedule_from_json(const Json& json, const std::string& place) {
   out.world = world;
   if (json.contains("ranks")) {
     const Json& all = json["ranks"];
-    if (!all.is_array() || all.size() != static_cast<std::size_t>(world)) refuse(place, fmt::format("ranks must list {} schedules", world));
+    if (!all.is_array() || all.size() != static_cast<std::size_t>(world))
+      refuse(place, fmt::format("ranks must list {} schedules", world));
     for (std::size_t r = 0; r < all.size(); ++r) {
       out.ranks.push_back(rank_from(all[r], fmt::format("{}: ranks[{}]", place, r), world));
-      if (out.ranks.back().rank != static_cast<int>(r)) refuse(place, fmt::format("ranks[{}] is of rank {}", r, out.ranks.back().rank));
+      if (out.ranks.back().rank != static_cast<int>(r))
+        refuse(place, fmt::format("ranks[{}] is of rank {}", r, out.ranks.back().rank));
     }
     return out;
   }
-  if (world > 1 && world <= 1024 && json.contains("plan") && json["plan"].is_object()) return planned_again(json["plan"], world, place);
+  if (world > 1 && world <= 1024 && json.contains("plan") && json["plan"].is_object())
+    return planned_again(json["plan"], world, place);
   out.ranks.push_back(rank_from(json, place, world));
   if (world == 0 || world == 1) return out;
   for (const auto& [name, ranks] : out.ranks[0].groups) {
     if (static_cast<int>(ranks.size()) != world) {
-      refuse(place, fmt::format("holds rank {} of {} alone; write all of them with medley plan --rank all --schedule",
-                                out.ranks[0].rank, world));
+      refuse(place, fmt::format(
+                        "holds rank {} of {} alone; write all of them with medley plan --rank all --schedule",
+                        out.ranks[0].rank, world));
     }
   }
-  return out;   // every group is the world: all ranks do the same
+  return out;  // every group is the world: all ranks do the same
 }
 
 WorldSchedule read_schedule(const std::string& path) {
@@ -192,7 +203,8 @@ WorldSchedule read_schedule(const std::string& path) {
 
 RankSchedule WorldSchedule::of(int rank, int size) const {
   if (world > 0 && world != size) {
-    throw Error(ErrorKind::invalid, fmt::format("the schedule is of {} ranks; run it with -n {}, not {}", world, world, size));
+    throw Error(ErrorKind::invalid,
+                fmt::format("the schedule is of {} ranks; run it with -n {}, not {}", world, world, size));
   }
   RankSchedule out = ranks.size() > 1 ? ranks[static_cast<std::size_t>(rank)] : ranks[0];
   out.rank = rank;
@@ -202,7 +214,9 @@ RankSchedule WorldSchedule::of(int rank, int size) const {
   }
   for (const Action& action : out.actions) {
     if (ranks.size() == 1 && size > 1 && (action.op == Op::send || action.op == Op::recv)) {
-      throw Error(ErrorKind::invalid, "the schedule holds one rank with messages to others; write all ranks with medley plan --rank all --schedule");
+      throw Error(ErrorKind::invalid,
+                  "the schedule holds one rank with messages to others; write all ranks with medley plan "
+                  "--rank all --schedule");
     }
   }
   return out;

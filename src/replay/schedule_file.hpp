@@ -1,5 +1,5 @@
-// Reads the schedules that `medley plan --schedule` writes: what every rank of a world computes and sends in one step.
-// Used by replay, which runs it, and by reconcile, which compares it with what a run sent.
+// Reads the schedules that `medley plan --schedule` writes: what every rank of a world computes and sends in
+// one step. Used by replay, which runs it, and by reconcile, which compares it with what a run sent.
 #pragma once
 
 #include <map>
@@ -15,28 +15,28 @@ enum class Kind : std::uint8_t { compute, comm, wait };
 /// One entry of a schedule.
 struct Action {
   Kind kind = Kind::comm;
-  std::string scope;             ///< "forward/attention.qkv"
-  double flops = 0;              ///< compute: of GEMMs and attention
-  std::int64_t memory_bytes = 0; ///< compute: read and written
+  std::string scope;              ///< "forward/attention.qkv"
+  double flops = 0;               ///< compute: of GEMMs and attention
+  std::int64_t memory_bytes = 0;  ///< compute: read and written
   Op op = Op::all_reduce;
   DType dtype = DType::u8;
   ReduceOp reduce = ReduceOp::sum;
   std::string group;
-  std::int64_t bytes = 0;        ///< the full tensor
-  int peer = -1;                 ///< of the world
-  int token = 0;                 ///< not 0: asynchronous until a wait with it
-  int batch = 0;                 ///< neighbours with the same start together
+  std::int64_t bytes = 0;  ///< the full tensor
+  int peer = -1;           ///< of the world
+  int token = 0;           ///< not 0: asynchronous until a wait with it
+  int batch = 0;           ///< neighbours with the same start together
   std::string why;
 };
 
 struct RankSchedule {
   int rank = 0;
-  std::map<std::string, std::vector<int>> groups;   ///< ranks of the world, ascending
+  std::map<std::string, std::vector<int>> groups;  ///< ranks of the world, ascending
   std::vector<Action> actions;
 };
 
 struct WorldSchedule {
-  int world = 0;                 ///< 0: any, since every rank does the same on groups of all
+  int world = 0;  ///< 0: any, since every rank does the same on groups of all
   std::vector<RankSchedule> ranks;
   /// That of `rank` in a world of `size`.
   RankSchedule of(int rank, int size) const;

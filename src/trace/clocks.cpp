@@ -8,7 +8,8 @@
 namespace medley::trace {
 namespace {
 
-// A completion on two ranks is one moment give or take a microsecond; this many give the median of each window.
+// A completion on two ranks is one moment give or take a microsecond; this many give the median of each
+// window.
 constexpr std::size_t windows = 64;
 constexpr std::size_t most_moments = 1 << 18;
 
@@ -33,7 +34,9 @@ bool ends_together(const Event& event) {
   }
 }
 
-std::uint64_t key_of(const Event& event) { return (std::uint64_t{event.group} << 40) ^ event.sequence; }
+std::uint64_t key_of(const Event& event) {
+  return (std::uint64_t{event.group} << 40) ^ event.sequence;
+}
 
 using Moments = std::unordered_map<std::uint64_t, double>;
 
@@ -49,21 +52,22 @@ Moments completions(const RankTrace& rank) {
 /// Both started from one clock: the counter of the processor, if the two agree on when they started.
 bool share_a_counter(const RankTrace& a, const RankTrace& b) {
   if (a.host.empty() || a.host != b.host || a.start.ticks == 0 || b.start.ticks == 0) return false;
-  const double by_ticks = static_cast<double>(static_cast<std::int64_t>(b.start.ticks - a.start.ticks)) * a.start.ns_per_tick;
+  const double by_ticks =
+      static_cast<double>(static_cast<std::int64_t>(b.start.ticks - a.start.ticks)) * a.start.ns_per_tick;
   const double by_clock = static_cast<double>(b.start.monotonic_ns - a.start.monotonic_ns);
   return std::abs(by_ticks - by_clock) < 1e6 + 1e-4 * std::abs(by_clock);
 }
 
 void set_from_counter(RankTrace& rank, const RankTrace& first) {
-  rank.clock.offset =
-      static_cast<double>(static_cast<std::int64_t>(rank.start.ticks - first.start.ticks)) * first.start.ns_per_tick;
+  rank.clock.offset = static_cast<double>(static_cast<std::int64_t>(rank.start.ticks - first.start.ticks)) *
+                      first.start.ns_per_tick;
   rank.clock.drift = first.start.ns_per_tick / rank.start.ns_per_tick - 1;
 }
 
-/// Line through the medians of the windows: where the rank's clock stands against the first's. Gives the median distance
-/// of single completions from it.
+/// Line through the medians of the windows: where the rank's clock stands against the first's. Gives the
+/// median distance of single completions from it.
 double refine(RankTrace& rank, const Moments& reference) {
-  std::vector<std::pair<double, double>> apart;   // own time, distance
+  std::vector<std::pair<double, double>> apart;  // own time, distance
   rank.for_each([&](const Event& event) {
     if (!ends_together(event)) return;
     const auto there = reference.find(key_of(event));
@@ -117,7 +121,8 @@ void align_clocks(Trace& trace) {
     Moments reference = completions(trace.ranks.front());
     for (RankTrace* rank : elsewhere) {
       trace.clock_error = std::max(trace.clock_error, refine(*rank, reference));
-      reference.merge(completions(*rank));   // a rank that shares no comm with the first may share one with this
+      reference.merge(
+          completions(*rank));  // a rank that shares no comm with the first may share one with this
     }
   }
   double earliest = std::numeric_limits<double>::infinity();

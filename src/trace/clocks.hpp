@@ -1,5 +1,5 @@
-// Brings the ranks of a trace onto one clock: ranks of one host share the processor's counter, hosts are brought together
-// by the collectives that their ranks completed together.
+// Brings the ranks of a trace onto one clock: ranks of one host share the processor's counter, hosts are
+// brought together by the collectives that their ranks completed together.
 #pragma once
 
 #include "trace/trace.hpp"

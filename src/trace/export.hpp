@@ -1,5 +1,5 @@
-// Traces in other people's formats: the JSON of CONTRACT.md, CSV with one line per operation, and Chrome's trace format,
-// which ui.perfetto.dev opens.
+// Traces in other people's formats: the JSON of CONTRACT.md, CSV with one line per operation, and Chrome's
+// trace format, which ui.perfetto.dev opens.
 #pragma once
 
 #include <nlohmann/json.hpp>

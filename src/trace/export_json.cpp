@@ -8,7 +8,8 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 double wire_of(const Row& row, const Trace& trace) {
-  return core::wire_bytes(row.op, row.bytes, std::max(1, trace.groups[row.group].size)) * static_cast<double>(row.count);
+  return core::wire_bytes(row.op, row.bytes, std::max(1, trace.groups[row.group].size)) *
+         static_cast<double>(row.count);
 }
 
 }  // namespace
@@ -17,23 +18,15 @@ Json to_json(const std::vector<Row>& rows, const Trace& trace) {
   Json out = Json::array();
   for (const Row& r : rows) {
     const Group& group = trace.groups[r.group];
-    Json row = {{"op", name(r.op)},
-                {"group", group.name},
-                {"group_size", group.size},
-                {"bytes", r.bytes},
-                {"count", r.count},
-                {"wire_bytes", wire_of(r, trace)},
-                {"dtype", name(r.dtype)},
-                {"phase", r.phase},
-                {"module", r.module},
-                {"exposed", r.exposed()},
-                {"why", r.module},
-                {"ranks", group.ranks},
-                {"backend", r.backend},
-                {"algorithm", r.algorithm}};
+    Json row = {{"op", name(r.op)},       {"group", group.name},     {"group_size", group.size},
+                {"bytes", r.bytes},       {"count", r.count},        {"wire_bytes", wire_of(r, trace)},
+                {"dtype", name(r.dtype)}, {"phase", r.phase},        {"module", r.module},
+                {"exposed", r.exposed()}, {"why", r.module},         {"ranks", group.ranks},
+                {"backend", r.backend},   {"algorithm", r.algorithm}};
     if (trace.timed) {
       row.update({{"total_us", r.total_us}, {"median_us", r.median_us}, {"p99_us", r.p99_us}});
-      if (trace.waits_known) row.update({{"exposed_us", r.exposed_us}, {"overlapped_us", r.total_us - r.exposed_us}});
+      if (trace.waits_known)
+        row.update({{"exposed_us", r.exposed_us}, {"overlapped_us", r.total_us - r.exposed_us}});
     }
     out.push_back(std::move(row));
   }

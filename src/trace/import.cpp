@@ -11,7 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t most_bytes = std::uintmax_t{4} << 30;   // a Chrome trace of hours; more would not fit in memory
+constexpr std::uintmax_t most_bytes = std::uintmax_t{4}
+                                      << 30;  // a Chrome trace of hours; more would not fit in memory
 
 enum class Format { none, pickle, kineto, flight_json, deepspeed };
 
@@ -21,7 +22,8 @@ Format format_of(std::string_view head) {
   const std::size_t first = head.find_first_not_of(" \t\r\n");
   const bool json = first != std::string_view::npos && (head[first] == '{' || head[first] == '[');
   if (json && (has("\"traceEvents\"") || has("\"ph\"") || has("\"schemaVersion\""))) return Format::kineto;
-  if (json && (has("\"entries\"") || has("\"pg_config\"") || has("\"pg_status\""))) return Format::flight_json;
+  if (json && (has("\"entries\"") || has("\"pg_config\"") || has("\"pg_status\"")))
+    return Format::flight_json;
   if (has("Comm. Op")) return Format::deepspeed;
   return json ? Format::flight_json : Format::none;
 }
@@ -46,7 +48,8 @@ void import_file(const fs::path& path, Trace& trace) {
   std::error_code error;
   const std::uintmax_t bytes = fs::file_size(path, error);
   if (error || bytes > most_bytes) {
-    throw Error(ErrorKind::invalid, fmt::format("{}: {}", path.native(), error ? "cannot be read" : "is larger than 4 GiB"));
+    throw Error(ErrorKind::invalid,
+                fmt::format("{}: {}", path.native(), error ? "cannot be read" : "is larger than 4 GiB"));
   }
   const std::string text = read(path, static_cast<std::size_t>(bytes));
   Format format = format_of(std::string_view(text).substr(0, 1 << 16));
@@ -63,9 +66,10 @@ void import_file(const fs::path& path, Trace& trace) {
     case Format::none:
       break;
   }
-  throw Error(ErrorKind::invalid,
-              fmt::format("{}: is neither a record file of Medley, a table of DeepSpeed's comms logger (\"Comm. Op\"), a dump of "
-                          "PyTorch's flight recorder nor a Chrome trace", path.native()));
+  throw Error(ErrorKind::invalid, fmt::format("{}: is neither a record file of Medley, a table of "
+                                              "DeepSpeed's comms logger (\"Comm. Op\"), a dump of "
+                                              "PyTorch's flight recorder nor a Chrome trace",
+                                              path.native()));
 }
 
 }  // namespace medley::trace

@@ -1,5 +1,5 @@
-// Traces of other tools as people have them; sizes become full tensors (CONTRACT's `bytes`) on the way in. One file per
-// format; each refuses what it does not understand, with the place.
+// Traces of other tools as people have them; sizes become full tensors (CONTRACT's `bytes`) on the way in.
+// One file per format; each refuses what it does not understand, with the place.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,8 @@ void import_file(const std::filesystem::path& path, Trace& trace);
 /// Whether its name and first bytes are those of a format below.
 bool looks_importable(const std::filesystem::path& path);
 
-/// DeepSpeed's comms logger: the table of log_summary() in a training log. Sums without times of single operations.
+/// DeepSpeed's comms logger: the table of log_summary() in a training log. Sums without times of single
+/// operations.
 void import_deepspeed(std::string_view text, const std::string& place, Trace& trace);
 /// PyTorch's flight recorder as JSON (dumped with --json or by torchfrtrace -j).
 void import_flight_json(std::string_view text, const std::string& place, Trace& trace);

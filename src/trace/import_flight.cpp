@@ -1,5 +1,5 @@
-// PyTorch's flight recorder: one file per rank with the process groups and the last collectives. Sizes are lists of
-// shapes of what a rank gives and takes; states are scheduled, started, completed.
+// PyTorch's flight recorder: one file per rank with the process groups and the last collectives. Sizes are
+// lists of shapes of what a rank gives and takes; states are scheduled, started, completed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,8 @@ int rank_of_name(const std::string& place, std::size_t otherwise) {
   at = at == std::string::npos ? 0 : at + 1;
   while (at < name.size() && !std::isdigit(static_cast<unsigned char>(name[at]))) ++at;
   std::string digits;
-  while (at < name.size() && std::isdigit(static_cast<unsigned char>(name[at])) && digits.size() < 6) digits += name[at++];
+  while (at < name.size() && std::isdigit(static_cast<unsigned char>(name[at])) && digits.size() < 6)
+    digits += name[at++];
   return digits.empty() ? static_cast<int>(otherwise) : std::stoi(digits);
 }
 
@@ -36,13 +37,14 @@ struct Side {
 };
 Side side_of(const Json& entry, const char* sizes, const char* dtypes, const std::string& where) {
   Side side;
-  if (const auto types = entry.find(dtypes); types != entry.end() && types->is_array() && !types->empty() && (*types)[0].is_string()) {
+  if (const auto types = entry.find(dtypes);
+      types != entry.end() && types->is_array() && !types->empty() && (*types)[0].is_string()) {
     const std::string name = (*types)[0].get<std::string>();
     const auto dtype = foreign_dtype(name);
     if (!dtype) refuse_import(where, fmt::format("\"{}\" is not an element type that is known", name));
     side.dtype = *dtype;
   } else {
-    side.dtype = DType::f32;   // before version 2.2 the recorder did not write it
+    side.dtype = DType::f32;  // before version 2.2 the recorder did not write it
   }
   const auto shapes = entry.find(sizes);
   if (shapes == entry.end() || !shapes->is_array()) return side;
@@ -50,15 +52,18 @@ Side side_of(const Json& entry, const char* sizes, const char* dtypes, const std
     if (!shape.is_array()) refuse_import(where, fmt::format("{} must be a list of shapes", sizes));
     std::int64_t elements = 1;
     for (const Json& extent : shape) {
-      if (!extent.is_number_integer() || extent.get<std::int64_t>() < 0 || extent.get<std::int64_t>() > (std::int64_t{1} << 50)) {
+      if (!extent.is_number_integer() || extent.get<std::int64_t>() < 0 ||
+          extent.get<std::int64_t>() > (std::int64_t{1} << 50)) {
         refuse_import(where, fmt::format("{}: {} is not an extent", sizes, extent.dump()));
       }
       const std::int64_t e = extent.get<std::int64_t>();
-      if (e > 0 && elements > (std::int64_t{1} << 52) / e) refuse_import(where, fmt::format("{}: the tensor is too large", sizes));
+      if (e > 0 && elements > (std::int64_t{1} << 52) / e)
+        refuse_import(where, fmt::format("{}: the tensor is too large", sizes));
       elements *= e;
     }
     side.elements += elements;
-    if (side.elements > (std::int64_t{1} << 52)) refuse_import(where, fmt::format("{}: the tensors are too large", sizes));
+    if (side.elements > (std::int64_t{1} << 52))
+      refuse_import(where, fmt::format("{}: the tensors are too large", sizes));
   }
   return side;
 }
@@ -81,7 +86,8 @@ std::map<std::string, Group> groups_of(const Json& root) {
 
 Group group_of(const Json& entry, const std::map<std::string, Group>& known) {
   std::string key = text_in(entry, "pg_id"), desc;
-  if (const auto pair = entry.find("process_group"); pair != entry.end() && pair->is_array() && !pair->empty()) {
+  if (const auto pair = entry.find("process_group");
+      pair != entry.end() && pair->is_array() && !pair->empty()) {
     if ((*pair)[0].is_string()) key = (*pair)[0].get<std::string>();
     if (pair->size() > 1 && (*pair)[1].is_string()) desc = (*pair)[1].get<std::string>();
   }
@@ -98,10 +104,12 @@ std::int64_t peer_of(const std::string& name, const Group& group) {
   const std::size_t digits = name.find_first_of("0123456789", arrow);
   if (digits == std::string::npos) return -1;
   const int number = std::atoi(name.substr(digits, 6).c_str());
-  return static_cast<std::size_t>(number) < group.ranks.size() ? group.ranks[static_cast<std::size_t>(number)] : number;
+  return static_cast<std::size_t>(number) < group.ranks.size() ? group.ranks[static_cast<std::size_t>(number)]
+                                                               : number;
 }
 
-Event event_of(const Json& entry, const std::string& where, Trace& trace, const std::map<std::string, Group>& groups) {
+Event event_of(const Json& entry, const std::string& where, Trace& trace,
+               const std::map<std::string, Group>& groups) {
   const std::string name = text_in(entry, "profiling_name");
   const auto op = foreign_op(name);
   if (!op) refuse_import(where, fmt::format("profiling_name \"{}\" is not an operation that is known", name));
@@ -111,11 +119,14 @@ Event event_of(const Json& entry, const std::string& where, Trace& trace, const 
   event.matched = !entry.value("is_p2p", false);
   event.group = trace.group(group);
   event.backend = trace.name(name.substr(0, name.find(':')));
-  const std::int64_t sequence = number_in(entry, event.matched ? "collective_seq_id" : "p2p_seq_id", number_in(entry, "seq_id", 0));
+  const std::int64_t sequence =
+      number_in(entry, event.matched ? "collective_seq_id" : "p2p_seq_id", number_in(entry, "seq_id", 0));
   event.sequence = static_cast<std::uint64_t>(std::clamp<std::int64_t>(sequence, 0, std::int64_t{1} << 39));
-  const Side in = side_of(entry, "input_sizes", "input_dtypes", where), out = side_of(entry, "output_sizes", "output_dtypes", where);
+  const Side in = side_of(entry, "input_sizes", "input_dtypes", where),
+             out = side_of(entry, "output_sizes", "output_dtypes", where);
   event.dtype = in.elements > 0 ? in.dtype : out.dtype;
-  event.bytes = checked_bytes(full_count(*op, in.elements, out.elements, std::max(1, group.size)), event.dtype, where);
+  event.bytes =
+      checked_bytes(full_count(*op, in.elements, out.elements, std::max(1, group.size)), event.dtype, where);
   if (event.op == Op::send || event.op == Op::recv) event.peer = peer_of(name, group);
   event.async = true;
   event.issued = real_in(entry, "time_created_ns", -1);
@@ -141,8 +152,9 @@ void import_dump(const Json& root, const std::string& place, Trace& trace) {
     const std::string where = fmt::format("{}: entries[{}]", place, i);
     const Json& entry = (*entries)[i];
     if (!entry.is_object()) refuse_import(where, "must be an object");
-    if (text_in(entry, "profiling_name").find("coalesced") != std::string::npos && !foreign_op(text_in(entry, "profiling_name"))) {
-      continue;   // the bracket around a batch; its members have entries of their own
+    if (text_in(entry, "profiling_name").find("coalesced") != std::string::npos &&
+        !foreign_op(text_in(entry, "profiling_name"))) {
+      continue;  // the bracket around a batch; its members have entries of their own
     }
     list->events.push_back(event_of(entry, where, trace, groups));
     if (first < 0) first = list->events.back().issued;

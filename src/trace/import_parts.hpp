@@ -1,4 +1,5 @@
-// What importers share: names of operations and element types as other tools spell them, lists of ranks, checked sizes.
+// What importers share: names of operations and element types as other tools spell them, lists of ranks,
+// checked sizes.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,13 @@ namespace medley::trace {
 
 [[noreturn]] void refuse_import(const std::string& place, const std::string& sentence);
 
-/// "nccl:_all_gather_base", "allgather_into_tensor_coalesced", "ncclAllReduce": the operation, if it moves data at all.
+/// "nccl:_all_gather_base", "allgather_into_tensor_coalesced", "ncclAllReduce": the operation, if it moves
+/// data at all.
 std::optional<Op> foreign_op(std::string_view name);
 /// "Float", "BFloat16", "torch.int64", "c10::Half".
 std::optional<DType> foreign_dtype(std::string_view name);
-/// [0, 1, 2], or the text "[0, 1, 2]"; "[0, 2, 4, ...]" goes on evenly up to `size` ranks. Empty when it is neither.
+/// [0, 1, 2], or the text "[0, 1, 2]"; "[0, 2, 4, ...]" goes on evenly up to `size` ranks. Empty when it is
+/// neither.
 std::vector<int> rank_list(const nlohmann::json& value, std::int64_t size);
 
 /// Elements times their size; refuses what no machine holds.

@@ -41,16 +41,19 @@ fs::path only_job(const fs::path& folder) {
   std::vector<std::string> jobs;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.is_directory(ignored) && !record_files(entry.path()).empty()) jobs.push_back(entry.path().filename());
+    if (entry.is_directory(ignored) && !record_files(entry.path()).empty())
+      jobs.push_back(entry.path().filename());
   }
   std::sort(jobs.begin(), jobs.end());
   if (jobs.size() == 1) return folder / jobs[0];
   if (jobs.size() > 1) {
-    throw Error(ErrorKind::invalid, fmt::format("{} holds {} jobs; name one of them: {}", folder.native(), jobs.size(),
-                                                fmt::join(jobs, ", ")));
+    throw Error(ErrorKind::invalid, fmt::format("{} holds {} jobs; name one of them: {}", folder.native(),
+                                                jobs.size(), fmt::join(jobs, ", ")));
   }
-  throw Error(ErrorKind::invalid, fmt::format("{}: there is no trace in it (rank-0000.trace, …); run the job with "
-                                              "MEDLEY_TRACE={}", folder.native(), folder.native()));
+  throw Error(ErrorKind::invalid,
+              fmt::format("{}: there is no trace in it (rank-0000.trace, …); run the job with "
+                          "MEDLEY_TRACE={}",
+                          folder.native(), folder.native()));
 }
 
 void put_in_order(Trace& trace) {
@@ -60,8 +63,9 @@ void put_in_order(Trace& trace) {
   for (std::size_t i = 1; i < trace.ranks.size(); ++i) {
     const RankTrace &a = trace.ranks[i - 1], &b = trace.ranks[i];
     if (a.rank == b.rank && a.context == b.context) {
-      throw Error(ErrorKind::invalid, fmt::format("{} and {} are both of rank {}: they belong to different jobs", a.file,
-                                                  b.file, a.rank));
+      throw Error(ErrorKind::invalid,
+                  fmt::format("{} and {} are both of rank {}: they belong to different jobs", a.file, b.file,
+                              a.rank));
     }
   }
 }
@@ -70,7 +74,8 @@ void put_in_order(Trace& trace) {
 
 Trace open_trace(const std::string& path) {
   std::error_code error;
-  if (!fs::exists(path, error)) throw Error(ErrorKind::invalid, fmt::format("{}: there is no such file or folder", path));
+  if (!fs::exists(path, error))
+    throw Error(ErrorKind::invalid, fmt::format("{}: there is no such file or folder", path));
   Trace trace;
   trace.source = path;
   if (fs::is_directory(path)) {

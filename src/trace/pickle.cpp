@@ -19,11 +19,12 @@ using Json = nlohmann::json;
 constexpr std::size_t most_values = 20'000'000;
 constexpr int deepest = 32;
 
-/// A value; children are numbers of values, so that what is shared or circular stays small until it is written out.
+/// A value; children are numbers of values, so that what is shared or circular stays small until it is
+/// written out.
 struct Value {
   enum class Kind : std::uint8_t { scalar, list, dict, mark, function } kind = Kind::scalar;
   Json scalar;
-  std::vector<std::uint32_t> children;   ///< of a dict: key, value, key, value
+  std::vector<std::uint32_t> children;  ///< of a dict: key, value, key, value
 };
 
 class Machine {
@@ -53,7 +54,8 @@ class Machine {
   std::uint64_t number(std::size_t width) {
     std::uint64_t value = 0;
     const std::string_view digits = take(width);
-    for (std::size_t i = 0; i < width; ++i) value |= std::uint64_t{static_cast<std::uint8_t>(digits[i])} << (8 * i);
+    for (std::size_t i = 0; i < width; ++i)
+      value |= std::uint64_t{static_cast<std::uint8_t>(digits[i])} << (8 * i);
     return value;
   }
   std::string_view line() {
@@ -70,7 +72,9 @@ class Machine {
     return static_cast<std::uint32_t>(values_.size() - 1);
   }
   void push(Json scalar) { stack_.push_back(make({Value::Kind::scalar, std::move(scalar), {}})); }
-  void push(Value::Kind kind, std::vector<std::uint32_t> children = {}) { stack_.push_back(make({kind, {}, std::move(children)})); }
+  void push(Value::Kind kind, std::vector<std::uint32_t> children = {}) {
+    stack_.push_back(make({kind, {}, std::move(children)}));
+  }
   std::uint32_t pop() {
     if (stack_.empty()) refuse("there is nothing on its stack");
     const std::uint32_t top = stack_.back();
@@ -78,7 +82,8 @@ class Machine {
     return top;
   }
   Value& top(Value::Kind kind, const char* what) {
-    if (stack_.empty() || values_[stack_.back()].kind != kind) refuse(fmt::format("it expects {} here", what));
+    if (stack_.empty() || values_[stack_.back()].kind != kind)
+      refuse(fmt::format("it expects {} here", what));
     return values_[stack_.back()];
   }
   std::vector<std::uint32_t> to_mark() {
@@ -117,56 +122,106 @@ class Machine {
     push(Json(static_cast<std::int64_t>(value)));
   }
   void function(std::string_view module, std::string_view name) {
-    const bool torch_mark = module == "torch.jit._pickle" || (module == "collections" && name == "OrderedDict");
-    if (!torch_mark) refuse(fmt::format("it calls {}.{}; a dump of the flight recorder holds plain values only", module, name));
+    const bool torch_mark =
+        module == "torch.jit._pickle" || (module == "collections" && name == "OrderedDict");
+    if (!torch_mark)
+      refuse(
+          fmt::format("it calls {}.{}; a dump of the flight recorder holds plain values only", module, name));
     push(Value::Kind::function);
   }
   void call() {
     const std::uint32_t arguments = pop();
-    if (values_[pop()].kind != Value::Kind::function || values_[arguments].kind != Value::Kind::list) refuse("it calls what is no function");
+    if (values_[pop()].kind != Value::Kind::function || values_[arguments].kind != Value::Kind::list)
+      refuse("it calls what is no function");
     // torch's build_intlist(list) and restore_type_tag(list, type) give back the list.
     const auto& given = values_[arguments].children;
-    if (given.empty()) push(Value::Kind::dict);
-    else stack_.push_back(given.front());
+    if (given.empty())
+      push(Value::Kind::dict);
+    else
+      stack_.push_back(given.front());
   }
 
   void step(std::uint8_t opcode) {
     switch (opcode) {
-      case 0x80: number(1); return;                                          // PROTO
-      case 0x95: number(8); return;                                          // FRAME
-      case '(': return push(Value::Kind::mark);
-      case 'N': return push(Json(nullptr));
-      case 0x88: return push(Json(true));
-      case 0x89: return push(Json(false));
-      case 'K': return push(Json(static_cast<std::int64_t>(number(1))));
-      case 'M': return push(Json(static_cast<std::int64_t>(number(2))));
-      case 'J': return push(Json(static_cast<std::int64_t>(static_cast<std::int32_t>(number(4)))));
-      case 0x8a: return big_integer(number(1));                              // LONG1
-      case 'G': return real();
-      case 'X': return text(number(4));
-      case 0x8c: return text(number(1));
-      case 0x8d: return text(number(8));
-      case 'U': case 'C': return text(number(1));
-      case 'T': case 'B': return text(number(4));
-      case ']': case ')': return push(Value::Kind::list);
-      case '}': return push(Value::Kind::dict);
-      case 'a': return extend(Value::Kind::list, last(1));
-      case 'e': return extend(Value::Kind::list, to_mark());
-      case 's': return extend(Value::Kind::dict, last(2));
-      case 'u': return extend(Value::Kind::dict, to_mark());
-      case 't': case 'l': return push(Value::Kind::list, to_mark());
-      case 'd': return dictionary(to_mark());
-      case 0x85: case 0x86: case 0x87: return push(Value::Kind::list, last(opcode - 0x84u));
-      case 'q': return remember(number(1));
-      case 'r': return remember(number(4));
-      case 0x94: return remember(memo_.size());                              // MEMOIZE
-      case 'h': return recall(number(1));
-      case 'j': return recall(number(4));
-      case 'c': return global();
-      case 0x93: return stack_global();
-      case 'R': return call();
-      case '0': pop(); return;
-      default: refuse(fmt::format("opcode {:#04x} is not one that plain values need", opcode));
+      case 0x80:
+        number(1);
+        return;  // PROTO
+      case 0x95:
+        number(8);
+        return;  // FRAME
+      case '(':
+        return push(Value::Kind::mark);
+      case 'N':
+        return push(Json(nullptr));
+      case 0x88:
+        return push(Json(true));
+      case 0x89:
+        return push(Json(false));
+      case 'K':
+        return push(Json(static_cast<std::int64_t>(number(1))));
+      case 'M':
+        return push(Json(static_cast<std::int64_t>(number(2))));
+      case 'J':
+        return push(Json(static_cast<std::int64_t>(static_cast<std::int32_t>(number(4)))));
+      case 0x8a:
+        return big_integer(number(1));  // LONG1
+      case 'G':
+        return real();
+      case 'X':
+        return text(number(4));
+      case 0x8c:
+        return text(number(1));
+      case 0x8d:
+        return text(number(8));
+      case 'U':
+      case 'C':
+        return text(number(1));
+      case 'T':
+      case 'B':
+        return text(number(4));
+      case ']':
+      case ')':
+        return push(Value::Kind::list);
+      case '}':
+        return push(Value::Kind::dict);
+      case 'a':
+        return extend(Value::Kind::list, last(1));
+      case 'e':
+        return extend(Value::Kind::list, to_mark());
+      case 's':
+        return extend(Value::Kind::dict, last(2));
+      case 'u':
+        return extend(Value::Kind::dict, to_mark());
+      case 't':
+      case 'l':
+        return push(Value::Kind::list, to_mark());
+      case 'd':
+        return dictionary(to_mark());
+      case 0x85:
+      case 0x86:
+      case 0x87:
+        return push(Value::Kind::list, last(opcode - 0x84u));
+      case 'q':
+        return remember(number(1));
+      case 'r':
+        return remember(number(4));
+      case 0x94:
+        return remember(memo_.size());  // MEMOIZE
+      case 'h':
+        return recall(number(1));
+      case 'j':
+        return recall(number(4));
+      case 'c':
+        return global();
+      case 0x93:
+        return stack_global();
+      case 'R':
+        return call();
+      case '0':
+        pop();
+        return;
+      default:
+        refuse(fmt::format("opcode {:#04x} is not one that plain values need", opcode));
     }
   }
   void real() {
@@ -184,7 +239,9 @@ class Machine {
   }
   void stack_global() {
     const auto parts = last(2);
-    const auto word = [&](std::uint32_t v) { return values_[v].scalar.is_string() ? values_[v].scalar.get<std::string>() : std::string("?"); };
+    const auto word = [&](std::uint32_t v) {
+      return values_[v].scalar.is_string() ? values_[v].scalar.get<std::string>() : std::string("?");
+    };
     function(word(parts[0]), word(parts[1]));
   }
 
@@ -201,7 +258,8 @@ class Machine {
     Json out = Json::object();
     for (std::size_t i = 0; i + 1 < value.children.size(); i += 2) {
       const Json key = open(value.children[i], depth + 1);
-      out[key.is_string() ? key.get<std::string>() : key.dump(-1, ' ', false, Json::error_handler_t::replace)] =
+      out[key.is_string() ? key.get<std::string>()
+                          : key.dump(-1, ' ', false, Json::error_handler_t::replace)] =
           open(value.children[i + 1], depth + 1);
     }
     return out;
@@ -217,6 +275,8 @@ class Machine {
 
 }  // namespace
 
-Json read_pickle(std::string_view bytes, const std::string& place) { return Machine(bytes, place).run(); }
+Json read_pickle(std::string_view bytes, const std::string& place) {
+  return Machine(bytes, place).run();
+}
 
 }  // namespace medley::trace

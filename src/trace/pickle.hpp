@@ -1,5 +1,6 @@
-// Reads pickles of plain values (None, booleans, numbers, text, lists, tuples, dictionaries) as JSON. Nothing in a pickle
-// is run: of functions, only torch's marks of list types are known, and are passed over; all others are refused.
+// Reads pickles of plain values (None, booleans, numbers, text, lists, tuples, dictionaries) as JSON. Nothing
+// in a pickle is run: of functions, only torch's marks of list types are known, and are passed over; all
+// others are refused.
 #pragma once
 
 #include <nlohmann/json.hpp>

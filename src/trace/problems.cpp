@@ -9,16 +9,19 @@
 namespace medley::trace {
 namespace {
 
-using Collective = std::pair<std::uint32_t, std::uint64_t>;   // group, number
+using Collective = std::pair<std::uint32_t, std::uint64_t>;  // group, number
 
-bool at_fault(const Event& event) { return event.state != State::complete; }
+bool at_fault(const Event& event) {
+  return event.state != State::complete;
+}
 
 std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
 }
 
 std::string group_text(const Group& group) {
-  if (group.ranks.empty() || group.ranks.size() > 8) return fmt::format("{} ({} ranks)", group.name, group.size);
+  if (group.ranks.empty() || group.ranks.size() > 8)
+    return fmt::format("{} ({} ranks)", group.name, group.size);
   return fmt::format("{} ({})", group.name, ranks_text(group.ranks));
 }
 
@@ -50,8 +53,10 @@ Evidence gather(const Trace& trace, std::size_t most) {
       }
       if (!at_fault(event)) return;
       if (!event.matched) {
-        if (out.messages.size() < most) out.messages.emplace_back(rank.rank, event);
-        else ++out.left_out;
+        if (out.messages.size() < most)
+          out.messages.emplace_back(rank.rank, event);
+        else
+          ++out.left_out;
       } else if (out.collectives.size() < most || out.collectives.contains({event.group, event.sequence})) {
         out.collectives[{event.group, event.sequence}];
       } else {
@@ -71,8 +76,8 @@ Evidence gather(const Trace& trace, std::size_t most) {
 }
 
 /// Ranks by what they did, in words.
-std::string story(const Trace& trace, const Evidence& evidence, const Group& group, const Event& event, Problem& problem,
-                  const std::map<int, Part>& parts) {
+std::string story(const Trace& trace, const Evidence& evidence, const Group& group, const Event& event,
+                  Problem& problem, const std::map<int, Part>& parts) {
   std::map<std::string, std::vector<int>> said;
   std::vector<std::string> order;
   const auto say = [&](int rank, const std::string& what) {
@@ -83,12 +88,14 @@ std::string story(const Trace& trace, const Evidence& evidence, const Group& gro
   for (const auto& [rank, part] : parts) members.insert(rank);
   for (const int rank : members) {
     const auto part = parts.find(rank);
-    const bool recorded = std::any_of(trace.ranks.begin(), trace.ranks.end(), [&](const auto& r) { return r.rank == rank; });
+    const bool recorded =
+        std::any_of(trace.ranks.begin(), trace.ranks.end(), [&](const auto& r) { return r.rank == rank; });
     if (part != parts.end()) {
       const Event& e = part->second.event;
       problem.ranks[rank] = std::string(name(e.state));
       const std::string call = e.op != event.op || e.bytes != event.bytes
-                                   ? fmt::format("called {} of {} B instead, ", medley::name(e.op), e.bytes) : "";
+                                   ? fmt::format("called {} of {} B instead, ", medley::name(e.op), e.bytes)
+                                   : "";
       say(rank, call + (e.state == State::complete  ? "complete"
                         : e.state == State::failed  ? "failed"
                         : e.state == State::started ? "started it and waits"
@@ -99,16 +106,17 @@ std::string story(const Trace& trace, const Evidence& evidence, const Group& gro
     } else {
       problem.ranks[rank] = "not issued";
       const auto last = evidence.last.find({event.group, rank});
-      say(rank, last == evidence.last.end()
-                    ? "did not get there: no collective of it on this comm"
-                : last->second.sequence > event.sequence
-                    ? "has overwritten its record of it"
-                    : fmt::format("did not get there: its last is {} #{} ({})", medley::name(last->second.event.op),
-                                  last->second.sequence, name(last->second.event.state)));
+      say(rank,
+          last == evidence.last.end() ? "did not get there: no collective of it on this comm"
+          : last->second.sequence > event.sequence
+              ? "has overwritten its record of it"
+              : fmt::format("did not get there: its last is {} #{} ({})", medley::name(last->second.event.op),
+                            last->second.sequence, name(last->second.event.state)));
     }
   }
   std::string text;
-  for (const std::string& what : order) text += fmt::format("{}{} {}", text.empty() ? "" : "; ", ranks_text(said[what]), what);
+  for (const std::string& what : order)
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", ranks_text(said[what]), what);
   return text;
 }
 
@@ -118,13 +126,14 @@ Problem about(const Trace& trace, const Evidence& evidence, const std::map<int, 
   bool mismatch = false, failed = false;
   for (const auto& [rank, part] : parts) {
     const Event& e = part.event;
-    mismatch = mismatch || e.op != problem.event.op || (e.bytes != problem.event.bytes && e.op != Op::all_to_allv);
+    mismatch =
+        mismatch || e.op != problem.event.op || (e.bytes != problem.event.bytes && e.op != Op::all_to_allv);
     failed = failed || e.state == State::failed;
   }
   problem.kind = mismatch ? "mismatch" : failed ? "failed" : "unfinished";
   const Group& group = trace.groups[problem.event.group];
-  problem.sentence = fmt::format("{} #{} of {} B on {}: ", medley::name(problem.event.op), problem.event.sequence,
-                                 problem.event.bytes, group_text(group));
+  problem.sentence = fmt::format("{} #{} of {} B on {}: ", medley::name(problem.event.op),
+                                 problem.event.sequence, problem.event.bytes, group_text(group));
   problem.sentence += story(trace, evidence, group, problem.event, problem, parts);
   return problem;
 }
@@ -140,10 +149,12 @@ Problems find_problems(const Trace& trace, std::size_t most) {
     const bool failed = event.state == State::failed;
     Problem problem{failed ? "failed" : "unfinished", event, {{rank, std::string(name(event.state))}}, ""};
     const std::string peer = event.peer < 0 ? "any rank" : fmt::format("rank {}", event.peer);
-    problem.sentence = fmt::format("{} of {} B {} {} on {}, message #{} of rank {}: {}", medley::name(event.op), event.bytes,
-                                   event.op == Op::send ? "to" : "from", peer, trace.groups[event.group].name,
-                                   event.sequence, rank, failed ? "failed" : event.state == State::started
-                                   ? "started, not complete" : "issued, not started");
+    problem.sentence = fmt::format("{} of {} B {} {} on {}, message #{} of rank {}: {}",
+                                   medley::name(event.op), event.bytes, event.op == Op::send ? "to" : "from",
+                                   peer, trace.groups[event.group].name, event.sequence, rank,
+                                   failed                          ? "failed"
+                                   : event.state == State::started ? "started, not complete"
+                                                                   : "issued, not started");
     out.list.push_back(std::move(problem));
   }
   std::stable_sort(out.list.begin(), out.list.end(), [](const Problem& a, const Problem& b) {

@@ -27,7 +27,7 @@ using core::Record;
 using core::RecordState;
 using core::TraceHeader;
 
-constexpr int most_ranks = 1 << 24;   // no job is larger; a number beyond it is damage
+constexpr int most_ranks = 1 << 24;  // no job is larger; a number beyond it is damage
 
 [[noreturn]] void refuse(const std::string& place, const std::string& sentence) {
   throw Error(ErrorKind::invalid, fmt::format("{}: {}", place, sentence));
@@ -39,7 +39,7 @@ class Mapping {
   explicit Mapping(const std::filesystem::path& path) {
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) refuse(path.native(), "cannot be opened");
-    struct stat status{};
+    struct stat status {};
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
       bytes_ = static_cast<std::size_t>(status.st_size);
       base_ = mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, fd, 0);
@@ -69,16 +69,16 @@ struct NoteNumbers {
 
 class RecordSource final : public EventSource {
  public:
-  std::shared_ptr<Mapping> mapping;   ///< null for bytes the caller keeps
+  std::shared_ptr<Mapping> mapping;  ///< null for bytes the caller keeps
   std::span<const std::byte> records;
   std::string place;
-  std::uint64_t records_at = 0;       ///< bytes before the first record
+  std::uint64_t records_at = 0;  ///< bytes before the first record
   std::uint64_t capacity = 0;
-  std::uint64_t first = 1;            ///< index of the oldest record kept
+  std::uint64_t first = 1;  ///< index of the oldest record kept
   std::uint64_t last = 0;
   TraceHeader header{};
   NoteNumbers notes;
-  std::vector<Group> groups;          ///< by the trace's number, only those of this file are filled
+  std::vector<Group> groups;  ///< by the trace's number, only those of this file are filled
 
   std::size_t size() const override { return static_cast<std::size_t>(last + 1 - first); }
 
@@ -86,7 +86,8 @@ class RecordSource final : public EventSource {
     const std::uint64_t index = first + number, slot = (index - 1) % capacity;
     Record record;
     std::memcpy(&record, records.data() + slot * sizeof record, sizeof record);
-    if (record.index != index || record.state == RecordState::writing) return false;   // killed while writing it
+    if (record.index != index || record.state == RecordState::writing)
+      return false;  // killed while writing it
     check(record, slot);
     event = Event{};
     event.op = static_cast<Op>(record.op);
@@ -116,16 +117,19 @@ class RecordSource final : public EventSource {
  private:
   double time(std::uint64_t ticks) const {
     if (ticks == 0) return -1;
-    return std::max(0.0, static_cast<double>(static_cast<std::int64_t>(ticks - header.start_ticks)) * header.ns_per_tick);
+    return std::max(
+        0.0, static_cast<double>(static_cast<std::int64_t>(ticks - header.start_ticks)) * header.ns_per_tick);
   }
   double exposed(const Record& r) const {
     const std::uint64_t begin = r.flags & core::record_async ? r.waited : r.issued;
-    return begin == 0 || r.completed <= begin ? 0 : static_cast<double>(r.completed - begin) * header.ns_per_tick;
+    return begin == 0 || r.completed <= begin ? 0
+                                              : static_cast<double>(r.completed - begin) * header.ns_per_tick;
   }
   void check(const Record& r, std::uint64_t slot) const {
-    constexpr std::int64_t most = std::int64_t{1} << 56;   // times eight bytes and still a number
+    constexpr std::int64_t most = std::int64_t{1} << 56;  // times eight bytes and still a number
     const auto bad = [&](const char* what, auto value) {
-      refuse(place, fmt::format("record {} at byte {}: {} {}", r.index, records_at + slot * sizeof(Record), what, value));
+      refuse(place, fmt::format("record {} at byte {}: {} {}", r.index, records_at + slot * sizeof(Record),
+                                what, value));
     };
     if (r.op >= op_count) bad("there is no operation of number", r.op);
     if (r.dtype >= dtype_count) bad("there is no element type of number", r.dtype);
@@ -149,14 +153,19 @@ class RecordSource final : public EventSource {
 TraceHeader read_header(std::span<const std::byte> bytes, const std::string& place) {
   TraceHeader h{};
   if (bytes.size() < core::trace_header_bytes) {
-    refuse(place, fmt::format("is cut off in its header: {} of {} bytes are there", bytes.size(), core::trace_header_bytes));
+    refuse(place, fmt::format("is cut off in its header: {} of {} bytes are there", bytes.size(),
+                              core::trace_header_bytes));
   }
   std::memcpy(&h, bytes.data(), sizeof h);
-  if (std::memcmp(h.magic, core::trace_magic, sizeof h.magic) != 0) refuse(place, "is not a record file of Medley");
-  if (h.version != core::trace_version || h.record_bytes != sizeof(Record) || h.header_bytes != core::trace_header_bytes) {
-    refuse(place, fmt::format("was written by another version of Medley: layout {} with records of {} bytes; this one "
-                              "reads layout {} with records of {}", h.version, h.record_bytes, core::trace_version,
-                              sizeof(Record)));
+  if (std::memcmp(h.magic, core::trace_magic, sizeof h.magic) != 0)
+    refuse(place, "is not a record file of Medley");
+  if (h.version != core::trace_version || h.record_bytes != sizeof(Record) ||
+      h.header_bytes != core::trace_header_bytes) {
+    refuse(
+        place,
+        fmt::format("was written by another version of Medley: layout {} with records of {} bytes; this one "
+                    "reads layout {} with records of {}",
+                    h.version, h.record_bytes, core::trace_version, sizeof(Record)));
   }
   if (h.size < 1 || h.size > most_ranks || h.rank < 0 || h.rank >= h.size) {
     refuse(place, fmt::format("header: there is no rank {} of {}", h.rank, h.size));
@@ -180,7 +189,8 @@ Group group_of(const std::string& text, const std::string& where, const TraceHea
   group.name = json["name"].get<std::string>();
   if (context > 1) group.name += fmt::format(" (context {})", context);
   for (const auto& rank : json["ranks"]) {
-    if (!rank.is_number_integer() || rank.get<std::int64_t>() < 0 || rank.get<std::int64_t>() >= header.size) {
+    if (!rank.is_number_integer() || rank.get<std::int64_t>() < 0 ||
+        rank.get<std::int64_t>() >= header.size) {
       refuse(where, fmt::format("comm {}: {} is not a rank of {}", group.name, rank.dump(), header.size));
     }
     group.ranks.push_back(rank.get<int>());
@@ -201,31 +211,36 @@ void read_notes(std::span<const std::byte> bytes, RecordSource& source, Trace& t
     std::memcpy(&note, bytes.data() + at, sizeof note);
     if (note.bytes == 0) break;
     const std::string where = fmt::format("{}: note at byte {}", source.place, core::trace_header_bytes + at);
-    if (note.bytes > bytes.size() - at - sizeof note) refuse(where, fmt::format("{} bytes of text do not fit", note.bytes));
-    if (note.kind > NoteKind::job) refuse(where, fmt::format("there is no kind of number {}", static_cast<int>(note.kind)));
+    if (note.bytes > bytes.size() - at - sizeof note)
+      refuse(where, fmt::format("{} bytes of text do not fit", note.bytes));
+    if (note.kind > NoteKind::job)
+      refuse(where, fmt::format("there is no kind of number {}", static_cast<int>(note.kind)));
     const std::string text(reinterpret_cast<const char*>(bytes.data() + at + sizeof note), note.bytes);
     at += (sizeof note + note.bytes + 7) / 8 * 8;
     if (note.kind == NoteKind::job) continue;
     auto& numbers = source.notes.by_kind[static_cast<std::size_t>(note.kind)];
-    if (note.number != numbers.size()) refuse(where, fmt::format("its number is {} where {} was due", note.number, numbers.size()));
+    if (note.number != numbers.size())
+      refuse(where, fmt::format("its number is {} where {} was due", note.number, numbers.size()));
     numbers.push_back(note.kind == NoteKind::comm ? trace.group(group_of(text, where, source.header, context))
                                                   : trace.name(text));
   }
 }
 
-void add_rank(std::span<const std::byte> bytes, const std::string& place, int context, std::shared_ptr<Mapping> mapping,
-              Trace& trace) {
+void add_rank(std::span<const std::byte> bytes, const std::string& place, int context,
+              std::shared_ptr<Mapping> mapping, Trace& trace) {
   auto source = std::make_shared<RecordSource>();
   source->mapping = std::move(mapping);
   source->place = place;
   const TraceHeader header = source->header = read_header(bytes, place);
   if (trace.world != 0 && trace.world != header.size) {
-    refuse(place, fmt::format("is of a job of {} ranks, other files of the folder of {}: an earlier run left it", header.size,
-                              trace.world));
+    refuse(place,
+           fmt::format("is of a job of {} ranks, other files of the folder of {}: an earlier run left it",
+                       header.size, trace.world));
   }
   source->records_at = std::uint64_t{header.header_bytes} + header.notes_bytes;
   if (source->records_at > bytes.size()) {
-    refuse(place, fmt::format("is cut off in its notes: they end at byte {}, the file at {}", source->records_at, bytes.size()));
+    refuse(place, fmt::format("is cut off in its notes: they end at byte {}, the file at {}",
+                              source->records_at, bytes.size()));
   }
   read_notes(bytes.subspan(header.header_bytes, header.notes_bytes), *source, trace, context);
   source->groups = trace.groups;
@@ -243,7 +258,8 @@ void add_rank(std::span<const std::byte> bytes, const std::string& place, int co
     source->last = whole;
     rank.remarks.push_back(fmt::format("cut off: {} of {} operations are there", whole, header.issued));
   }
-  if (header.dropped > 0) rank.remarks.push_back("the disk was full: the first operations were overwritten by the last");
+  if (header.dropped > 0)
+    rank.remarks.push_back("the disk was full: the first operations were overwritten by the last");
   rank.rank = header.rank;
   rank.context = context;
   rank.host.assign(header.host, strnlen(header.host, sizeof header.host));

@@ -6,7 +6,8 @@
 namespace medley::trace {
 namespace {
 
-constexpr std::size_t most_kept = std::size_t{1} << 20;   // of a longer trace every n-th collective is looked at
+constexpr std::size_t most_kept = std::size_t{1}
+                                  << 20;  // of a longer trace every n-th collective is looked at
 
 struct Arrival {
   double first = 0, second_last = 0, last = 0;
@@ -31,7 +32,7 @@ void arrive(Arrival& at, double time, int rank) {
 
 struct Gathered {
   std::vector<double> apart;
-  std::map<int, std::pair<std::int64_t, double>> last;   ///< by rank: how often, how late in all
+  std::map<int, std::pair<std::int64_t, double>> last;  ///< by rank: how often, how late in all
 };
 
 Skew skew_of(std::uint32_t group, Op op, Gathered& found) {
@@ -78,7 +79,8 @@ std::vector<Skew> find_skew(const Trace& trace) {
   }
   std::vector<Skew> out;
   for (auto& [kind, found] : kinds) out.push_back(skew_of(kind.first, kind.second, found));
-  std::stable_sort(out.begin(), out.end(), [](const Skew& a, const Skew& b) { return a.late_us > b.late_us; });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Skew& a, const Skew& b) { return a.late_us > b.late_us; });
   return out;
 }
 

@@ -1,15 +1,16 @@
 #include "trace/steps.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <medley/error.hpp>
 
 namespace medley::trace {
 namespace {
 
-// A run ends with a few operations of its own: a barrier, a last loss. More of them than this are not a step's end.
+// A run ends with a few operations of its own: a barrier, a last loss. More of them than this are not a
+// step's end.
 constexpr std::size_t longest_tail = 64;
-constexpr std::size_t most_keys = std::size_t{1} << 20;   // the last steps tell as much as all
+constexpr std::size_t most_keys = std::size_t{1} << 20;  // the last steps tell as much as all
 
 /// z[i]: how many keys from i on equal those from the start on.
 std::vector<std::size_t> matches(const std::vector<std::uint64_t>& keys) {
@@ -37,7 +38,7 @@ std::uint64_t key_of(const Event& event) {
 struct Keys {
   std::vector<std::uint64_t> keys;
   std::vector<std::size_t> places;
-  std::vector<std::size_t> borders;   ///< places under the scope "step"
+  std::vector<std::size_t> borders;  ///< places under the scope "step"
 };
 
 Keys read_keys(const Trace& trace, const RankTrace& rank) {
@@ -65,7 +66,8 @@ Steps by_borders(const Keys& keys, std::size_t end) {
   return out;
 }
 
-Steps equal_steps(const Keys& keys, std::size_t begin, std::size_t length, std::size_t count, const char* how) {
+Steps equal_steps(const Keys& keys, std::size_t begin, std::size_t length, std::size_t count,
+                  const char* how) {
   Steps out{{}, how};
   for (std::size_t s = 0; s < count; ++s) {
     const std::size_t first = begin + s * length;
@@ -80,15 +82,17 @@ Period find_period(const std::vector<std::uint64_t>& keys) {
   Period best;
   const std::size_t kept = std::min(keys.size(), most_keys), skipped = keys.size() - kept;
   for (std::size_t tail = 0; tail < longest_tail && tail + 2 <= kept; ++tail) {
-    // Backwards, since what is set up at the start does not repeat: the run of equal steps reaches to the end.
-    std::vector<std::uint64_t> backwards(keys.rbegin() + static_cast<std::ptrdiff_t>(tail), keys.rend() - static_cast<std::ptrdiff_t>(skipped));
+    // Backwards, since what is set up at the start does not repeat: the run of equal steps reaches to the
+    // end.
+    std::vector<std::uint64_t> backwards(keys.rbegin() + static_cast<std::ptrdiff_t>(tail),
+                                         keys.rend() - static_cast<std::ptrdiff_t>(skipped));
     const std::vector<std::size_t> z = matches(backwards);
     for (std::size_t p = 1; p < z.size(); ++p) {
       const std::size_t covered = p + z[p];
       if (z[p] < p || covered <= best.end - best.begin) continue;
       best = {p, keys.size() - tail - covered, keys.size() - tail};
     }
-    if (best.length > 0 && best.end - best.begin >= (kept - tail) / 2) break;   // no later tail can do better
+    if (best.length > 0 && best.end - best.begin >= (kept - tail) / 2) break;  // no later tail can do better
     if (kept > (std::size_t{1} << 16) && best.length == 0 && tail > 4) break;
   }
   if (best.length == 0 || best.end - best.begin < kept / 2) return {};
@@ -100,7 +104,8 @@ Steps find_steps(const Trace& trace, const RankTrace& rank, std::size_t given) {
   const Steps whole{{{0, rank.events->size()}}, "nothing"};
   if (given > 0) {
     if (given > keys.keys.size() && given > 1) {
-      throw Error(ErrorKind::invalid, fmt::format("--steps {}: rank {} has only {} operations", given, rank.rank, keys.keys.size()));
+      throw Error(ErrorKind::invalid, fmt::format("--steps {}: rank {} has only {} operations", given,
+                                                  rank.rank, keys.keys.size()));
     }
     if (given == 1 || keys.keys.empty()) return {{{0, rank.events->size()}}, "count"};
     const std::size_t length = keys.keys.size() / given;

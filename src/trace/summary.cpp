@@ -27,7 +27,8 @@ struct Hash {
   }
 };
 
-/// Durations in a histogram of 16 bins per doubling: quantiles within 4.5 %, whatever the number of operations.
+/// Durations in a histogram of 16 bins per doubling: quantiles within 4.5 %, whatever the number of
+/// operations.
 class Durations {
  public:
   void add(double ns, double exposed, std::int64_t count) {
@@ -56,7 +57,7 @@ class Durations {
   double exposed() const { return exposed_; }
 
  private:
-  static constexpr int bins = 16 * 48;   // up to 78 hours
+  static constexpr int bins = 16 * 48;  // up to 78 hours
   std::vector<std::int64_t> counts_ = std::vector<std::int64_t>(bins, 0);
   std::int64_t n_ = 0;
   double total_ = 0, exposed_ = 0, least_ = 0, most_ = 0;
@@ -66,7 +67,7 @@ struct Reading {
   std::unordered_map<Key, std::size_t, Hash> numbers;
   std::vector<Key> keys;
   std::vector<Durations> times;
-  std::vector<std::vector<std::pair<std::size_t, std::int64_t>>> steps;   ///< key and count, by step
+  std::vector<std::vector<std::pair<std::size_t, std::int64_t>>> steps;  ///< key and count, by step
   std::vector<double> step_us;
 };
 
@@ -78,7 +79,8 @@ void read_step(const Trace& trace, const RankTrace& rank, const Step& step, Read
   Event event;
   for (std::size_t i = step.begin; i < step.end; ++i) {
     if (!rank.events->read(i, event) || trace.names[event.scope] == step_scope) continue;
-    const Key key{event.op, event.dtype, event.group, event.scope, event.backend, event.algorithm, event.bytes};
+    const Key key{event.op,      event.dtype,     event.group, event.scope,
+                  event.backend, event.algorithm, event.bytes};
     const auto [number, fresh] = out.numbers.emplace(key, out.keys.size());
     if (fresh) {
       out.keys.push_back(key);
@@ -96,7 +98,8 @@ void read_step(const Trace& trace, const RankTrace& rank, const Step& step, Read
 }
 
 /// The step most others are like.
-std::size_t typical_of(const std::vector<std::vector<std::pair<std::size_t, std::int64_t>>>& steps, std::size_t& unlike) {
+std::size_t typical_of(const std::vector<std::vector<std::pair<std::size_t, std::int64_t>>>& steps,
+                       std::size_t& unlike) {
   std::map<std::vector<std::pair<std::size_t, std::int64_t>>, std::pair<std::size_t, std::size_t>> kinds;
   for (std::size_t s = 0; s < steps.size(); ++s) {
     auto sorted = steps[s];
@@ -118,7 +121,8 @@ std::size_t typical_of(const std::vector<std::vector<std::pair<std::size_t, std:
 }  // namespace
 
 double Summary::wire(const Row& row, const Trace& trace) const {
-  return core::wire_bytes(row.op, row.bytes, std::max(1, trace.groups[row.group].size)) * static_cast<double>(row.count);
+  return core::wire_bytes(row.op, row.bytes, std::max(1, trace.groups[row.group].size)) *
+         static_cast<double>(row.count);
 }
 
 Summary summarise(const Trace& trace, const RankTrace& rank, const Steps& steps) {
@@ -134,8 +138,15 @@ Summary summarise(const Trace& trace, const RankTrace& rank, const Steps& steps)
     const Key& key = reading.keys[number];
     const Durations& times = reading.times[number];
     const ScopeParts scope = parts_of_scope(trace.names[key.scope]);
-    Row row{key.op, key.group, key.bytes, in_step, key.dtype, std::string(scope.phase), std::string(scope.module),
-            trace.names[key.backend], trace.names[key.algorithm]};
+    Row row{key.op,
+            key.group,
+            key.bytes,
+            in_step,
+            key.dtype,
+            std::string(scope.phase),
+            std::string(scope.module),
+            trace.names[key.backend],
+            trace.names[key.algorithm]};
     row.timed = times.count();
     if (row.timed > 0) {
       row.total_us = times.total() / 1e3 / count;

@@ -33,7 +33,8 @@ std::uint32_t Trace::group(const Group& group) {
 }
 
 const RankTrace& Trace::rank(int number) const {
-  const auto found = std::find_if(ranks.begin(), ranks.end(), [&](const auto& r) { return r.rank == number; });
+  const auto found =
+      std::find_if(ranks.begin(), ranks.end(), [&](const auto& r) { return r.rank == number; });
   if (found == ranks.end()) {
     throw Error(ErrorKind::invalid, fmt::format("{}: there is no trace of rank {}", source, number));
   }

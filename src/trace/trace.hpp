@@ -1,5 +1,5 @@
-// A Trace is a schedule as it happened: the operations of every rank of a job, in the order they were issued, with
-// times. Readers of record files and importers make it; summaries, exports and reconcile read it.
+// A Trace is a schedule as it happened: the operations of every rank of a job, in the order they were issued,
+// with times. Readers of record files and importers make it; summaries, exports and reconcile read it.
 #pragma once
 
 #include <cstdint>
@@ -16,32 +16,33 @@ namespace medley::trace {
 enum class State : std::uint8_t { issued, started, complete, failed };
 std::string_view name(State state) noexcept;
 
-/// One operation on one rank. Times are nanoseconds from the start of the trace; those it has not reached are -1.
+/// One operation on one rank. Times are nanoseconds from the start of the trace; those it has not reached are
+/// -1.
 struct Event {
   Op op = Op::all_reduce;
   DType dtype = DType::u8;
   ReduceOp reduce = ReduceOp::sum;
   State state = State::complete;
   bool async = false;
-  bool matched = true;          ///< its sequence number is one that all ranks of the group share
-  std::uint32_t group = 0;      ///< of Trace::groups
-  std::uint32_t scope = 0;      ///< of Trace::names, like backend and algorithm; 0: none
+  bool matched = true;      ///< its sequence number is one that all ranks of the group share
+  std::uint32_t group = 0;  ///< of Trace::groups
+  std::uint32_t scope = 0;  ///< of Trace::names, like backend and algorithm; 0: none
   std::uint32_t backend = 0;
   std::uint32_t algorithm = 0;
-  std::uint64_t sequence = 0;   ///< on its group
-  std::int64_t bytes = 0;       ///< the full tensor, whatever the source's convention was
-  std::int64_t peer = -1;       ///< of a message: the other rank, of the world; of rooted collectives the root
-  std::int64_t count = 1;       ///< operations that this stands for, where a log only has sums
+  std::uint64_t sequence = 0;  ///< on its group
+  std::int64_t bytes = 0;      ///< the full tensor, whatever the source's convention was
+  std::int64_t peer = -1;      ///< of a message: the other rank, of the world; of rooted collectives the root
+  std::int64_t count = 1;      ///< operations that this stands for, where a log only has sums
   double issued = -1, started = -1, completed = -1;
-  double exposed = 0;           ///< ns in which the program did nothing but wait for it
+  double exposed = 0;  ///< ns in which the program did nothing but wait for it
   double duration() const { return completed >= 0 && issued >= 0 ? completed - issued : 0; }
 };
 
 /// A comm, by another tool's name a process group.
 struct Group {
   std::string name;
-  std::vector<int> ranks;       ///< of the world; empty where the source does not say
-  int size = 0;                 ///< 0: not known
+  std::vector<int> ranks;  ///< of the world; empty where the source does not say
+  int size = 0;            ///< 0: not known
 };
 
 /// How to come from a rank's own clock to that of the trace: t + offset + drift · t.
@@ -67,12 +68,12 @@ struct StartTimes {
 
 struct RankTrace {
   int rank = 0;
-  int context = 1;              ///< a process may make several contexts; each has its own events
+  int context = 1;  ///< a process may make several contexts; each has its own events
   std::string host;
   std::int64_t pid = 0;
   std::string file;
-  std::int64_t issued = 0;      ///< operations the rank issued; more than are kept, in a ring
-  std::vector<std::string> remarks;   ///< "cut off after …"
+  std::int64_t issued = 0;           ///< operations the rank issued; more than are kept, in a ring
+  std::vector<std::string> remarks;  ///< "cut off after …"
   StartTimes start;
   ClockShift clock;
   std::shared_ptr<EventSource> events;
@@ -92,21 +93,21 @@ struct RankTrace {
 };
 
 struct Trace {
-  std::string source;                   ///< the folder or file
-  std::string format;                   ///< "medley", "deepspeed comms logger", …
+  std::string source;  ///< the folder or file
+  std::string format;  ///< "medley", "deepspeed comms logger", …
   int world = 0;
   std::vector<Group> groups;
   std::vector<std::string> names{""};
-  std::vector<RankTrace> ranks;         ///< by rank
-  std::vector<std::string> remarks;     ///< what a reader of figures must know
-  bool timed = true;                    ///< false: a log without times
-  bool waits_known = true;              ///< false: nobody wrote down when the program waited
-  double clock_error = 0;               ///< ns that aligned clocks may be apart
+  std::vector<RankTrace> ranks;      ///< by rank
+  std::vector<std::string> remarks;  ///< what a reader of figures must know
+  bool timed = true;                 ///< false: a log without times
+  bool waits_known = true;           ///< false: nobody wrote down when the program waited
+  double clock_error = 0;            ///< ns that aligned clocks may be apart
 
   std::uint32_t name(std::string_view text);
   /// The number of the group, made when it is new.
   std::uint32_t group(const Group& group);
-  const RankTrace& rank(int rank) const;   ///< throws Error(invalid) when it is not there
+  const RankTrace& rank(int rank) const;  ///< throws Error(invalid) when it is not there
 
  private:
   std::map<std::string, std::uint32_t, std::less<>> name_numbers_;
@@ -124,7 +125,8 @@ class EventList final : public EventSource {
   }
 };
 
-/// Reads a folder of record files, one of them, or what another tool wrote; tells them apart by their content.
+/// Reads a folder of record files, one of them, or what another tool wrote; tells them apart by their
+/// content.
 Trace open_trace(const std::string& path);
 
 /// "forward/layer3.attention" is phase and module; a scope without a phase is a module.

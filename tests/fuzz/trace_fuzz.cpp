@@ -1,4 +1,5 @@
-// Fuzzes every reader of traces and schedules with one input: each must return or refuse, never crash or run away.
+// Fuzzes every reader of traces and schedules with one input: each must return or refuse, never crash or run
+// away.
 #include <cstring>
 #include <medley/error.hpp>
 #include <sstream>
@@ -40,14 +41,24 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Trace trace;
   survives([&] {
     switch (data[0] % 6) {
-      case 0: read_records(std::as_bytes(std::span(text)), "f", trace); break;
-      case 1: import_deepspeed(text, "f", trace); break;
-      case 2: import_flight_json(text, "f", trace); break;
-      case 3: import_flight_pickle(text, "f", trace); break;
-      case 4: import_kineto(text, "f", trace); break;
+      case 0:
+        read_records(std::as_bytes(std::span(text)), "f", trace);
+        break;
+      case 1:
+        import_deepspeed(text, "f", trace);
+        break;
+      case 2:
+        import_flight_json(text, "f", trace);
+        break;
+      case 3:
+        import_flight_pickle(text, "f", trace);
+        break;
+      case 4:
+        import_kineto(text, "f", trace);
+        break;
       default: {
         const auto json = nlohmann::json::parse(text, nullptr, false);
-        if (json.is_discarded() || json.contains("plan")) return;   // plans again: fuzzed by plan_fuzz
+        if (json.is_discarded() || json.contains("plan")) return;  // plans again: fuzzed by plan_fuzz
         medley::replay::schedule_from_json(json, "f").of(0, 2);
       }
     }

@@ -52,7 +52,8 @@ struct File {
     core::TraceHeader h = header;
     h.notes_bytes = notes_bytes;
     if (h.issued == 0) h.issued = records.size();
-    std::vector<std::byte> out(core::trace_header_bytes + notes_bytes + records.size() * sizeof(core::Record));
+    std::vector<std::byte> out(core::trace_header_bytes + notes_bytes +
+                               records.size() * sizeof(core::Record));
     std::memcpy(out.data(), &h, sizeof h);
     std::size_t at = core::trace_header_bytes;
     std::uint32_t numbers[8] = {};
@@ -66,7 +67,8 @@ struct File {
       at += (sizeof note + text.size() + 7) / 8 * 8;
     }
     if (!records.empty()) {
-      std::memcpy(out.data() + core::trace_header_bytes + notes_bytes, records.data(), records.size() * sizeof(core::Record));
+      std::memcpy(out.data() + core::trace_header_bytes + notes_bytes, records.data(),
+                  records.size() * sizeof(core::Record));
     }
     return out;
   }

@@ -1,4 +1,5 @@
-// Other tools' traces come in with full tensor sizes, whatever the tool wrote down; what is damaged is refused by place.
+// Other tools' traces come in with full tensor sizes, whatever the tool wrote down; what is damaged is
+// refused by place.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,25 +50,28 @@ TEST(Import, deepspeed_table) {
   import_deepspeed(deepspeed_table, "log", trace);
   const auto events = events_of(trace);
   ASSERT_EQ(events.size(), 5u);
-  EXPECT_EQ(events[4].bytes, 16 << 20);   // the shard of 1 MB, of 16 ranks by 251.66 / 268.44 = 15/16
+  EXPECT_EQ(events[4].bytes, 16 << 20);  // the shard of 1 MB, of 16 ranks by 251.66 / 268.44 = 15/16
   EXPECT_EQ(events[0].op, Op::broadcast);
   EXPECT_EQ(events[0].bytes, 2048);
   EXPECT_EQ(events[0].count, 146);
   EXPECT_NEAR(events[0].duration(), 11.12e6 / 146, 1);
   EXPECT_EQ(events[1].bytes, 103022592);
-  EXPECT_EQ(events[2].op, Op::reduce_scatter);   // its size is the whole input already
+  EXPECT_EQ(events[2].op, Op::reduce_scatter);  // its size is the whole input already
   EXPECT_EQ(events[2].count, 40);
   EXPECT_EQ(events[3].bytes, 0);
   EXPECT_EQ(trace.format, "deepspeed comms logger");
 }
 
 TEST(Import, deepspeed_refuses_by_line) {
-  const std::string bad = std::string("Comm. Op  Message Size Count Total Latency(ms)\nall_reduce\n   12 XB 3 1.0 1.0 1 1\n");
+  const std::string bad =
+      std::string("Comm. Op  Message Size Count Total Latency(ms)\nall_reduce\n   12 XB 3 1.0 1.0 1 1\n");
   Trace trace;
-  EXPECT_EQ(refusal([&] { import_deepspeed(bad, "log", trace); }), "log: line 3: expected a message size, a count and latencies");
+  EXPECT_EQ(refusal([&] { import_deepspeed(bad, "log", trace); }),
+            "log: line 3: expected a message size, a count and latencies");
 }
 
-constexpr const char* flight = R"({"version": "2.9", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2, 3]"}},
+constexpr const char* flight =
+    R"({"version": "2.9", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2, 3]"}},
  "entries": [
   {"record_id": 0, "pg_id": 0, "process_group": ["0", "default_pg"], "collective_seq_id": 1, "p2p_seq_id": 0, "op_id": 1,
    "profiling_name": "nccl:all_reduce", "time_created_ns": 1724779239936775119, "input_sizes": [[3, 4]],
@@ -109,28 +113,39 @@ TEST(Import, flight_recorder_refuses_by_entry) {
   std::string bad = flight;
   bad.replace(bad.find("[[10]]"), 6, "[[-1]]");
   Trace trace;
-  EXPECT_EQ(refusal([&] { import_flight_json(bad, "f", trace); }), "f: entries[1]: input_sizes: -1 is not an extent");
-  EXPECT_THAT(refusal([&] { import_flight_json("{\"entries\": [", "f", trace); }), HasSubstr("is not JSON from byte"));
+  EXPECT_EQ(refusal([&] { import_flight_json(bad, "f", trace); }),
+            "f: entries[1]: input_sizes: -1 is not an extent");
+  EXPECT_THAT(refusal([&] { import_flight_json("{\"entries\": [", "f", trace); }),
+              HasSubstr("is not JSON from byte"));
 }
 
-/// What Python's pickle.dumps({"a": [1, -2, 2.5, True, None], "b": (300, 5_000_000_000, "x")}, protocol) writes.
+/// What Python's pickle.dumps({"a": [1, -2, 2.5, True, None], "b": (300, 5_000_000_000, "x")}, protocol)
+/// writes.
 std::string hex(std::string_view digits) {
   std::string out;
-  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) out += static_cast<char>(std::stoi(std::string(digits.substr(i, 2)), nullptr, 16));
+  for (std::size_t i = 0; i + 1 < digits.size(); i += 2)
+    out += static_cast<char>(std::stoi(std::string(digits.substr(i, 2)), nullptr, 16));
   return out;
 }
 
 TEST(Pickle, plain_values_of_protocols_2_and_4) {
   const nlohmann::json wanted = {{"a", {1, -2, 2.5, true, nullptr}}, {"b", {300, 5'000'000'000, "x"}}};
-  EXPECT_EQ(read_pickle(hex("80027d71002858010000006171015d7102284b014afeffffff474004000000000000884e6558010000006271034d2c018a05"
-      "00f2052a015801000000787104877105752e"), "f"), wanted);
-  EXPECT_EQ(read_pickle(hex("80049533000000000000007d94288c0161945d94284b014afeffffff474004000000000000884e658c0162944d2c018a0500"
-      "f2052a018c0178948794752e"), "f"), wanted);
+  EXPECT_EQ(read_pickle(hex("80027d71002858010000006171015d7102284b014afeffffff474004000000000000884e65580100"
+                            "00006271034d2c018a05"
+                            "00f2052a015801000000787104877105752e"),
+                        "f"),
+            wanted);
+  EXPECT_EQ(read_pickle(hex("80049533000000000000007d94288c0161945d94284b014afeffffff474004000000000000884e65"
+                            "8c0162944d2c018a0500"
+                            "f2052a018c0178948794752e"),
+                        "f"),
+            wanted);
 }
 
 TEST(Pickle, torchs_typed_lists_are_lists) {
   // torch::jit::Pickler: GLOBAL build_intlist, MARK, list, TUPLE, REDUCE
-  const std::string bytes = std::string("\x80\x02", 2) + "ctorch.jit._pickle\nbuild_intlist\n(](K\x03K\x04" + "etR.";
+  const std::string bytes =
+      std::string("\x80\x02", 2) + "ctorch.jit._pickle\nbuild_intlist\n(](K\x03K\x04" + "etR.";
   EXPECT_EQ(read_pickle(bytes, "f"), (nlohmann::json{3, 4}));
 }
 
@@ -142,7 +157,7 @@ TEST(Pickle, nothing_is_run) {
 TEST(Pickle, lists_that_contain_themselves_or_explode_are_refused) {
   const std::string loop = std::string("\x80\x02]q\x00h\x00", 7) + "a.";
   EXPECT_THAT(refusal([&] { read_pickle(loop, "f"); }), HasSubstr("contains itself"));
-  std::string laughs("\x80\x02]q\x00", 5);   // each list holds the one before ten times
+  std::string laughs("\x80\x02]q\x00", 5);  // each list holds the one before ten times
   for (char level = 1; level < 20; ++level) {
     laughs += "](";
     for (int i = 0; i < 10; ++i) laughs += std::string("h") + static_cast<char>(level - 1);
@@ -152,7 +167,8 @@ TEST(Pickle, lists_that_contain_themselves_or_explode_are_refused) {
 }
 
 TEST(Import, kineto) {
-  const char* text = R"({"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 1, "world_size": 8},
+  const char* text =
+      R"({"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 1, "world_size": 8},
    "traceEvents": [
     {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "ts": 1000.0, "dur": 5, "args": {"External id": 7, "Collective name":
      "_reduce_scatter_base", "dtype": "BFloat16", "In msg nelems": 800, "Out msg nelems": 100, "Group size": 8,

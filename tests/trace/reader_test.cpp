@@ -1,5 +1,5 @@
-// The reader of record files: exact on good ones, a sentence with a place on bad ones, the last whole record of those
-// that were cut off.
+// The reader of record files: exact on good ones, a sentence with a place on bad ones, the last whole record
+// of those that were cut off.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -41,8 +41,8 @@ TEST(RecordReader, sizes_are_those_of_the_full_tensor) {
   file.add(Op::all_reduce, 100, 100);
   file.add(Op::all_gather, 100, 200);
   file.add(Op::reduce_scatter, 200, 100);
-  file.add(Op::gather, 100, 0);        // not the root: its part, times two ranks
-  file.add(Op::scatter, 200, 100);     // the root
+  file.add(Op::gather, 100, 0);     // not the root: its part, times two ranks
+  file.add(Op::scatter, 200, 100);  // the root
   file.add(Op::all_to_all, 200, 200);
   file.add(Op::all_to_allv, 150, 90);
   file.add(Op::broadcast, 0, 70);
@@ -55,12 +55,12 @@ TEST(RecordReader, sizes_are_those_of_the_full_tensor) {
 
 TEST(RecordReader, exposed_time_is_what_the_program_waited) {
   File file;
-  file.add(Op::all_reduce, 1, 1);                                       // blocked from issue to end: 60
+  file.add(Op::all_reduce, 1, 1);  // blocked from issue to end: 60
   auto& overlapped = file.add(Op::all_reduce, 1, 1);
-  overlapped.flags = core::record_async;                                // never waited for
+  overlapped.flags = core::record_async;  // never waited for
   auto& waited = file.add(Op::all_reduce, 1, 1);
   waited.flags = core::record_async;
-  waited.waited = waited.issued + 45;                                   // 15 of 60
+  waited.waited = waited.issued + 45;  // 15 of 60
   const auto events = read(file.bytes());
   EXPECT_DOUBLE_EQ(events[0].exposed, 60);
   EXPECT_DOUBLE_EQ(events[1].exposed, 0);
@@ -97,14 +97,20 @@ TEST(RecordReader, refusals_say_where) {
   const std::string second = fmt::format("f: record 2 at byte {}: ", 256 + 1024 + sizeof(core::Record));
   EXPECT_EQ(with([](File& f) { f.records[1].op = 99; }), second + "there is no operation of number 99");
   EXPECT_EQ(with([](File& f) { f.records[1].comm = 7; }), second + "there is no comm of number 7");
-  EXPECT_EQ(with([](File& f) { f.records[1].in_count = -1; }), second + "it cannot give this many elements: -1");
+  EXPECT_EQ(with([](File& f) { f.records[1].in_count = -1; }),
+            second + "it cannot give this many elements: -1");
   EXPECT_EQ(with([](File& f) { f.records[1].backend = 9; }), second + "there is no backend of number 9");
   EXPECT_EQ(with([](File& f) { f.header.rank = 2; }), "f: header: there is no rank 2 of 2");
   EXPECT_EQ(with([](File& f) { f.header.ns_per_tick = 0; }), "f: header: a clock tick cannot be 0 ns");
   EXPECT_EQ(with([](File& f) { f.header.magic[0] = 'X'; }), "f: is not a record file of Medley");
-  EXPECT_NE(with([](File& f) { f.header.version = 77; }).find("another version of Medley"), std::string::npos);
-  EXPECT_NE(with([](File& f) { f.notes[0].second = "{}"; }).find("note at byte 256: a comm needs a name and ranks"), std::string::npos);
-  EXPECT_NE(with([](File& f) { f.notes[0].second = R"({"name":"w","ranks":[5]})"; }).find("5 is not a rank of 2"), std::string::npos);
+  EXPECT_NE(with([](File& f) { f.header.version = 77; }).find("another version of Medley"),
+            std::string::npos);
+  EXPECT_NE(
+      with([](File& f) { f.notes[0].second = "{}"; }).find("note at byte 256: a comm needs a name and ranks"),
+      std::string::npos);
+  EXPECT_NE(
+      with([](File& f) { f.notes[0].second = R"({"name":"w","ranks":[5]})"; }).find("5 is not a rank of 2"),
+      std::string::npos);
 }
 
 TEST(RecordReader, files_of_two_jobs_are_not_mixed) {
@@ -124,13 +130,15 @@ RC_GTEST_PROP(RecordReader, cut_anywhere_it_keeps_the_whole_records_or_refuses, 
   const std::size_t start = 256 + 1024, cut = seed % (bytes.size() + 1);
   bytes.resize(cut);
   if (cut < start) {
-    RC_ASSERT(refusal(bytes).find("cut off") != std::string::npos || refusal(bytes).find("not a record file") != std::string::npos);
+    RC_ASSERT(refusal(bytes).find("cut off") != std::string::npos ||
+              refusal(bytes).find("not a record file") != std::string::npos);
   } else {
     RC_ASSERT(read(bytes).size() == (cut - start) / sizeof(core::Record));
   }
 }
 
-RC_GTEST_PROP(RecordReader, flipped_bytes_are_read_or_refused, (std::vector<std::pair<std::uint16_t, std::uint8_t>> flips)) {
+RC_GTEST_PROP(RecordReader, flipped_bytes_are_read_or_refused,
+              (std::vector<std::pair<std::uint16_t, std::uint8_t>> flips)) {
   File file;
   for (int i = 0; i < 5; ++i) file.add(Op::all_gather, i, 2 * i);
   auto bytes = file.bytes();
@@ -145,7 +153,8 @@ RC_GTEST_PROP(RecordReader, flipped_bytes_are_read_or_refused, (std::vector<std:
   }
 }
 
-RC_GTEST_PROP(Clocks, hosts_with_shifted_and_drifting_clocks_come_together, (std::int32_t shift_us, std::int16_t ppm_tenths)) {
+RC_GTEST_PROP(Clocks, hosts_with_shifted_and_drifting_clocks_come_together,
+              (std::int32_t shift_us, std::int16_t ppm_tenths)) {
   // Rank 1 is on another host; both complete each of 1,000 barriers at the same moment.
   File a, b;
   std::strcpy(a.header.host, "a");
@@ -169,7 +178,8 @@ RC_GTEST_PROP(Clocks, hosts_with_shifted_and_drifting_clocks_come_together, (std
   read_records(second, "b", trace);
   align_clocks(trace);
   std::vector<double> ends[2];
-  for (int rank : {0, 1}) trace.rank(rank).for_each([&](const Event& event) { ends[rank].push_back(event.completed); });
+  for (int rank : {0, 1})
+    trace.rank(rank).for_each([&](const Event& event) { ends[rank].push_back(event.completed); });
   for (std::size_t i = 0; i < 1000; ++i) RC_ASSERT(std::abs(ends[0][i] - ends[1][i]) < 1000.0);
 }
 

@@ -53,12 +53,15 @@ struct Switch {
 
 TEST(Reconcile, a_switch_that_was_changed_is_named) {
   const Switch switches[] = {
-      {"dp=4,zero=1", "dp=4,zero=1,use_multi_rank_bucket_allreduce=off", plan::Framework::deepspeed, "use_multi_rank_bucket_allreduce is off"},
-      {"dp=4,global_batch=16", "dp=4,global_batch=16,no_sync=off", plan::Framework::ddp, "no_sync() is not used"},
+      {"dp=4,zero=1", "dp=4,zero=1,use_multi_rank_bucket_allreduce=off", plan::Framework::deepspeed,
+       "use_multi_rank_bucket_allreduce is off"},
+      {"dp=4,global_batch=16", "dp=4,global_batch=16,no_sync=off", plan::Framework::ddp,
+       "no_sync() is not used"},
       {"dp=4", "dp=4,bucket_cap_mb=100", plan::Framework::ddp, "bucket_cap_mb"},
       {"dp=4,zero=1", "dp=4,zero=3", plan::Framework::deepspeed, "ZeRO stage 3 ran, not 1"},
       {"tp=4", "tp=4,sp=on", plan::Framework::megatron, "sequence parallelism is on"},
-      {"dp=2,tp=2,global_batch=4", "dp=2,tp=2,global_batch=16", plan::Framework::megatron, "8 micro-batches, not 2"},
+      {"dp=2,tp=2,global_batch=4", "dp=2,tp=2,global_batch=16", plan::Framework::megatron,
+       "8 micro-batches, not 2"},
       {"tp=2", "tp=2,recompute=full", plan::Framework::megatron, "recomputed in the backward pass (full)"},
       {"dp=4", "dp=4,reshard_after_forward=off", plan::Framework::fsdp2, "reshard_after_forward is off"},
   };
@@ -84,16 +87,22 @@ TEST(Reconcile, verdicts) {
   EXPECT_EQ(compared({item(Op::all_reduce, 8, 3)}, {item(Op::all_reduce, 8, 3)}).differences(), 0u);
   const auto first = [](const Result& r) { return std::pair(r.lines.at(0).verdict, r.lines.at(0).cause); };
   EXPECT_EQ(first(compared({item(Op::all_reduce, 800, 3)}, {item(Op::all_reduce, 800, 6)})),
-            std::pair(Verdict::count, std::string("2 times as often as planned: micro-batches, or layers, are more")));
-  EXPECT_EQ(first(compared({item(Op::all_reduce, 800, 3)}, {item(Op::all_reduce, 1600, 3)})).first, Verdict::size);
+            std::pair(Verdict::count,
+                      std::string("2 times as often as planned: micro-batches, or layers, are more")));
+  EXPECT_EQ(first(compared({item(Op::all_reduce, 800, 3)}, {item(Op::all_reduce, 1600, 3)})).first,
+            Verdict::size);
   EXPECT_EQ(first(compared({item(Op::all_reduce, 800, 3)}, {})), std::pair(Verdict::missing, std::string()));
-  EXPECT_THAT(first(compared({}, {item(Op::all_reduce, 4, 1)})).second, HasSubstr("is none of the layout's groups"));
-  EXPECT_THAT(first(compared({}, {item(Op::barrier, 0, 1)})).second, HasSubstr("a barrier of the program's own"));
-  EXPECT_EQ(compared({item(Op::all_reduce, 8, 1, {0, 1})}, {item(Op::all_reduce, 8, 1, {0, 2})}).differences(), 2u);
+  EXPECT_THAT(first(compared({}, {item(Op::all_reduce, 4, 1)})).second,
+              HasSubstr("is none of the layout's groups"));
+  EXPECT_THAT(first(compared({}, {item(Op::barrier, 0, 1)})).second,
+              HasSubstr("a barrier of the program's own"));
+  EXPECT_EQ(
+      compared({item(Op::all_reduce, 8, 1, {0, 1})}, {item(Op::all_reduce, 8, 1, {0, 2})}).differences(), 2u);
 }
 
 TEST(Reconcile, the_same_bytes_in_other_buckets) {
-  const Result result = compared({item(Op::all_reduce, 100, 1), item(Op::all_reduce, 300, 1)}, {item(Op::all_reduce, 50, 8)});
+  const Result result =
+      compared({item(Op::all_reduce, 100, 1), item(Op::all_reduce, 300, 1)}, {item(Op::all_reduce, 50, 8)});
   EXPECT_EQ(result.unexplained(), 0u);
   EXPECT_THAT(causes(result), HasSubstr("the same bytes in other pieces"));
 }

@@ -1,5 +1,5 @@
-// Runs record what they do, and the reader sees exactly that: after an orderly end, in the middle of a SIGKILL, on
-// several ranks.
+// Runs record what they do, and the reader sees exactly that: after an orderly end, in the middle of a
+// SIGKILL, on several ranks.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -51,8 +51,10 @@ TEST_F(Recorded, every_operation_is_there_with_its_full_size_and_scope) {
     }
     auto pending = world.all_gather(mine, whole, {.async = true});
     pending.wait();
-    if (context.rank() == 0) world.send(part, 1);
-    else world.recv(part, 0);
+    if (context.rank() == 0)
+      world.send(part, 1);
+    else
+      world.recv(part, 0);
     world.broadcast(mine, 1);
   });
   const Trace trace = open_trace(folder_.native());
@@ -61,7 +63,8 @@ TEST_F(Recorded, every_operation_is_there_with_its_full_size_and_scope) {
   for (int rank : {0, 1}) {
     const auto events = events_of(trace, rank);
     ASSERT_EQ(events.size(), 5u) << rank;
-    const Op ops[] = {Op::all_reduce, Op::reduce_scatter, Op::all_gather, rank == 0 ? Op::send : Op::recv, Op::broadcast};
+    const Op ops[] = {Op::all_reduce, Op::reduce_scatter, Op::all_gather, rank == 0 ? Op::send : Op::recv,
+                      Op::broadcast};
     const std::int64_t bytes[] = {4000, 4000, 64, 2000, 32};
     for (std::size_t i = 0; i < 5; ++i) {
       EXPECT_EQ(events[i].op, ops[i]);
@@ -89,7 +92,7 @@ TEST_F(Recorded, a_collective_ends_after_its_last_rank_began_on_one_clock) {
   ASSERT_EQ(a.size(), 200u);
   ASSERT_EQ(b.size(), 200u);
   for (std::size_t i = 0; i < a.size(); ++i) {
-    EXPECT_GE(a[i].completed + 100, b[i].issued) << i;   // readings of two cores' counters differ by some ns
+    EXPECT_GE(a[i].completed + 100, b[i].issued) << i;  // readings of two cores' counters differ by some ns
     EXPECT_GE(b[i].completed + 100, a[i].issued) << i;
   }
   const auto skew = find_skew(trace);
@@ -116,7 +119,8 @@ TEST_F(Recorded, after_sigkill_everything_up_to_the_last_operation_is_readable) 
   waitpid(child, nullptr, 0);
   const Trace trace = open_trace(folder_.native());
   const auto events = events_of(trace, 0);
-  const auto complete = std::count_if(events.begin(), events.end(), [](const Event& e) { return e.state == State::complete; });
+  const auto complete =
+      std::count_if(events.begin(), events.end(), [](const Event& e) { return e.state == State::complete; });
   EXPECT_GE(complete, done[0].load());
   EXPECT_LE(complete, done[0].load() + 1);
   for (std::size_t i = 0; i < events.size(); ++i) ASSERT_EQ(events[i].sequence, i + 1);
@@ -127,7 +131,8 @@ TEST_F(Recorded, a_rank_that_does_not_come_is_named) {
     context.world().barrier();
     if (context.rank() == 1) return;
     std::vector<float> values(64);
-    EXPECT_THROW(context.world().all_reduce(values, sum, {.deadline = std::chrono::milliseconds(100)}), Error);
+    EXPECT_THROW(context.world().all_reduce(values, sum, {.deadline = std::chrono::milliseconds(100)}),
+                 Error);
   });
   const Trace trace = open_trace(folder_.native());
   const Problems problems = find_problems(trace);
@@ -137,8 +142,10 @@ TEST_F(Recorded, a_rank_that_does_not_come_is_named) {
   EXPECT_EQ(problem.event.sequence, 2u);
   EXPECT_EQ(problem.ranks.at(0), "failed");
   EXPECT_EQ(problem.ranks.at(1), "not issued");
-  EXPECT_NE(problem.sentence.find("all_reduce #2 of 256 B on world (ranks 0, 1)"), std::string::npos) << problem.sentence;
-  EXPECT_NE(problem.sentence.find("rank 1 did not get there: its last is barrier #1"), std::string::npos) << problem.sentence;
+  EXPECT_NE(problem.sentence.find("all_reduce #2 of 256 B on world (ranks 0, 1)"), std::string::npos)
+      << problem.sentence;
+  EXPECT_NE(problem.sentence.find("rank 1 did not get there: its last is barrier #1"), std::string::npos)
+      << problem.sentence;
 }
 
 TEST_F(Recorded, rows_of_a_step_count_one_step_and_time_all) {
