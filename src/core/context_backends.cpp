@@ -148,7 +148,7 @@ void ContextState::make_backends(const ContextOptions& options) {
   compare_wishes(answers);
   compare_rules(answers);
   for (const json& answer : answers) checking = checking || answer["check"].get<bool>();
-  engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
+  if (records()) engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
   Surroundings surroundings{
       .rank = rank, .size = size, .device = options.device, .hosts = {}, .cores = 1, .store = store, .deadline = until};
   for (const json& answer : answers) surroundings.hosts.push_back(answer["host"]);
@@ -220,7 +220,7 @@ void ContextState::agree_on_made(const std::vector<nlohmann::json>& answers, boo
       common.keep_common(Capabilities::from_text(answer["abilities"][info.name]));
     info.version = made[info.name]->version();
     info.available = true;
-    const auto note = static_cast<std::uint8_t>(engine->recorder()->note(NoteKind::backend, info.name));
+    const auto note = static_cast<std::uint8_t>(engine->recorder() ? engine->recorder()->note(NoteKind::backend, info.name) : 0);
     backends_.push_back({std::move(made[info.name]), common, note});
   }
 }
