@@ -87,7 +87,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, const Call& c
   CommState& comm = *shared;
   Operation* operation = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const Hold hold(*this);
     LaneState& lane = admit(comm, call, options.backend);
     ++(is_collective(call.op) ? comm.collectives : comm.messages);
     if (!options.async && quiet()) {
@@ -182,7 +182,7 @@ void Engine::depend_on_earlier(Operation& operation) {
 Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, const std::vector<Call>& calls,
                                const Options& options) {
   refuse_forked_child();
-  const std::lock_guard lock(mutex_);
+  const Hold hold(*this);
   std::vector<LaneState*> lanes;
   for (const Call& call : calls) lanes.push_back(&admit(*comm, call, options.backend));   // all or none
   auto* group = new Operation;

@@ -76,7 +76,7 @@ struct Patience {
 };
 
 Poll Engine::advance(const Operation& operation, Waiter*& waiter) {
-  const std::lock_guard lock(mutex_);
+  const Hold hold(*this);
   const bool moved = progress_locked();
   waiter = common_waiter();
   if (operation.complete()) return Poll::complete;
@@ -135,7 +135,7 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
   // Announce the sleep, look once more, then sleep: what arrives in between rings the bell.
   const std::uint32_t ticket = waiter ? waiter->prepare() : 0;
   {
-    const std::lock_guard lock(mutex_);
+    const Hold hold(*this);
     const bool moved = progress_locked();
     const bool done = operation ? operation->complete() || expire(*operation, deadline, patience)
                                 : quiet() || expire_all(patience);
@@ -158,7 +158,8 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
   return false;
 }
 
-void Engine::wait(Operation& operation, Deadline deadline) {
+/// Drives everything until the operation is complete or `until` has passed, and says which; past `deadline` it fails.
+bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadline until) {
   refuse_forked_child();
   callers_.fetch_add(1, std::memory_order_relaxed);
   Patience patience;
@@ -170,11 +171,21 @@ void Engine::wait(Operation& operation, Deadline deadline) {
       patience.spins = patience.yields = 0;
     } else if (patience.over(waiter) && sleep(&operation, deadline, waiter, patience)) {
       break;
+    } else if (until < deadline && steady_clock::now() >= until) {
+      break;
     }
   }
   callers_.fetch_sub(1, std::memory_order_relaxed);
+  if (!operation.complete()) return false;
   const std::lock_guard lock(mutex_);
   if (operation.error) throw *operation.error;
+  return true;
+}
+
+void Engine::wait(Operation& operation, Deadline deadline) { poll_until_complete(operation, deadline, Deadline::max()); }
+
+bool Engine::wait_until(Operation& operation, Deadline until) {
+  return poll_until_complete(operation, operation.deadline, until);
 }
 
 void Engine::tend(ProgressThread& thread) {
@@ -187,7 +198,7 @@ void Engine::tend(ProgressThread& thread) {
     Waiter* waiter = nullptr;
     bool moved = false;
     {
-      const std::lock_guard lock(mutex_);
+      const Hold hold(*this);
       moved = progress_locked();
       waiter = common_waiter();
       if (quiet()) return thread.going_idle();
