@@ -13,7 +13,7 @@ broadcast world
 from __future__ import annotations
 
 
-class Error(Exception):
+class Error(RuntimeError):
     """The message is a sentence for a person; the attributes are for programs and empty where they do not apply."""
 
     op: str | None = None            #: the operation, such as "all_reduce"

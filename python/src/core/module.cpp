@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "../error_class.hpp"
 #include "comm.hpp"
 
 namespace nb = nanobind;
@@ -13,22 +14,9 @@ using namespace nb::literals;
 namespace medley::python {
 namespace {
 
-const char* class_of(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::invalid: return "Invalid";
-    case ErrorKind::unavailable: return "Unavailable";
-    case ErrorKind::mismatch: return "Mismatch";
-    case ErrorKind::timeout: return "Timeout";
-    case ErrorKind::rank_lost: return "RankLost";
-    case ErrorKind::aborted: return "Aborted";
-    case ErrorKind::system: return "System";
-  }
-  return "Error";
-}
-
 void raise(const Error& error) {
   const ErrorContext& where = error.context();
-  nb::object type = nb::module_::import_("medley.errors").attr(class_of(error.kind()));
+  nb::object type = nb::module_::import_("medley.errors").attr(error_class(error.kind()));
   nb::object exception = type(nb::str(error.what()));
   exception.attr("op") = where.op ? nb::object(nb::str(std::string(name(*where.op)).c_str())) : nb::none();
   exception.attr("comm") = where.comm;
