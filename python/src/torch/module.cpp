@@ -14,7 +14,8 @@ namespace {
 void raise(const Error& error) {
   const ErrorContext& where = error.context();
   const py::object type = py::module_::import("medley.errors").attr(python::error_class(error.kind()));
-  const py::object exception = type(error.what());
+  const char* hint = error.kind() == ErrorKind::timeout ? " (see the timeout of init_process_group and new_group)" : "";
+  const py::object exception = type(std::string(error.what()) + hint);
   exception.attr("op") = where.op ? py::object(py::str(std::string(name(*where.op)))) : py::none();
   exception.attr("comm") = where.comm;
   exception.attr("sequence") = where.sequence ? py::object(py::int_(*where.sequence)) : py::none();

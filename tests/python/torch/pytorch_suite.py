@@ -32,6 +32,13 @@ def prepare(backend: str, replaced: bool) -> None:
         medley.torch.replace(backend)
     for feature in ("ddp", "subgroup", "plugin"):
         DistTestCases.backend_feature[feature].add("medley")
+    from torch.testing._internal.distributed import distributed_test
+    # Medley's operations are profiled, under its own name.
+    for backends in (distributed_test.PROFILING_SUPPORTED_BACKENDS, distributed_test.SEND_RECV_PROFILING_SUPPORTED_BACKENDS):
+        if replaced:
+            del backends[:]
+        else:
+            backends.append("medley")
 
 
 def suite_class() -> type[unittest.TestCase]:
