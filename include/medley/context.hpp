@@ -26,6 +26,7 @@ enum class UseThread : std::uint8_t { automatic, never, always };
 /// Everything a context may be told; what is left empty comes from the launcher's environment.
 struct ContextOptions {
   std::vector<std::string> backends{};        ///< in order of preference; empty: MEDLEY_BACKENDS or all that work
+  std::string rules{};                        ///< which backend carries what, see medley/rules.hpp; empty: MEDLEY_RULES
   int rank = -1;                              ///< with size and store: an explicit place in the job
   int size = 0;
   std::shared_ptr<Store> store{};             ///< where the ranks of this context meet
@@ -54,7 +55,7 @@ class MEDLEY_API Context {
   Comm world() const;
   /// A comm of the listed ranks of the world, in that order, made by them alone; Comm::split and subset need everyone.
   /// The name is the same on all of them and new in the job.
-  Comm make_comm(const std::string& name, std::span<const int> world_ranks) const;
+  Comm make_comm(const std::string& name, std::span<const int> world_ranks, const CommOptions& options = {}) const;
   int rank() const noexcept;
   int size() const noexcept;
   const std::vector<BackendInfo>& backends() const noexcept;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "bootstrap/environment.hpp"
 #include "bootstrap/rendezvous.hpp"
@@ -13,6 +14,11 @@
 namespace medley {
 namespace core {
 namespace {
+
+std::string text_of_rules(const ContextOptions& options) {
+  const char* text = std::getenv("MEDLEY_RULES");
+  return options.rules.empty() && text ? text : options.rules;
+}
 
 void find_place_in_job(const ContextOptions& options, ContextState& state) {
   const Deadline deadline = std::chrono::steady_clock::now() + options.deadline;
@@ -45,22 +51,26 @@ ContextState::ContextState(const ContextOptions& options) : deadline(options.dea
   if (options.deadline <= std::chrono::nanoseconds{0}) {
     throw Error(ErrorKind::invalid, "a context's deadline must be positive");
   }
+  rules = Rules::parse(text_of_rules(options));
   find_place_in_job(options, *this);
   make_backends(options);
   if (options.progress_thread == UseThread::always) engine->start_thread();
 }
 
-std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, const std::vector<int>& world_ranks) {
+std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, const std::vector<int>& world_ranks,
+                                                   const Rules& own_rules, std::chrono::nanoseconds comm_deadline) {
+  check_rules(own_rules);
   auto comm = std::make_shared<CommState>();
   comm->name = name;
   comm->world_ranks = world_ranks;
   comm->size = static_cast<int>(world_ranks.size());
   comm->rank = static_cast<int>(std::find(world_ranks.begin(), world_ranks.end(), rank) - world_ranks.begin());
-  comm->deadline = deadline;
+  comm->deadline = comm_deadline;
   comm->engine = engine;
   comm->context = weak_from_this();
   std::string refusals;
-  for (const auto& [backend, capabilities] : backends_) {
+  comm->note = engine->note_comm(name, world_ranks);
+  for (const auto& [backend, capabilities, note] : backends_) {
     if (std::string why = backend->refuses(world_ranks); !why.empty()) {
       refusals += (refusals.empty() ? "" : "; ") + why;
       continue;
@@ -72,6 +82,7 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
     auto lane = std::make_unique<LaneState>();
     lane->backend = backend.get();
     lane->name = backend->name();
+    lane->note = note;
     lane->waiter = backend->waiter();
     lane->lane = std::make_unique<algorithms::FilledLane>(backend->connect(group), capabilities, lane->name, comm->rank,
                                                           comm->size);
@@ -81,10 +92,25 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
     throw Error(ErrorKind::unavailable, fmt::format("comm {}: no backend can serve it: {}", name,
                                                     refusals.empty() ? "none is available" : refusals), {.comm = name});
   }
+  comm->routing = Routing(own_rules, rules, comm->lanes);
   const std::lock_guard lock(comms_mutex_);
   std::erase_if(comms_, [](const auto& weak) { return weak.expired(); });
   comms_.push_back(comm);
   return comm;
+}
+
+void ContextState::check_rules(const Rules& checked) const {
+  for (const Rules::Rule& rule : checked.list()) {
+    std::string known, reason = "it is not one of this context's";
+    for (const BackendInfo& info : infos) {
+      if (info.name == rule.choice.backend) reason = info.reason;
+      if (info.available) known += (known.empty() ? "" : ", ") + info.name;
+    }
+    if (reason.empty()) continue;
+    throw Error(ErrorKind::unavailable, fmt::format("a rule names backend {}, which cannot be used: {}; available: {}",
+                                                    rule.choice.backend, reason, known),
+                {.backend = rule.choice.backend});
+  }
 }
 
 ContextState::~ContextState() {
@@ -104,7 +130,7 @@ ContextState::~ContextState() {
 Context::Context(ContextOptions options) : state_(std::make_shared<core::ContextState>(options)) {
   std::vector<int> everyone(static_cast<std::size_t>(state_->size));
   for (int r = 0; r < state_->size; ++r) everyone[static_cast<std::size_t>(r)] = r;
-  state_->world = state_->make_comm("world", everyone);
+  state_->world = state_->make_comm("world", everyone, {}, state_->deadline);
 }
 
 Context::~Context() = default;
@@ -113,7 +139,7 @@ Context& Context::operator=(Context&&) noexcept = default;
 
 Comm Context::world() const { return Comm(state_->world); }
 
-Comm Context::make_comm(const std::string& name, std::span<const int> world_ranks) const {
+Comm Context::make_comm(const std::string& name, std::span<const int> world_ranks, const CommOptions& options) const {
   state_->engine->refuse_forked_child();
   std::vector<int> members(world_ranks.begin(), world_ranks.end());
   std::sort(members.begin(), members.end());
@@ -126,7 +152,17 @@ Comm Context::make_comm(const std::string& name, std::span<const int> world_rank
     throw Error(ErrorKind::invalid, fmt::format("making comm {}: rank {} is not one of its members [{}]", name, state_->rank,
                                                 fmt::join(world_ranks, ", ")), {.comm = name});
   }
-  return Comm(state_->make_comm("made/" + name, {world_ranks.begin(), world_ranks.end()}));
+  const Rules rules = Rules::parse(options.rules);
+  const auto deadline = options.deadline.count() > 0 ? options.deadline : state_->deadline;
+  const auto own = std::find(world_ranks.begin(), world_ranks.end(), state_->rank) - world_ranks.begin();
+  const auto everyones = exchange(*state_->store, "made/" + name, static_cast<int>(own), static_cast<int>(world_ranks.size()),
+                                  rules.text(), std::chrono::steady_clock::now() + deadline);
+  for (std::size_t r = 0; r < everyones.size(); ++r) {
+    if (everyones[r] == rules.text()) continue;
+    throw Error(ErrorKind::mismatch, fmt::format("making comm {}: rank {} gives the rules \"{}\" but rank {} gives \"{}\"", name,
+                                                 own, rules.text(), r, everyones[r]), {.comm = name});
+  }
+  return Comm(state_->make_comm("made/" + name, {world_ranks.begin(), world_ranks.end()}, rules, deadline));
 }
 
 int Context::rank() const noexcept { return state_->rank; }

@@ -64,6 +64,7 @@ void Engine::let_go(const std::vector<Operation*>& waiting) {
 
 void Engine::adopt(Operation& operation, Transfer* transfer) {
   operation.transfer = transfer;
+  note_start(operation.record);
   operation.state.store(Operation::State::active, std::memory_order_relaxed);
   ++operation.lane->active;
   if (std::find(busy_lanes_.begin(), busy_lanes_.end(), operation.lane) == busy_lanes_.end()) {
@@ -98,6 +99,7 @@ bool Engine::call_back(Operation& operation, std::function<void()>& callback) {
 }
 
 void Engine::complete(Operation& operation) {
+  note_end(operation.record, operation.error.has_value());
   finish(operation);
   let_go(std::exchange(operation.after_completion, {}));
   let_go(std::exchange(operation.after_start, {}));

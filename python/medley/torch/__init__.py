@@ -6,7 +6,7 @@
     medley.torch.replace("nccl")                          # programs that hard-wire a backend run on Medley unchanged
     with medley.torch.route("all_to_all=mpi"):            # these calls take another backend
         dist.all_to_all_single(routed, tokens)
-    dist.new_group(ranks, pg_options=medley.torch.Options(routes="all_reduce=shm"))
+    dist.new_group(ranks, pg_options=medley.torch.Options(rules="all_reduce=shm"))
 
 It works with torchrun, mpirun and `medley run`. See docs/pytorch.md.
 """

@@ -11,12 +11,13 @@ namespace medley::torch {
 
 TorchBackend::TorchBackend(const Membership& membership, const c10::intrusive_ptr<GroupOptions>& options)
     : c10d::Backend(membership.rank, membership.size), store_(membership.store), options_(options),
-      routes_(options->routes), default_group_(membership.global_ranks.empty()) {
+      default_group_(membership.global_ranks.empty()) {
   options_->timeout = membership.timeout;
   options_->group_name = membership.name;
   options_->global_ranks_in_group.assign(membership.global_ranks.begin(), membership.global_ranks.end());
   Membership complete = membership;
   complete.backends = options->backends;
+  complete.rules = with_v_forms(options->rules);
   joined_ = join(complete);
 }
 
@@ -41,13 +42,12 @@ c10d::ErrorType TorchBackend::getError() { return c10d::ErrorType::SUCCESS; }
 
 TorchBackend::Issue::Issue(const TorchBackend& owner, Op op, std::chrono::milliseconds timeout, bool async,
                            const at::Tensor* tensor, int tag)
-    : backend_(routed(op)) {
-  if (backend_.empty()) backend_ = owner.routes_.backend(op);
-  options_.backend = backend_;
+    : choice_(routed(op, tensor && tensor->is_cuda() ? Memory::cuda : Memory::host)) {
+  options_.backend = choice_.backend;
   options_.async = async;
   options_.deadline = timeout.count() > 0 ? timeout : owner.options_->timeout;
   options_.tag = tag;
-  options_.algorithm = owner.options_->algorithm;
+  options_.algorithm = choice_.algorithm.empty() ? owner.options_->algorithm : choice_.algorithm;
   options_.deterministic = owner.options_->deterministic;
   options_.stream = tensor ? stream_of(*tensor) : nullptr;
 }

@@ -17,7 +17,7 @@ namespace medley::torch {
 /// What `pg_options=medley.torch.Options(...)` may ask for a group.
 struct GroupOptions : c10d::Backend::Options {
   GroupOptions() : c10d::Backend::Options("medley") {}
-  std::string routes;
+  std::string rules;                   ///< which backend carries what, see medley/rules.hpp
   std::vector<std::string> backends;
   std::string algorithm;
   bool deterministic = false;
@@ -76,7 +76,7 @@ class TorchBackend final : public c10d::Backend {
     const medley::Options& options() const { return options_; }
 
    private:
-    std::string backend_;
+    Choice choice_;
     medley::Options options_;
   };
 
@@ -93,7 +93,6 @@ class TorchBackend final : public c10d::Backend {
   Joined joined_;
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<GroupOptions> options_;
-  Routes routes_;
   bool default_group_;
   std::atomic<std::uint64_t> sequence_{0};
   std::uint64_t monitored_ = 0;

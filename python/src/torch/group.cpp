@@ -19,9 +19,9 @@ Joined join(const Membership& m) {
       const std::lock_guard lock(world_mutex);
       context = world.lock();
     }
-    if (context) return {context, context->make_comm(m.name, m.global_ranks)};
+    if (context) return {context, context->make_comm(m.name, m.global_ranks, {.rules = m.rules, .deadline = m.timeout})};
   }
-  ContextOptions options{.backends = m.backends, .rank = m.rank, .size = m.size,
+  ContextOptions options{.backends = m.backends, .rules = m.rules, .rank = m.rank, .size = m.size,
                          .store = std::make_shared<TorchStore>(m.store), .device = m.device, .deadline = m.timeout,
                          .progress_thread = UseThread::always};
   auto context = std::make_shared<Context>(std::move(options));

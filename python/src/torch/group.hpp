@@ -19,6 +19,7 @@ struct Membership {
   std::vector<int> global_ranks;        ///< empty for torch's default group
   std::chrono::milliseconds timeout{};
   std::vector<std::string> backends;    ///< of the context, when this group is the one that makes it
+  std::string rules;                    ///< see medley/rules.hpp
   int device = 0;
 };
 

@@ -37,7 +37,7 @@ c10::intrusive_ptr<c10d::Backend> create(const c10::intrusive_ptr<c10d::Store>& 
                                          const c10::intrusive_ptr<GroupOptions>& options, int device) {
   const Membership membership{.store = store, .rank = rank, .size = size, .name = name, .global_ranks = global_ranks,
                               .timeout = std::chrono::milliseconds(static_cast<std::int64_t>(timeout * 1e3)),
-                              .backends = {}, .device = device};
+                              .backends = {}, .rules = {}, .device = device};
   return c10::make_intrusive<TorchBackend>(membership, options);
 }
 
@@ -53,19 +53,19 @@ PYBIND11_MODULE(_c10d, module) {
   const py::object base = py::module_::import("torch._C._distributed_c10d").attr("Backend");
 
   py::class_<GroupOptions, c10d::Backend::Options, c10::intrusive_ptr<GroupOptions>>(module, "Options",
-      "What a process group is asked for: pg_options=medley.torch.Options(routes=\"all_to_all=mpi\").")
-      .def(py::init([](std::string routes, std::vector<std::string> backends, std::string algorithm, bool deterministic) {
-             Routes{routes};   // refused here, where the program says it
+      "What a process group is asked for: pg_options=medley.torch.Options(rules=\"all_to_all=mpi\").")
+      .def(py::init([](std::string rules, std::vector<std::string> backends, std::string algorithm, bool deterministic) {
+             with_v_forms(rules);   // refused here, where the program says it
              auto options = c10::make_intrusive<GroupOptions>();
-             options->routes = std::move(routes);
+             options->rules = std::move(rules);
              options->backends = std::move(backends);
              options->algorithm = std::move(algorithm);
              options->deterministic = deterministic;
              return options;
            }),
-           py::kw_only(), py::arg("routes") = "", py::arg("backends") = std::vector<std::string>{}, py::arg("algorithm") = "",
+           py::kw_only(), py::arg("rules") = "", py::arg("backends") = std::vector<std::string>{}, py::arg("algorithm") = "",
            py::arg("deterministic") = false)
-      .def_readwrite("routes", &GroupOptions::routes)
+      .def_readwrite("rules", &GroupOptions::rules)
       .def_readwrite("backends", &GroupOptions::backends)
       .def_readwrite("algorithm", &GroupOptions::algorithm)
       .def_readwrite("deterministic", &GroupOptions::deterministic);

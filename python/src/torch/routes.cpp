@@ -2,50 +2,48 @@
 
 #include <medley/error.hpp>
 
-#include <algorithm>
 #include <atomic>
-#include <sstream>
+#include <mutex>
 #include <vector>
 
 namespace medley::torch {
 namespace {
 
 std::mutex stack_mutex;
-std::vector<Routes> stack;
+std::vector<Rules> stack;
 std::atomic<int> depth{0};   // so that operations outside any route() take no lock
-
-std::string trimmed(const std::string& text) {
-  const auto begin = text.find_first_not_of(" \t\n"), end = text.find_last_not_of(" \t\n");
-  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
-}
-
-/// A plain operation's rule covers its v-form too: all_to_all_single with uneven splits is an all_to_allv.
-bool covers(Op named, Op op) { return op == named || name(op) == std::string(name(named)) + "v"; }
 
 }  // namespace
 
-Routes::Routes(const std::string& rules) {
-  std::istringstream list(rules);
-  for (std::string rule; std::getline(list, rule, ',');) {
-    if (trimmed(rule).empty()) continue;
-    const auto equals = rule.find('=');
-    const std::string left = trimmed(rule.substr(0, equals));
-    const std::string right = equals == std::string::npos ? "" : trimmed(rule.substr(equals + 1));
-    const auto op = parse_op(left);
-    if (right.empty() || (!op && left != "*")) {
-      throw Error(ErrorKind::invalid, "\"" + trimmed(rule) + "\" is not a route: write OPERATION=BACKEND, such as "
-                                      "all_to_all=mpi, or *=shm for every operation");
-    }
-    for (std::size_t i = 0; i < backends_.size(); ++i) {
-      if (!op || covers(*op, static_cast<Op>(i))) backends_[i] = right == "auto" ? "" : right;
+std::string with_v_forms(const std::string& text) {
+  std::string all;
+  const Rules parsed = Rules::parse(text);
+  std::string_view rest = text;
+  for (const Rules::Rule& rule : parsed.list()) {
+    while (true) {   // the rule's own text: the next that is not empty
+      const auto end = rest.find(';');
+      const std::string_view own = rest.substr(0, end);
+      rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+      if (own.find_first_not_of(" \t\n") == std::string_view::npos) continue;
+      all += std::string(own) + ";";
+      const auto sign = own.find_first_of(":@=");
+      if (rule.op && parse_op(std::string(name(*rule.op)) + "v")) all += std::string(name(*rule.op)) + "v" + std::string(own.substr(sign)) + ";";
+      break;
     }
   }
+  return all;
 }
 
-void push_route(const std::string& rules) {
-  Routes routes(rules);
+void push_route(const std::string& text) {
+  Rules rules = Rules::parse(with_v_forms(text));
+  for (const Rules::Rule& rule : rules.list()) {
+    if (rule.sized()) {
+      throw Error(ErrorKind::invalid, "medley.torch.route(\"" + text + "\"): a route for some calls cannot depend on the size; "
+                                      "give such rules to the group, or as MEDLEY_RULES");
+    }
+  }
   const std::lock_guard lock(stack_mutex);
-  stack.push_back(std::move(routes));
+  stack.push_back(std::move(rules));
   ++depth;
 }
 
@@ -55,11 +53,11 @@ void pop_route() {
   --depth;
 }
 
-std::string routed(Op op) {
+Choice routed(Op op, Memory memory) {
   if (depth.load(std::memory_order_relaxed) == 0) return {};
   const std::lock_guard lock(stack_mutex);
-  for (auto routes = stack.rbegin(); routes != stack.rend(); ++routes) {
-    if (!routes->backend(op).empty()) return routes->backend(op);
+  for (auto rules = stack.rbegin(); rules != stack.rend(); ++rules) {
+    if (const Choice* choice = rules->choose(op, 0, memory)) return *choice;
   }
   return {};
 }

@@ -1,32 +1,22 @@
-// Which backend carries which operation, where the program says so: a group's own rules, and the rules of
-// `with medley.torch.route("all_to_all=mpi"):`, which go first. "all_to_all=mpi,reduce=shm"; "*" is every operation.
+// Which backend carries which operation, where the program says so: `with medley.torch.route("all_to_all=mpi"):`.
+// Rules are medley/rules.hpp's. torch has one all_to_all for equal and uneven parts, so a rule covers both forms.
 #pragma once
 
-#include <array>
-#include <mutex>
 #include <string>
 
-#include <medley/types.hpp>
+#include <medley/rules.hpp>
 
 namespace medley::torch {
 
-class Routes {
- public:
-  Routes() = default;
-  /// Refuses, in a sentence, what is not a rule.
-  explicit Routes(const std::string& rules);
-  /// The backend's name; empty where nothing is said.
-  const std::string& backend(Op op) const { return backends_[static_cast<std::size_t>(op)]; }
-
- private:
-  std::array<std::string, op_count> backends_;
-};
+/// The same rules with one more for the v-form of each operation that has one.
+std::string with_v_forms(const std::string& rules);
 
 /// The rules in force for the whole process, innermost last. They hold on every thread, since torch runs the backward
-/// pass, and with it most of DDP's communication, on threads of its own.
+/// pass, and with it most of DDP's communication, on threads of its own. Sizes are refused: a call that only one rank
+/// sees differently would take two ways.
 void push_route(const std::string& rules);
 void pop_route();
 /// What they say about an operation; empty where nothing is said.
-std::string routed(Op op);
+Choice routed(Op op, Memory memory);
 
 }  // namespace medley::torch
