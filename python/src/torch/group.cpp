@@ -1,5 +1,7 @@
 #include "group.hpp"
 
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
 #include <mutex>
 
 #include "store.hpp"
@@ -21,8 +23,11 @@ Joined join(const Membership& m) {
     }
     if (context) return {context, context->make_comm(m.name, m.global_ranks, {.rules = m.rules, .deadline = m.timeout})};
   }
+  // A program may destroy its groups and make new ones over the same store, where the keys of the old ones still stand.
+  const std::int64_t times = m.store->add("medley/joined/" + std::to_string(m.rank), 1);
+  const auto store = c10::make_intrusive<c10d::PrefixStore>("medley/" + std::to_string(times) + "/", m.store);
   ContextOptions options{.backends = m.backends, .rules = m.rules, .rank = m.rank, .size = m.size,
-                         .store = std::make_shared<TorchStore>(m.store), .device = m.device, .deadline = m.timeout,
+                         .store = std::make_shared<TorchStore>(store), .device = m.device, .deadline = m.timeout,
                          .progress_thread = UseThread::always};
   auto context = std::make_shared<Context>(std::move(options));
   if (m.global_ranks.empty()) {

@@ -1,5 +1,4 @@
 // medley.torch._c10d: makes process groups for torch.distributed.
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/utils/pybind.h>
 
 #include "../error_class.hpp"
