@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cuda.hpp"
+#include "gil.hpp"
 #include "store.hpp"
 
 namespace medley::torch {
@@ -35,7 +36,7 @@ void TorchBackend::abort() {
 void TorchBackend::shutdown() {
   if (!joined_.context) return;
   if (default_group_) leave(joined_.context);
-  joined_ = {};
+  without_gil([this] { joined_ = {}; });   // ends the progress thread, which may be about to free a tensor of Python's
 }
 
 c10d::ErrorType TorchBackend::getError() { return c10d::ErrorType::SUCCESS; }

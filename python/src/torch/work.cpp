@@ -5,8 +5,15 @@
 #include <medley/error.hpp>
 
 #include "cuda.hpp"
+#include "gil.hpp"
 
 namespace medley::torch {
+namespace {
+
+// How soon Ctrl-C is noticed: short for a person, long beside the cost of taking Python's lock.
+constexpr std::chrono::milliseconds between_signals{100};
+
+}  // namespace
 
 TorchWork::TorchWork(int rank, c10d::OpType type, const char* title, const std::vector<at::Tensor>& inputs,
                      std::uint64_t sequence)
@@ -65,7 +72,7 @@ bool TorchWork::wait(std::chrono::milliseconds timeout) {
     for (medley::Work& work : parts_.works) {
       try {
         if (timeout == kNoTimeout) {
-          work.wait();
+          while (!work.wait_for(between_signals)) check_signals();
         } else {
           work.wait(timeout);
         }
