@@ -14,6 +14,7 @@ foreach(library torch_python torch torch_cpu c10)
   target_link_libraries(medley_torch PRIVATE ${torch_root}/lib/lib${library}.so)
 endforeach()
 target_link_libraries(medley_torch PRIVATE medley medley_flags)
+target_compile_options(medley_torch PRIVATE -g1)   # of all of torch, full debug information would be most of the file
 # torch's own headers take most of the time: all sources in one go.
 set_target_properties(medley_torch PROPERTIES OUTPUT_NAME _c10d UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0
                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/python/medley/torch INSTALL_RPATH "$ORIGIN/../lib"

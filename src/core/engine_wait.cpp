@@ -172,6 +172,9 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
     } else if (patience.over(waiter) && sleep(&operation, deadline, waiter, patience)) {
       break;
     } else if (until < deadline && steady_clock::now() >= until) {
+      // On a busy machine a short wait may never come to sleep, where the lost and the late are looked for.
+      const Hold hold(*this);
+      if (!operation.complete()) expire(operation, deadline, patience);
       break;
     }
   }
