@@ -8,12 +8,16 @@
 namespace medley::torch {
 namespace {
 
-/// The list of a side that has one per rank.
+void check_list(const char* operation, const Tensors& list, int ranks) {
+  TORCH_CHECK(static_cast<int>(list.size()) == ranks, "medley: ", operation, " got a list of ", list.size(), " tensors for ",
+              ranks, " ranks");
+  check_tensors(operation, list);
+}
+
+/// The list of a side that has one tensor per rank.
 const Tensors& per_rank(const char* operation, const std::vector<Tensors>& lists, int ranks) {
   TORCH_CHECK(lists.size() == 1, "medley: ", operation, " takes one list of tensors, got ", lists.size());
-  TORCH_CHECK(static_cast<int>(lists.front().size()) == ranks, "medley: ", operation, " got a list of ", lists.front().size(),
-              " tensors for ", ranks, " ranks");
-  check_tensors(operation, lists.front());
+  check_list(operation, lists.front(), ranks);
   return lists.front();
 }
 
@@ -136,14 +140,14 @@ WorkPtr TorchBackend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inp
 }
 
 WorkPtr TorchBackend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) {
-  const Tensors& out_list = per_rank("all_to_all", {outputs}, size_);
-  const Tensors& in_list = per_rank("all_to_all", {inputs}, size_);
-  check_tensors("all_to_all", {in_list.front(), out_list.front()});
+  check_list("all_to_all", outputs, size_);
+  check_list("all_to_all", inputs, size_);
+  check_tensors("all_to_all", {inputs.front(), outputs.front()});
   const bool async = opts.asyncOp || coalescing_;
-  const Element element = moved_as(in_list.front().scalar_type());
-  const auto in_counts = counts_of(in_list, element.factor), out_counts = counts_of(out_list, element.factor);
+  const Element element = moved_as(inputs.front().scalar_type());
+  const auto in_counts = counts_of(inputs, element.factor), out_counts = counts_of(outputs, element.factor);
   Staging staging;
-  const at::Tensor in = staging.flat_in(in_list), out = staging.flat_out(out_list);
+  const at::Tensor in = staging.flat_in(inputs), out = staging.flat_out(outputs);
   medley::Work work = comm().all_to_allv(const_buffer_of(in, element), {.counts = in_counts}, buffer_of(out, element),
                                          {.counts = out_counts}, Issue(*this, Op::all_to_allv, opts.timeout, async, &in).options());
   return finished(c10d::OpType::ALLTOALL, "medley:all_to_all", inputs, outputs, staging, {work});

@@ -20,9 +20,9 @@ def test_mismatched_shapes_are_told_to_everyone():
     assert groups.run(2, mismatch) == [("Mismatch", True)] * 2
 
 
-def wrong_devices():
-    with pytest.raises(RuntimeError, match="medley|meta|backend"):
-        dist.all_reduce(torch.zeros(4, device="meta"))
+def wrong_tensors():
+    with pytest.raises(RuntimeError):
+        dist.all_reduce(torch.eye(4).to_sparse_csr())
     with pytest.raises(RuntimeError, match="types"):
         dist.all_gather_into_tensor(torch.zeros(4, dtype=torch.int64), torch.zeros(2))
     with pytest.raises(RuntimeError, match="elements"):
@@ -31,7 +31,7 @@ def wrong_devices():
 
 
 def test_wrong_tensors_are_refused():
-    groups.run(2, wrong_devices)
+    groups.run(2, wrong_tensors)
 
 
 def train_until_one_dies():

@@ -1,5 +1,7 @@
 """Routes by context manager and by group, and taking the place of other backends."""
 
+import os
+
 import groups
 import pytest
 import ranks
@@ -52,6 +54,7 @@ def hard_wired():
     dist.all_reduce(x, group=group)
     dist.destroy_process_group()
     medley.torch.replace()
+    os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)   # the old store may still be there
     dist.init_process_group("gloo")
     made = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu"))
     assert not isinstance(made, medley.torch.ProcessGroupMedley)
@@ -64,21 +67,22 @@ def test_replace():
     ranks.run(2, hard_wired)
 
 
-def beside_gloo():
+def beside_gloo(path):
     dist.init_process_group("gloo")
     group = dist.new_group([0, 1], backend="medley")   # its own context
     x = torch.ones(2)
     dist.all_reduce(x, group=group)
     assert x[0] == 2
     dist.destroy_process_group()
-    for _ in range(2):   # again and again over one store
-        dist.init_process_group("medley")
+    store = dist.FileStore(path, 2)
+    for _ in range(2):   # again and again over one store, where the old keys still stand
+        dist.init_process_group("medley", store=store, rank=int(os.environ["RANK"]), world_size=2)
         dist.all_reduce(x)
         dist.destroy_process_group()
 
 
-def test_beside_gloo_and_again():
-    ranks.run(2, beside_gloo)
+def test_beside_gloo_and_again(tmp_path):
+    ranks.run(2, beside_gloo, str(tmp_path / "store"))
 
 
 def test_other_launchers_are_understood():
