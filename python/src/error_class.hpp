@@ -7,13 +7,20 @@ namespace medley::python {
 
 inline const char* error_class(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::invalid: return "Invalid";
-    case ErrorKind::unavailable: return "Unavailable";
-    case ErrorKind::mismatch: return "Mismatch";
-    case ErrorKind::timeout: return "Timeout";
-    case ErrorKind::rank_lost: return "RankLost";
-    case ErrorKind::aborted: return "Aborted";
-    case ErrorKind::system: return "System";
+    case ErrorKind::invalid:
+      return "Invalid";
+    case ErrorKind::unavailable:
+      return "Unavailable";
+    case ErrorKind::mismatch:
+      return "Mismatch";
+    case ErrorKind::timeout:
+      return "Timeout";
+    case ErrorKind::rank_lost:
+      return "RankLost";
+    case ErrorKind::aborted:
+      return "Aborted";
+    case ErrorKind::system:
+      return "System";
   }
   return "Error";
 }

@@ -11,13 +11,18 @@ namespace nb = nanobind;
 namespace medley::python {
 namespace {
 
-[[noreturn]] void refuse(const std::string& sentence) { throw Error(ErrorKind::invalid, sentence); }
+[[noreturn]] void refuse(const std::string& sentence) {
+  throw Error(ErrorKind::invalid, sentence);
+}
 
-std::string class_name(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__name__"))); }
+std::string class_name(nb::handle object) {
+  return nb::cast<std::string>(nb::str(object.type().attr("__name__")));
+}
 
 std::string dtype_name(nb::dlpack::dtype dtype) {
   static constexpr const char* codes[] = {"int", "uint", "float", "opaque", "bfloat", "complex", "bool"};
-  return dtype.code < 7 ? fmt::format("{}{}", codes[dtype.code], dtype.bits) : fmt::format("type code {}", dtype.code);
+  return dtype.code < 7 ? fmt::format("{}{}", codes[dtype.code], dtype.bits)
+                        : fmt::format("type code {}", dtype.code);
 }
 
 DType element_type(nb::dlpack::dtype dtype, const char* what) {
@@ -44,11 +49,14 @@ DType element_type(nb::dlpack::dtype dtype, const char* what) {
       case Code::Bool:
         if (dtype.bits == 8) return DType::boolean;
         break;
-      default: break;
+      default:
+        break;
     }
   }
-  refuse(fmt::format("{}: elements of type {} cannot be sent; give a view as one of float64, float32, float16, bfloat16, "
-                     "int64, int32, int16, int8, uint8, bool", what, dtype_name(dtype)));
+  refuse(fmt::format(
+      "{}: elements of type {} cannot be sent; give a view as one of float64, float32, float16, bfloat16, "
+      "int64, int32, int16, int8, uint8, bool",
+      what, dtype_name(dtype)));
 }
 
 /// In the order of its indices with no gaps; dimensions of size 1 may have any stride.
@@ -67,22 +75,31 @@ template <typename View>
 Buffer buffer_of(const View& view, const char* what) {
   Memory memory = Memory::host;
   switch (view.device_type()) {
-    case nb::device::cpu::value: case nb::device::cuda_host::value: break;
-    case nb::device::cuda::value: case nb::device::cuda_managed::value: memory = Memory::cuda; break;
-    default: refuse(fmt::format("{}: its memory is on a device that Medley does not know (DLPack device type {})", what,
-                                view.device_type()));
+    case nb::device::cpu::value:
+    case nb::device::cuda_host::value:
+      break;
+    case nb::device::cuda::value:
+    case nb::device::cuda_managed::value:
+      memory = Memory::cuda;
+      break;
+    default:
+      refuse(fmt::format("{}: its memory is on a device that Medley does not know (DLPack device type {})",
+                         what, view.device_type()));
   }
   if (!contiguous(view)) {
-    refuse(fmt::format("{}: the array is not contiguous; give a contiguous copy (numpy.ascontiguousarray, "
-                       "tensor.contiguous()) and copy back what it receives", what));
+    refuse(
+        fmt::format("{}: the array is not contiguous; give a contiguous copy (numpy.ascontiguousarray, "
+                    "tensor.contiguous()) and copy back what it receives",
+                    what));
   }
   return {const_cast<void*>(static_cast<const void*>(view.data())), static_cast<std::int64_t>(view.size()),
           element_type(view.dtype(), what), memory, view.device_id()};
 }
 
 [[noreturn]] void explain(nb::handle object, const char* what) {
-  refuse(fmt::format("{}: {} offers neither DLPack nor the buffer protocol, or has elements that they cannot describe", what,
-                     class_name(object)));
+  refuse(fmt::format(
+      "{}: {} offers neither DLPack nor the buffer protocol, or has elements that they cannot describe", what,
+      class_name(object)));
 }
 
 Array empty_like(const Array& like) {

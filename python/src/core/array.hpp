@@ -11,7 +11,7 @@ namespace medley::python {
 
 /// An array that an operation uses. It keeps the memory alive and must be destroyed with the GIL held.
 struct Array {
-  nanobind::ndarray<nanobind::ro> view;   ///< holds a reference to what the user gave
+  nanobind::ndarray<nanobind::ro> view;  ///< holds a reference to what the user gave
   Buffer buffer;
 };
 

@@ -13,7 +13,7 @@ namespace medley::python {
 struct CallOptions {
   std::string backend;
   bool async_op = false;
-  double deadline = 0;   ///< seconds; 0: the job's
+  double deadline = 0;  ///< seconds; 0: the job's
   std::string algorithm;
   bool deterministic = false;
   std::uintptr_t stream = 0;

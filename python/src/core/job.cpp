@@ -32,7 +32,7 @@ void Job::keep(Pending pending) {
 
 void Job::synchronize() {
   while (!pending_.empty()) {
-    Work work = pending_.front().work;   // another thread may change the list while this one waits
+    Work work = pending_.front().work;  // another thread may change the list while this one waits
     if (!work.complete()) wait(work, forever);
     const Error* error = work.error();
     let_go_of_complete();
@@ -46,7 +46,9 @@ bool wait(Work& work, std::chrono::nanoseconds at_most) {
     const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - steady_clock::now());
     {
       const nb::gil_scoped_release released;
-      if (work.wait_for(std::clamp<std::chrono::nanoseconds>(left, std::chrono::nanoseconds{0}, between_signals))) return true;
+      if (work.wait_for(
+              std::clamp<std::chrono::nanoseconds>(left, std::chrono::nanoseconds{0}, between_signals)))
+        return true;
     }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (left <= between_signals) return false;

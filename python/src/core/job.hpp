@@ -1,5 +1,5 @@
-// What medley._core's objects share: the context, the operations whose arrays must stay alive, and waiting that
-// lets go of the GIL and listens to Ctrl-C.
+// What medley._core's objects share: the context, the operations whose arrays must stay alive, and waiting
+// that lets go of the GIL and listens to Ctrl-C.
 #pragma once
 
 #include <chrono>
@@ -41,8 +41,8 @@ struct WorkHandle {
   std::shared_ptr<Job> job;
 };
 
-/// Waits without the GIL; False when `at_most` passed first. Raises KeyboardInterrupt, or what another signal's handler
-/// raises, and leaves the operation pending then.
+/// Waits without the GIL; False when `at_most` passed first. Raises KeyboardInterrupt, or what another
+/// signal's handler raises, and leaves the operation pending then.
 bool wait(Work& work, std::chrono::nanoseconds at_most);
 
 constexpr std::chrono::nanoseconds forever = std::chrono::hours(24 * 365);

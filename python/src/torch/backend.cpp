@@ -11,7 +11,9 @@
 namespace medley::torch {
 
 TorchBackend::TorchBackend(const Membership& membership, const c10::intrusive_ptr<GroupOptions>& options)
-    : c10d::Backend(membership.rank, membership.size), store_(membership.store), options_(options),
+    : c10d::Backend(membership.rank, membership.size),
+      store_(membership.store),
+      options_(options),
       default_group_(membership.global_ranks.empty()) {
   options_->timeout = membership.timeout;
   options_->group_name = membership.name;
@@ -22,7 +24,9 @@ TorchBackend::TorchBackend(const Membership& membership, const c10::intrusive_pt
   joined_ = join(complete);
 }
 
-TorchBackend::~TorchBackend() { shutdown(); }
+TorchBackend::~TorchBackend() {
+  shutdown();
+}
 
 Comm& TorchBackend::comm() {
   TORCH_CHECK(joined_.context, "medley: this process group has been shut down");
@@ -36,10 +40,13 @@ void TorchBackend::abort() {
 void TorchBackend::shutdown() {
   if (!joined_.context) return;
   if (default_group_) leave(joined_.context);
-  without_gil([this] { joined_ = {}; });   // ends the progress thread, which may be about to free a tensor of Python's
+  without_gil(
+      [this] { joined_ = {}; });  // ends the progress thread, which may be about to free a tensor of Python's
 }
 
-c10d::ErrorType TorchBackend::getError() { return c10d::ErrorType::SUCCESS; }
+c10d::ErrorType TorchBackend::getError() {
+  return c10d::ErrorType::SUCCESS;
+}
 
 TorchBackend::Issue::Issue(const TorchBackend& owner, Op op, std::chrono::milliseconds timeout, bool async,
                            const at::Tensor* tensor, int tag)
@@ -53,26 +60,32 @@ TorchBackend::Issue::Issue(const TorchBackend& owner, Op op, std::chrono::millis
   options_.stream = tensor ? stream_of(*tensor) : nullptr;
 }
 
-WorkPtr TorchBackend::finished(c10d::OpType type, const char* title, const Tensors& inputs, const Tensors& outputs,
-                               const Staging& staging, std::vector<medley::Work> works) {
+WorkPtr TorchBackend::finished(c10d::OpType type, const char* title, const Tensors& inputs,
+                               const Tensors& outputs, const Staging& staging,
+                               std::vector<medley::Work> works) {
   auto work = c10::make_intrusive<TorchWork>(rank_, type, title, inputs, ++sequence_);
-  TorchWork::watch(work, {.works = std::move(works), .outputs = outputs, .kept = staging.kept(), .after = staging.finish()});
+  TorchWork::watch(
+      work,
+      {.works = std::move(works), .outputs = outputs, .kept = staging.kept(), .after = staging.finish()});
   if (coalescing_) coalesced_.push_back(work);
   return work;
 }
 
-WorkPtr TorchBackend::message(c10d::OpType type, const char* title, const at::Tensor& tensor, int peer, int tag) {
+WorkPtr TorchBackend::message(c10d::OpType type, const char* title, const at::Tensor& tensor, int peer,
+                              int tag) {
   TORCH_CHECK(tag >= 0, "medley: ", title, ": a tag cannot be negative, got ", tag);
   const Element element = moved_as(tensor.scalar_type());
   Staging staging;
   medley::Work work;
   if (type == c10d::OpType::SEND) {
     const at::Tensor in = staging.in(tensor);
-    work = comm().send(const_buffer_of(in, element), peer, Issue(*this, Op::send, kNoTimeout, true, &in, tag).options());
+    work = comm().send(const_buffer_of(in, element), peer,
+                       Issue(*this, Op::send, kNoTimeout, true, &in, tag).options());
     return finished(type, title, {tensor}, {}, staging, {work});
   }
-  const at::Tensor out = staging.out(tensor, true);   // a shorter message leaves the rest as it was
-  work = comm().recv(buffer_of(out, element), peer, Issue(*this, Op::recv, kNoTimeout, true, &out, tag).options());
+  const at::Tensor out = staging.out(tensor, true);  // a shorter message leaves the rest as it was
+  work = comm().recv(buffer_of(out, element), peer,
+                     Issue(*this, Op::recv, kNoTimeout, true, &out, tag).options());
   return finished(type, title, {tensor}, {tensor}, staging, {work});
 }
 
@@ -85,7 +98,8 @@ WorkPtr TorchBackend::recv(Tensors& tensors, int from, int tag) {
 }
 
 WorkPtr TorchBackend::recvAnysource(Tensors& tensors, int tag) {
-  return message(c10d::OpType::RECVANYSOURCE, "medley:recvAnySource", single("recv", tensors), any_source, tag);
+  return message(c10d::OpType::RECVANYSOURCE, "medley:recvAnySource", single("recv", tensors), any_source,
+                 tag);
 }
 
 WorkPtr TorchBackend::barrier(const c10d::BarrierOptions& opts) {
@@ -115,8 +129,9 @@ void TorchBackend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_
       if (!wait_all_ranks) break;
     }
   }
-  const std::string verdict = missing.empty() ? "" : "Rank " + missing + " failed to pass monitoredBarrier in " +
-                                                         std::to_string(timeout.count()) + " ms";
+  const std::string verdict = missing.empty() ? ""
+                                              : "Rank " + missing + " failed to pass monitoredBarrier in " +
+                                                    std::to_string(timeout.count()) + " ms";
   store.set(place + "verdict", verdict);
   TORCH_CHECK(verdict.empty(), verdict);
 }
@@ -136,10 +151,11 @@ WorkPtr TorchBackend::endCoalescing() {
     parts.works.insert(parts.works.end(), works.begin(), works.end());
     for (const at::Tensor& tensor : member->result()) parts.outputs.push_back(tensor);
   }
-  parts.after = [members] {   // each copies back what it staged
+  parts.after = [members] {  // each copies back what it staged
     for (const WorkPtr& member : members) member->wait();
   };
-  auto work = c10::make_intrusive<TorchWork>(rank_, c10d::OpType::COALESCED, "medley:coalesced", Tensors{}, sequence_);
+  auto work = c10::make_intrusive<TorchWork>(rank_, c10d::OpType::COALESCED, "medley:coalesced", Tensors{},
+                                             sequence_);
   TorchWork::watch(work, std::move(parts));
   return work;
 }

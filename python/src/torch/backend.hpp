@@ -1,5 +1,5 @@
-// The torch.distributed backend: c10d's operations on a Medley comm. torch.distributed makes one per process group.
-// Operations are issued at once and never block, unless torch says that it waits for them anyway.
+// The torch.distributed backend: c10d's operations on a Medley comm. torch.distributed makes one per process
+// group. Operations are issued at once and never block, unless torch says that it waits for them anyway.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -17,7 +17,7 @@ namespace medley::torch {
 /// What `pg_options=medley.torch.Options(...)` may ask for a group.
 struct GroupOptions : c10d::Backend::Options {
   GroupOptions() : c10d::Backend::Options("medley") {}
-  std::string rules;                   ///< which backend carries what, see medley/rules.hpp
+  std::string rules;  ///< which backend carries what, see medley/rules.hpp
   std::vector<std::string> backends;
   std::string algorithm;
   bool deterministic = false;
@@ -46,15 +46,21 @@ class TorchBackend final : public c10d::Backend {
   WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
   WorkPtr allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& opts) override;
   WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& opts) override;
-  WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::AllgatherOptions& opts) override;
+  WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                    const c10d::AllgatherOptions& opts) override;
   WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& opts) override;
-  WorkPtr allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::AllgatherOptions& opts) override;
-  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& opts) override;
+  WorkPtr allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                              const c10d::AllgatherOptions& opts) override;
+  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::AllgatherOptions& opts) override;
   WorkPtr gather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::GatherOptions& opts) override;
   WorkPtr scatter(Tensors& outputs, std::vector<Tensors>& inputs, const c10d::ScatterOptions& opts) override;
-  WorkPtr reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs, const c10d::ReduceScatterOptions& opts) override;
-  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& opts) override;
-  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& opts) override;
+  WorkPtr reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                         const c10d::ReduceScatterOptions& opts) override;
+  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                               const c10d::ReduceScatterOptions& opts) override;
+  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::ReduceScatterOptions& opts) override;
   WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_splits,
                         std::vector<std::int64_t>& input_splits, const c10d::AllToAllOptions& opts) override;
   WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) override;
@@ -72,7 +78,8 @@ class TorchBackend final : public c10d::Backend {
   /// Options of one call; keeps the names they point to.
   class Issue {
    public:
-    Issue(const TorchBackend& owner, Op op, std::chrono::milliseconds timeout, bool async, const at::Tensor* tensor, int tag = 0);
+    Issue(const TorchBackend& owner, Op op, std::chrono::milliseconds timeout, bool async,
+          const at::Tensor* tensor, int tag = 0);
     const medley::Options& options() const { return options_; }
 
    private:
@@ -81,14 +88,15 @@ class TorchBackend final : public c10d::Backend {
   };
 
   Comm& comm();
-  WorkPtr finished(c10d::OpType type, const char* title, const Tensors& inputs, const Tensors& outputs, const Staging& staging,
-                   std::vector<medley::Work> works);
+  WorkPtr finished(c10d::OpType type, const char* title, const Tensors& inputs, const Tensors& outputs,
+                   const Staging& staging, std::vector<medley::Work> works);
   WorkPtr message(c10d::OpType type, const char* title, const at::Tensor& tensor, int peer, int tag);
-  medley::Work start_allreduce(const at::Tensor& tensor, const c10d::ReduceOp& op, std::chrono::milliseconds timeout, bool async,
-                               Staging& staging);
-  medley::Work start_allgather(const at::Tensor& output, const at::Tensor& input, const c10d::AllgatherOptions& opts, bool async);
-  medley::Work start_reduce_scatter(const at::Tensor& output, const at::Tensor& input, const c10d::ReduceScatterOptions& opts,
-                                    bool async, Staging& staging);
+  medley::Work start_allreduce(const at::Tensor& tensor, const c10d::ReduceOp& op,
+                               std::chrono::milliseconds timeout, bool async, Staging& staging);
+  medley::Work start_allgather(const at::Tensor& output, const at::Tensor& input,
+                               const c10d::AllgatherOptions& opts, bool async);
+  medley::Work start_reduce_scatter(const at::Tensor& output, const at::Tensor& input,
+                                    const c10d::ReduceScatterOptions& opts, bool async, Staging& staging);
 
   Joined joined_;
   c10::intrusive_ptr<c10d::Store> store_;

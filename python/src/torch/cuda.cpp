@@ -27,7 +27,8 @@ std::vector<c10::Device> devices_of(const std::vector<at::Tensor>& tensors) {
       devices.push_back(tensor.device());
     }
   }
-  std::sort(devices.begin(), devices.end(), [](c10::Device a, c10::Device b) { return a.index() < b.index(); });
+  std::sort(devices.begin(), devices.end(),
+            [](c10::Device a, c10::Device b) { return a.index() < b.index(); });
   return devices;
 }
 

@@ -1,5 +1,6 @@
-// The little that CUDA tensors need beyond CPU ones: which stream an operation is ordered by, and what that stream
-// has to be told. Written against torch's device-neutral interface, so that it builds with and without CUDA.
+// The little that CUDA tensors need beyond CPU ones: which stream an operation is ordered by, and what that
+// stream has to be told. Written against torch's device-neutral interface, so that it builds with and without
+// CUDA.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -5,7 +5,8 @@ namespace medley::torch {
 namespace {
 
 /// Everyone's rows of a tensor whose first dimension differs from rank to rank.
-at::Tensor gather_rows(Comm& comm, const at::Tensor& rows, const std::vector<std::int64_t>& counts, const medley::Options& options) {
+at::Tensor gather_rows(Comm& comm, const at::Tensor& rows, const std::vector<std::int64_t>& counts,
+                       const medley::Options& options) {
   const Element element = moved_as(rows.scalar_type());
   std::vector<std::int64_t> sizes = rows.sizes().vec(), parts;
   sizes[0] = 0;
@@ -16,14 +17,16 @@ at::Tensor gather_rows(Comm& comm, const at::Tensor& rows, const std::vector<std
     parts.push_back(count * row * element.factor);
   }
   const at::Tensor all = at::empty(sizes, rows.options());
-  comm.all_gatherv(const_buffer_of(rows.contiguous(), element), buffer_of(all, element), {.counts = parts}, options);
+  comm.all_gatherv(const_buffer_of(rows.contiguous(), element), buffer_of(all, element), {.counts = parts},
+                   options);
   return all;
 }
 
 }  // namespace
 
 WorkPtr TorchBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) {
-  TORCH_CHECK(tensors.size() == 1 && tensors.front().is_sparse(), "medley: a sparse all_reduce takes one sparse COO tensor");
+  TORCH_CHECK(tensors.size() == 1 && tensors.front().is_sparse(),
+              "medley: a sparse all_reduce takes one sparse COO tensor");
   TORCH_CHECK(opts.reduceOp == c10d::ReduceOp::SUM, "medley: a sparse all_reduce only sums");
   const at::NoGradGuard no_grad;
   at::Tensor tensor = tensors.front();
@@ -38,14 +41,16 @@ WorkPtr TorchBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOp
   for (int r = 0; r < size_; ++r) {
     const auto* of_rank = shapes.data() + static_cast<std::size_t>(r) * shape.size();
     for (std::size_t d = 0; d < shape.size(); ++d) {
-      TORCH_CHECK(d == 2 || of_rank[d] == shape[d], "medley: a sparse all_reduce needs tensors of one shape on all ranks");
+      TORCH_CHECK(d == 2 || of_rank[d] == shape[d],
+                  "medley: a sparse all_reduce needs tensors of one shape on all ranks");
     }
     counts.push_back(of_rank[2]);
   }
   const Issue issue_v(*this, Op::all_gatherv, opts.timeout, false, nullptr);
   const at::Tensor indices = gather_rows(comm(), mine.indices().t().contiguous(), counts, issue_v.options());
   const at::Tensor values = gather_rows(comm(), mine.values().contiguous(), counts, issue_v.options());
-  const at::Tensor total = at::sparse_coo_tensor(indices.t(), values, mine.sizes(), mine.options()).coalesce();
+  const at::Tensor total =
+      at::sparse_coo_tensor(indices.t(), values, mine.sizes(), mine.options()).coalesce();
   tensor.copy_(total);
   return finished(c10d::OpType::_ALLREDUCE_SPARSE, "medley:sparse_all_reduce", {}, tensors, {}, {});
 }

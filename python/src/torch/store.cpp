@@ -8,7 +8,9 @@
 namespace medley::torch {
 namespace {
 
-std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+std::string text_of(const std::vector<std::uint8_t>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
 
 }  // namespace
 
@@ -17,8 +19,8 @@ void TorchStore::set(const std::string& key, const std::string& value) {
 }
 
 std::string TorchStore::get(const std::string& key, Deadline deadline) {
-  // Asks again and again instead of store_->wait(): a TCPStore's client is locked while it waits, and the other groups
-  // of this process share it.
+  // Asks again and again instead of store_->wait(): a TCPStore's client is locked while it waits, and the
+  // other groups of this process share it.
   std::chrono::microseconds nap{100};
   while (true) {
     if (auto value = try_get(key)) return *std::move(value);
@@ -36,8 +38,12 @@ std::optional<std::string> TorchStore::try_get(const std::string& key) {
   return text_of(store_->get(key));
 }
 
-std::int64_t TorchStore::add(const std::string& key, std::int64_t delta) { return store_->add(key, delta); }
+std::int64_t TorchStore::add(const std::string& key, std::int64_t delta) {
+  return store_->add(key, delta);
+}
 
-void TorchStore::erase(const std::string& key) { store_->deleteKey(key); }
+void TorchStore::erase(const std::string& key) {
+  store_->deleteKey(key);
+}
 
 }  // namespace medley::torch

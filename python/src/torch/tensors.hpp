@@ -1,5 +1,5 @@
-// Tensors as Medley buffers. What is contiguous is used where it lies; the rest goes through a contiguous copy.
-// Used by every operation of the process group.
+// Tensors as Medley buffers. What is contiguous is used where it lies; the rest goes through a contiguous
+// copy. Used by every operation of the process group.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -28,14 +28,17 @@ void premultiply(const at::Tensor& tensor, const c10d::ReduceOp& op);
 Buffer buffer_of(const at::Tensor& contiguous, Element element);
 ConstBuffer const_buffer_of(const at::Tensor& contiguous, Element element);
 
-/// Tensors that an operation works on, and what is left to do once it is complete: copying back what was staged.
+/// Tensors that an operation works on, and what is left to do once it is complete: copying back what was
+/// staged.
 class Staging {
  public:
   /// A contiguous version to read.
   at::Tensor in(const at::Tensor& tensor);
-  /// A contiguous version to write, whose content reaches `tensor` in finish(); with `keep` it starts as its copy.
+  /// A contiguous version to write, whose content reaches `tensor` in finish(); with `keep` it starts as its
+  /// copy.
   at::Tensor out(const at::Tensor& tensor, bool keep = false);
-  /// The same for a list laid out one after another: one flat tensor, without a copy where they already lie so.
+  /// The same for a list laid out one after another: one flat tensor, without a copy where they already lie
+  /// so.
   at::Tensor flat_in(const std::vector<at::Tensor>& tensors);
   at::Tensor flat_out(const std::vector<at::Tensor>& tensors);
 
@@ -47,7 +50,7 @@ class Staging {
  private:
   at::Tensor keep(at::Tensor tensor);
   std::vector<at::Tensor> kept_;
-  std::vector<std::pair<at::Tensor, at::Tensor>> copies_;   ///< to, from
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies_;  ///< to, from
 };
 
 /// Refuses tensors that a collective cannot take: none, sparse ones, mixed types or devices.

@@ -22,11 +22,12 @@ TorchWork::TorchWork(int rank, c10d::OpType type, const char* title, const std::
 void TorchWork::watch(const c10::intrusive_ptr<TorchWork>& self, Parts parts) {
   self->parts_ = std::move(parts);
   auto& works = self->parts_.works;
-  std::erase_if(works, [](const medley::Work& work) { return work.complete() && !work.error() && work.source() < 0; });
+  std::erase_if(
+      works, [](const medley::Work& work) { return work.complete() && !work.error() && work.source() < 0; });
   if (works.empty()) return self->settle();
   self->open_ = static_cast<int>(works.size());
   for (medley::Work& work : works) {
-    work.on_complete([self] {   // keeps the tensors until then, whether or not torch keeps the work
+    work.on_complete([self] {  // keeps the tensors until then, whether or not torch keeps the work
       if (--self->open_ == 0) self->settle();
     });
   }
@@ -87,15 +88,21 @@ bool TorchWork::wait(std::chrono::milliseconds timeout) {
   return true;
 }
 
-void TorchWork::synchronize() { let_stream_wait(parts_.outputs); }
+void TorchWork::synchronize() {
+  let_stream_wait(parts_.outputs);
+}
 
 void TorchWork::abort() {
   TORCH_CHECK(false, "medley: a single operation cannot be aborted; abort its group");
 }
 
-int TorchWork::sourceRank() const { return parts_.works.empty() ? -1 : parts_.works.front().source(); }
+int TorchWork::sourceRank() const {
+  return parts_.works.empty() ? -1 : parts_.works.front().source();
+}
 
-std::vector<at::Tensor> TorchWork::result() { return parts_.outputs; }
+std::vector<at::Tensor> TorchWork::result() {
+  return parts_.outputs;
+}
 
 c10::intrusive_ptr<c10::ivalue::Future> TorchWork::getFuture() {
   {

@@ -1,5 +1,6 @@
 // One operation of a process group as torch sees it: a c10d::Work over one or several Medley operations.
-// Who finds it complete, a waiter or the context's progress thread, copies back what was staged and tells the future.
+// Who finds it complete, a waiter or the context's progress thread, copies back what was staged and tells the
+// future.
 #pragma once
 
 #include <medley/work.hpp>
@@ -17,12 +18,13 @@ class TorchWork final : public c10d::Work {
   /// What the operation holds until it is complete.
   struct Parts {
     std::vector<medley::Work> works;
-    std::vector<at::Tensor> outputs;     ///< its result
-    std::vector<at::Tensor> kept;        ///< whatever else must stay alive
-    std::function<void()> after;         ///< to be run once when all works are complete
+    std::vector<at::Tensor> outputs;  ///< its result
+    std::vector<at::Tensor> kept;     ///< whatever else must stay alive
+    std::function<void()> after;      ///< to be run once when all works are complete
   };
 
-  TorchWork(int rank, c10d::OpType type, const char* title, const std::vector<at::Tensor>& inputs, std::uint64_t sequence);
+  TorchWork(int rank, c10d::OpType type, const char* title, const std::vector<at::Tensor>& inputs,
+            std::uint64_t sequence);
 
   /// Completes it now, or when its last work is complete.
   static void watch(const c10::intrusive_ptr<TorchWork>& self, Parts parts);
@@ -47,7 +49,7 @@ class TorchWork final : public c10d::Work {
 
   Parts parts_;
   std::uint64_t sequence_;
-  std::atomic<int> open_{0};                  ///< works that have not called back
+  std::atomic<int> open_{0};  ///< works that have not called back
   std::once_flag settled_;
   std::mutex future_mutex_;
   bool future_told_ = false;
