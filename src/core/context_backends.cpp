@@ -139,7 +139,7 @@ void ContextState::make_backends(const ContextOptions& options) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
   json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
-            {"rules", rules.text()}, {"check", wants_check()}};
+            {"rules", rules.text()}, {"check", wants_check()}, {"cores", core_mask()}};
   for (const std::string& name : names) {
     KnownBackend* known = find_backend(name);
     mine["reasons"][name] = known ? known->unavailable() : "there is no such backend";
@@ -150,9 +150,14 @@ void ContextState::make_backends(const ContextOptions& options) {
   for (const json& answer : answers) checking = checking || answer["check"].get<bool>();
   if (records()) engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
   Surroundings surroundings{
-      .rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
+      .rank = rank, .size = size, .device = options.device, .hosts = {}, .cores = 1, .store = store, .deadline = until};
   for (const json& answer : answers) surroundings.hosts.push_back(answer["host"]);
   hosts = surroundings.hosts;
+  std::vector<std::string> masks;
+  for (const json& answer : answers) {
+    if (answer["host"] == mine["host"]) masks.push_back(answer["cores"]);
+  }
+  surroundings.cores = cores_together(masks);
   if (wanted.empty()) names = names_of_all(answers);
 
   std::vector<int> lacking;
