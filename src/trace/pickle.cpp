@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -38,7 +39,10 @@ class Machine {
       if (opcode == '.') break;
       step(opcode);
     }
-    return open(pop(), 0);
+    const std::uint32_t root = pop();
+    sizes_.assign(values_.size(), 0);
+    if (size_of(root, 0) > most_values) refuse("what it holds is too large");
+    return open(root);
   }
 
  private:
@@ -245,30 +249,41 @@ class Machine {
     function(word(parts[0]), word(parts[1]));
   }
 
-  Json open(std::uint32_t number, int depth) {
-    if (++opened_ > most_values || depth > deepest) refuse("what it holds is too large or contains itself");
+  /// How many values it is written out, each shared one as often as it is named; counted once per value.
+  std::size_t size_of(std::uint32_t number, int depth) {
+    if (depth > deepest) refuse("what it holds is too deep or contains itself");
+    if (sizes_[number] != 0) return sizes_[number];
+    std::size_t size = 1;
+    for (const std::uint32_t child : values_[number].children) {
+      size = std::min(size + size_of(child, depth + 1), most_values + 1);
+    }
+    return sizes_[number] = size;
+  }
+
+  Json open(std::uint32_t number) {
     const Value& value = values_[number];
     if (value.kind == Value::Kind::scalar) return value.scalar;
     if (value.kind == Value::Kind::list) {
       Json out = Json::array();
-      for (const std::uint32_t child : value.children) out.push_back(open(child, depth + 1));
+      for (const std::uint32_t child : value.children) out.push_back(open(child));
       return out;
     }
     if (value.kind != Value::Kind::dict) refuse("it leaves a mark or a function as a value");
     Json out = Json::object();
     for (std::size_t i = 0; i + 1 < value.children.size(); i += 2) {
-      const Json key = open(value.children[i], depth + 1);
+      const Json key = open(value.children[i]);
       out[key.is_string() ? key.get<std::string>()
                           : key.dump(-1, ' ', false, Json::error_handler_t::replace)] =
-          open(value.children[i + 1], depth + 1);
+          open(value.children[i + 1]);
     }
     return out;
   }
 
   std::string_view bytes_;
   const std::string& place_;
-  std::size_t at_ = 0, at_opcode_ = 0, opened_ = 0;
+  std::size_t at_ = 0, at_opcode_ = 0;
   std::vector<Value> values_;
+  std::vector<std::size_t> sizes_;   ///< by value; 0: not counted yet
   std::vector<std::uint32_t> stack_;
   std::map<std::uint64_t, std::uint32_t> memo_;
 };

@@ -92,7 +92,7 @@ TEST(Reconcile, verdicts) {
   EXPECT_EQ(first(compared({item(Op::all_reduce, 800, 3)}, {item(Op::all_reduce, 1600, 3)})).first,
             Verdict::size);
   EXPECT_EQ(first(compared({item(Op::all_reduce, 800, 3)}, {})), std::pair(Verdict::missing, std::string()));
-  EXPECT_THAT(first(compared({}, {item(Op::all_reduce, 4, 1)})).second,
+  EXPECT_THAT(first(compared({}, {item(Op::all_reduce, 4000, 1)})).second,
               HasSubstr("is none of the layout's groups"));
   EXPECT_THAT(first(compared({}, {item(Op::barrier, 0, 1)})).second,
               HasSubstr("a barrier of the program's own"));
