@@ -32,5 +32,6 @@ void add_plan(CLI::App& app);
 void add_plan_calibrate(CLI::App& plan);
 void add_run(CLI::App& app);
 void add_shape(CLI::App& app);
+void add_soak(CLI::App& app);
 
 }  // namespace medley::cli
