@@ -35,9 +35,11 @@ soak::WorkerOptions options_of(const Arguments& given) {
   options.first = given.one && *given.one ? given.program : given.seed;
   options.programs = given.one && *given.one ? 1 : given.programs;
   options.seconds = given.seconds;
-  options.deadline = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(given.deadline));
+  options.deadline =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(given.deadline));
   options.generate.backends = parse_list(given.backends);
-  for (const std::string& word : parse_list(given.without)) options.without.push_back(static_cast<int>(parse_size(word)));
+  for (const std::string& word : parse_list(given.without))
+    options.without.push_back(static_cast<int>(parse_size(word)));
   if (options.generate.backends.empty()) {
     for (const auto& known : core::known_backends()) {
       if (known->unavailable().empty()) options.generate.backends.push_back(known->name());
@@ -71,24 +73,31 @@ int soak_here(const Arguments& given, const Place& place) {
   return tally.mismatches + tally.hangs > 0 ? 1 : 0;
 }
 
-std::string describe(const soak::Failure& failure, const Arguments& given, const soak::WorkerOptions& options) {
+std::string describe(const soak::Failure& failure, const Arguments& given,
+                     const soak::WorkerOptions& options) {
   const bool hang = failure.what == soak::Failure::What::hang;
   const auto whole = soak::generate(failure.program, given.ranks, options.generate);
-  std::string text = fmt::format("program {}: {}\n{}\n", failure.program, hang ? "hang" : "mismatch", failure.text);
+  std::string text =
+      fmt::format("program {}: {}\n{}\n", failure.program, hang ? "hang" : "mismatch", failure.text);
   text += soak::to_text(failure.left_out.empty() ? whole : soak::without(whole, failure.left_out));
-  const std::string without = failure.left_out.empty() ? "" : fmt::format(" --without {}", fmt::join(failure.left_out, ","));
+  const std::string without =
+      failure.left_out.empty() ? "" : fmt::format(" --without {}", fmt::join(failure.left_out, ","));
   return text + fmt::format("again: medley soak -n {} --backends {} --program {}{}\n\n", given.ranks,
                             fmt::join(options.generate.backends, ","), failure.program, without);
 }
 
-nlohmann::ordered_json json_of(const soak::Outcome& outcome, const Arguments& given, const soak::WorkerOptions& options,
-                               std::int64_t mismatches, std::int64_t hangs) {
-  nlohmann::ordered_json value{{"ranks", given.ranks}, {"seed", options.first}, {"backends", options.generate.backends},
-                               {"programs", outcome.programs}, {"mismatches", mismatches}, {"hangs", hangs}};
+nlohmann::ordered_json json_of(const soak::Outcome& outcome, const Arguments& given,
+                               const soak::WorkerOptions& options, std::int64_t mismatches,
+                               std::int64_t hangs) {
+  nlohmann::ordered_json value{
+      {"ranks", given.ranks},         {"seed", options.first},    {"backends", options.generate.backends},
+      {"programs", outcome.programs}, {"mismatches", mismatches}, {"hangs", hangs}};
   value["failures"] = nlohmann::ordered_json::array();
   for (const auto& failure : outcome.failures) {
-    value["failures"].push_back({{"program", failure.program}, {"kind", failure.what == soak::Failure::What::hang ? "hang" : "mismatch"},
-                                 {"text", failure.text}, {"without", failure.left_out}});
+    value["failures"].push_back({{"program", failure.program},
+                                 {"kind", failure.what == soak::Failure::What::hang ? "hang" : "mismatch"},
+                                 {"text", failure.text},
+                                 {"without", failure.left_out}});
   }
   return value;
 }
@@ -120,12 +129,14 @@ int soak_watched(const Arguments& given) {
 int soak_command(const Arguments& given) {
   if (const auto place = find_place(process_environment())) {
     if (given.ranks > 0 && given.ranks != place->size) {
-      throw Error(ErrorKind::invalid, fmt::format("-n {} does not fit the {} ranks that {} started; leave -n out", given.ranks,
-                                                  place->size, name(place->source)));
+      throw Error(ErrorKind::invalid,
+                  fmt::format("-n {} does not fit the {} ranks that {} started; leave -n out", given.ranks,
+                              place->size, name(place->source)));
     }
     return soak_here(given, *place);
   }
-  if (given.ranks < 1) throw Error(ErrorKind::invalid, "-n is missing: how many ranks shall run the programs?");
+  if (given.ranks < 1)
+    throw Error(ErrorKind::invalid, "-n is missing: how many ranks shall run the programs?");
   return soak_watched(given);
 }
 
@@ -134,13 +145,20 @@ int soak_command(const Arguments& given) {
 void add_soak(CLI::App& app) {
   auto given = std::make_shared<Arguments>();
   CLI::App* soak = add_command(app, "soak", "Random programs that mix backends, against an oracle",
-                               "medley soak -n 4 --seed 1 --programs 200 --backends shm,mpi", [given] { return soak_command(*given); });
-  soak->add_option("-n,--nproc-per-node", given->ranks, "ranks to start on this host; none under a launcher")->check(CLI::Range(1, 64));
-  soak->add_option("--seed", given->seed, "of the first program; the others have the next ones")->capture_default_str();
-  soak->add_option("--programs", given->programs, "how many")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))->capture_default_str();
+                               "medley soak -n 4 --seed 1 --programs 200 --backends shm,mpi",
+                               [given] { return soak_command(*given); });
+  soak->add_option("-n,--nproc-per-node", given->ranks, "ranks to start on this host; none under a launcher")
+      ->check(CLI::Range(1, 64));
+  soak->add_option("--seed", given->seed, "of the first program; the others have the next ones")
+      ->capture_default_str();
+  soak->add_option("--programs", given->programs, "how many")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->capture_default_str();
   soak->add_option("--backends", given->backends, "backends to mix (default: all that work here)");
   soak->add_option("--seconds", given->seconds, "stop after this time")->check(CLI::Range(0.0, 1e9));
-  soak->add_option("--deadline", given->deadline, "seconds that a wait may last before it is a hang")->check(CLI::Range(0.1, 1e6))->capture_default_str();
+  soak->add_option("--deadline", given->deadline, "seconds that a wait may last before it is a hang")
+      ->check(CLI::Range(0.1, 1e6))
+      ->capture_default_str();
   given->one = soak->add_option("--program", given->program, "run the program of this seed alone");
   soak->add_option("--without", given->without, "leave out these steps of it, as a shrunk failure says");
   soak->add_option("--json", given->json, "write the counts and failures as JSON; - for stdout");

@@ -7,7 +7,10 @@
 namespace medley::soak {
 
 Builder::Builder(Program& program, Random& random, const GenerateOptions& options)
-    : program_(program), random_(random), options_(options), oracle_(program),
+    : program_(program),
+      random_(random),
+      options_(options),
+      oracle_(program),
       largest_part_(random.one_of({3, 10, 100})) {}
 
 void Builder::add_phase(int phase, int steps) {
@@ -56,7 +59,8 @@ void Builder::add_step(int phase, int thread, Section& section) {
 }
 
 void Builder::choose_route(Step& step) {
-  const auto which = static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(options_.backends.size()) + 1));
+  const auto which =
+      static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(options_.backends.size()) + 1));
   if (which > 0) step.backend = options_.backends[which - 1];
 }
 
@@ -107,11 +111,14 @@ bool Builder::add_comm(Step& step, Section& section) {
   const int n = static_cast<int>(parent.size());
   const int colors = step.kind == Kind::split ? random_.between(1, 3) : 1;
   for (int r = 0; r < n; ++r) {
-    const bool out = step.kind == Kind::split ? random_.chance(10) : step.kind == Kind::subset && random_.chance(35);
+    const bool out =
+        step.kind == Kind::split ? random_.chance(10) : step.kind == Kind::subset && random_.chance(35);
     step.colors.push_back(out ? -1 : random_.between(0, colors - 1));
     step.keys.push_back(step.kind == Kind::dup ? r : static_cast<int>(random_.below(100)));
   }
-  if (step.kind == Kind::subset && std::all_of(step.colors.begin(), step.colors.end(), [](int c) { return c < 0; })) return false;
+  if (step.kind == Kind::subset &&
+      std::all_of(step.colors.begin(), step.colors.end(), [](int c) { return c < 0; }))
+    return false;
   for (int color = 0; color < colors; ++color) {
     std::vector<int> members;
     for (int r = 0; r < n; ++r) {

@@ -34,15 +34,18 @@ class Builder {
   void place_parts(Step& step, const Section& section);
   std::int64_t count_up_to(std::int64_t most);
   /// Where blocks of these many elements lie, none over another.
-  std::vector<std::int64_t> place_apart(const std::vector<std::int64_t>& counts, DType dtype, const Section& section);
-  int size_of_comm(int comm) const { return static_cast<int>(program_.comms[static_cast<std::size_t>(comm)].members.size()); }
+  std::vector<std::int64_t> place_apart(const std::vector<std::int64_t>& counts, DType dtype,
+                                        const Section& section);
+  int size_of_comm(int comm) const {
+    return static_cast<int>(program_.comms[static_cast<std::size_t>(comm)].members.size());
+  }
 
   Program& program_;
   Random& random_;
   const GenerateOptions& options_;
   Oracle oracle_;
-  std::vector<int> alive_{0};     ///< comms
-  int largest_part_;              ///< of a section that one buffer takes, in percent
+  std::vector<int> alive_{0};  ///< comms
+  int largest_part_;           ///< of a section that one buffer takes, in percent
 };
 
 }  // namespace medley::soak

@@ -10,20 +10,23 @@ namespace medley::soak {
 namespace {
 
 bool has_root(Op op) {
-  return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter || op == Op::gatherv || op == Op::scatterv;
+  return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter ||
+         op == Op::gatherv || op == Op::scatterv;
 }
-bool is_v(Op op) { return op >= Op::gatherv; }
+bool is_v(Op op) {
+  return op >= Op::gatherv;
+}
 bool reduces(Op op) {
   return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter || op == Op::reduce_scatterv;
 }
-
 
 }  // namespace
 
 bool Builder::add_collective(Step& step, const Section& section) {
   step.kind = Kind::collective;
   step.op = static_cast<Op>(random_.between(static_cast<int>(Op::broadcast), op_count - 1));
-  step.dtype = random_.chance(60) ? random_.one_of(program_.palette) : static_cast<DType>(random_.below(dtype_count));
+  step.dtype =
+      random_.chance(60) ? random_.one_of(program_.palette) : static_cast<DType>(random_.below(dtype_count));
   choose_route(step);
   if (has_root(step.op)) step.root = random_.between(0, size_of_comm(step.comm) - 1);
   if (random_.chance(25)) step.algorithm = random_.one_of(algorithms::names(step.op));
@@ -46,21 +49,30 @@ void Builder::choose_reduction(Step& step) {
     if (reducible(step.dtype, step.reduce) && oracle_.exact(step)) return;
   }
   switch (size_of(step.dtype)) {
-    case 8: step.dtype = DType::i64; break;
-    case 4: step.dtype = DType::i32; break;
-    case 2: step.dtype = DType::i16; break;
-    default: step.dtype = random_.one_of({DType::i8, DType::u8});
+    case 8:
+      step.dtype = DType::i64;
+      break;
+    case 4:
+      step.dtype = DType::i32;
+      break;
+    case 2:
+      step.dtype = DType::i16;
+      break;
+    default:
+      step.dtype = random_.one_of({DType::i8, DType::u8});
   }
   step.reduce = random_.one_of({sum, product, min, max, band, bor, bxor});
 }
 
 void Builder::place_collective(Step& step, const Section& section) {
   const int n = size_of_comm(step.comm);
-  const std::int64_t elements = (section.end - section.begin) / static_cast<std::int64_t>(size_of(step.dtype));
+  const std::int64_t elements =
+      (section.end - section.begin) / static_cast<std::int64_t>(size_of(step.dtype));
   // `part` is the smaller side; the larger one holds one of each rank.
   const bool one_to_one = step.op == Op::broadcast || step.op == Op::reduce || step.op == Op::all_reduce;
   const bool many_to_many = step.op == Op::all_to_all;
-  const std::int64_t part = count_up_to(one_to_one ? elements / 2 : elements / (many_to_many ? 2 * n : n + 1));
+  const std::int64_t part =
+      count_up_to(one_to_one ? elements / 2 : elements / (many_to_many ? 2 * n : n + 1));
   const auto element = static_cast<std::int64_t>(size_of(step.dtype));
   // As programs do, and so that floats of a slab meet floats: the same place on all ranks, half of the time.
   const bool same_place = random_.chance(50);
@@ -96,7 +108,8 @@ void Builder::place_collective(Step& step, const Section& section) {
 void Builder::place_parts(Step& step, const Section& section) {
   const int n = size_of_comm(step.comm);
   const auto ranks = static_cast<std::size_t>(n);
-  const std::int64_t elements = (section.end - section.begin) / static_cast<std::int64_t>(size_of(step.dtype));
+  const std::int64_t elements =
+      (section.end - section.begin) / static_cast<std::int64_t>(size_of(step.dtype));
   const std::int64_t most = elements / (4 * n), gap = std::max<std::int64_t>(most / 8, 1);
   const auto spread = [&](Side& side, std::vector<std::int64_t> counts) {
     std::vector<std::size_t> order(ranks);
@@ -116,7 +129,7 @@ void Builder::place_parts(Step& step, const Section& section) {
   for (auto& row : table) {
     for (auto& count : row) count = count_up_to(most);
   }
-  const std::vector<std::int64_t>& own = table[0];   // where all ranks know one list
+  const std::vector<std::int64_t>& own = table[0];  // where all ranks know one list
   for (std::size_t r = 0; r < ranks; ++r) {
     Share& share = step.shares[r];
     const bool root = static_cast<int>(r) == step.root;

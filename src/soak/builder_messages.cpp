@@ -6,7 +6,8 @@
 namespace medley::soak {
 namespace {
 
-// Tags of the messages that may be queued behind one another; each backend, and the comm's own choice, has its own.
+// Tags of the messages that may be queued behind one another; each backend, and the comm's own choice, has
+// its own.
 constexpr int tags_per_route = 3;
 // Beyond them: a tag for each step that receives from any source, so that nobody else's message is taken.
 constexpr int first_unique_tag = 1000;
@@ -18,8 +19,9 @@ bool Builder::add_messages(Step& step, const Section& section) {
   step.dtype = static_cast<DType>(random_.below(dtype_count));
   choose_route(step);
   const int n = size_of_comm(step.comm);
-  const auto route = static_cast<int>(std::find(options_.backends.begin(), options_.backends.end(), step.backend) -
-                                      options_.backends.begin());
+  const auto route =
+      static_cast<int>(std::find(options_.backends.begin(), options_.backends.end(), step.backend) -
+                       options_.backends.begin());
   const int tag = route * tags_per_route + random_.between(0, tags_per_route - 1);
   std::vector<std::pair<int, int>> pairs;
   const std::int64_t dice = random_.below(10);
@@ -31,14 +33,17 @@ bool Builder::add_messages(Step& step, const Section& section) {
     const int shift = n == 1 ? 0 : random_.between(1, n - 1);
     for (int r = 0; r < n; ++r) pairs.push_back({r, (r + shift) % n});
   } else {
-    for (int i = random_.between(1, 2 * n); i > 0; --i) pairs.push_back({random_.between(0, n - 1), random_.between(0, n - 1)});
+    for (int i = random_.between(1, 2 * n); i > 0; --i)
+      pairs.push_back({random_.between(0, n - 1), random_.between(0, n - 1)});
   }
   // Each rank's messages lie apart; how much it has decides how large they can be.
   const auto element = static_cast<std::int64_t>(size_of(step.dtype));
-  const std::int64_t most = (section.end - section.begin) / element / static_cast<std::int64_t>(4 * pairs.size());
+  const std::int64_t most =
+      (section.end - section.begin) / element / static_cast<std::int64_t>(4 * pairs.size());
   for (const auto& [from, to] : pairs) {
     const std::int64_t count = count_up_to(most);
-    const std::int64_t room = count + (random_.chance(15) ? random_.below(std::max<std::int64_t>(most / 4, 1)) : 0);
+    const std::int64_t room =
+        count + (random_.chance(15) ? random_.below(std::max<std::int64_t>(most / 4, 1)) : 0);
     step.packets.push_back({from, to, tag, count, 0, 0, room});
   }
   for (int r = 0; r < n; ++r) {
@@ -68,7 +73,7 @@ bool Builder::add_any_source(Step& step, const Section& section) {
   const int packets = random_.between(1, 2 * (n - 1));
   const auto element = static_cast<std::int64_t>(size_of(step.dtype));
   const std::int64_t most = (section.end - section.begin) / element / (4 * packets);
-  const std::int64_t count = count_up_to(most);   // the same of all: any of them may come first
+  const std::int64_t count = count_up_to(most);  // the same of all: any of them may come first
   std::vector<std::int64_t> counts(static_cast<std::size_t>(packets), count);
   const auto to_at = place_apart(counts, step.dtype, section);
   for (int i = 0; i < packets; ++i) {

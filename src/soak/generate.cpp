@@ -14,7 +14,9 @@ Program generate(std::uint64_t seed, int ranks, const GenerateOptions& options) 
   program.ranks = ranks;
   const std::int64_t dice = random.below(20);
   // Mostly small: many operations meet on the same bytes, and a program takes a millisecond.
-  const std::int64_t memory = dice < 8 ? 2048 << random.below(3) : dice < 17 ? 16384 << random.below(4) : (std::int64_t{1} << 20) << random.below(3);
+  const std::int64_t memory = dice < 8    ? 2048 << random.below(3)
+                              : dice < 17 ? 16384 << random.below(4)
+                                          : (std::int64_t{1} << 20) << random.below(3);
   program.memory = std::min(memory, options.most_memory);
   program.progress_thread = random.chance(25);
   for (int i = 0; i < 2; ++i) program.palette.push_back(static_cast<DType>(random.below(dtype_count)));
@@ -36,7 +38,8 @@ Program generate(std::uint64_t seed, int ranks, const GenerateOptions& options) 
 Program without(const Program& program, const std::vector<int>& steps) {
   Program less = program;
   for (int number : steps) less.steps[static_cast<std::size_t>(number)].removed = true;
-  // What happens on a comm needs the step that made it, which may come later in the list than its own parent's.
+  // What happens on a comm needs the step that made it, which may come later in the list than its own
+  // parent's.
   for (Step& step : less.steps) {
     const int maker = less.comms[static_cast<std::size_t>(step.comm)].made_by;
     if (maker >= 0 && less.steps[static_cast<std::size_t>(maker)].removed) step.removed = true;
@@ -49,7 +52,9 @@ Program without(const Program& program, const std::vector<int>& steps) {
           if (action.dropped) rank.back()[0].push_back({.act = Act::finish, .step = action.step});
         }
         for (Action& action : stream) action.dropped = false;
-        std::erase_if(stream, [&](const Action& action) { return less.steps[static_cast<std::size_t>(action.step)].removed; });
+        std::erase_if(stream, [&](const Action& action) {
+          return less.steps[static_cast<std::size_t>(action.step)].removed;
+        });
       }
     }
   }

@@ -1,5 +1,5 @@
-// Makes random programs that must finish on Medley: a pure function of the seed, the number of ranks and the options, so
-// that nothing but the seed travels between ranks.
+// Makes random programs that must finish on Medley: a pure function of the seed, the number of ranks and the
+// options, so that nothing but the seed travels between ranks.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace medley::soak {
 struct GenerateOptions {
   std::vector<std::string> backends{"shm"};
   int most_steps = 40;
-  std::int64_t most_memory = 4 << 20;   ///< bytes of each rank
+  std::int64_t most_memory = 4 << 20;  ///< bytes of each rank
   int most_threads = 3;
 };
 

@@ -18,24 +18,27 @@ struct Unit {
 struct Instance {
   int unit;
   std::vector<Interval> accesses{};
-  /// What it starts in order with: a comm's collectives, or one direction of a pair with one tag on one backend.
+  /// What it starts in order with: a comm's collectives, or one direction of a pair with one tag on one
+  /// backend.
   std::tuple<int, int, int, int, std::string> queue{};
   bool started = false;
 };
 
 struct Rank {
-  std::vector<Instance> issued{};   ///< in order of issue
+  std::vector<Instance> issued{};  ///< in order of issue
   int phase = 0;
-  std::vector<std::size_t> position{};   ///< of each thread in its stream
-  std::vector<bool> entered{};           ///< whether the action there has issued already and waits
+  std::vector<std::size_t> position{};  ///< of each thread in its stream
+  std::vector<bool> entered{};          ///< whether the action there has issued already and waits
 };
 
 class Machine {
  public:
-  explicit Machine(const Program& program) : program_(program), ranks_(static_cast<std::size_t>(program.ranks)) {
+  explicit Machine(const Program& program)
+      : program_(program), ranks_(static_cast<std::size_t>(program.ranks)) {
     for (const Step& step : program.steps) {
       first_unit_.push_back(static_cast<int>(units_.size()));
-      const auto members = static_cast<int>(program.comms[static_cast<std::size_t>(step.comm)].members.size());
+      const auto members =
+          static_cast<int>(program.comms[static_cast<std::size_t>(step.comm)].members.size());
       if (step.packets.empty()) units_.push_back({members, 0});
       for (const Packet& p : step.packets) units_.push_back({p.from == p.to ? 1 : 2, 0});
     }
@@ -59,7 +62,9 @@ class Machine {
 
   void enter_phase(Rank& rank, int phase) {
     rank.phase = phase;
-    const auto threads = phase < static_cast<int>(program_.threads.size()) ? program_.threads[static_cast<std::size_t>(phase)] : 0;
+    const auto threads = phase < static_cast<int>(program_.threads.size())
+                             ? program_.threads[static_cast<std::size_t>(phase)]
+                             : 0;
     rank.position.assign(static_cast<std::size_t>(threads), 0);
     rank.entered.assign(static_cast<std::size_t>(threads), false);
   }
@@ -104,7 +109,8 @@ class Machine {
     const Step& s = step(number);
     const int first = first_unit_[static_cast<std::size_t>(number)];
     if (s.packets.empty()) {
-      rank.issued.push_back({first, is_comm_maker(s.kind) ? std::vector<Interval>{} : accesses(program_, s, r),
+      rank.issued.push_back({first,
+                             is_comm_maker(s.kind) ? std::vector<Interval>{} : accesses(program_, s, r),
                              {s.comm, -1, -1, -1, ""}});
       return;
     }
@@ -117,7 +123,8 @@ class Machine {
       // What is received as it comes lands beside the program's memory first.
       auto touched = gathers ? std::vector<Interval>{} : accesses(program_, s, r, static_cast<int>(i));
       const bool sends = p.from == me;
-      rank.issued.push_back({first + static_cast<int>(i), std::move(touched),
+      rank.issued.push_back({first + static_cast<int>(i),
+                             std::move(touched),
                              {s.comm, sends ? p.to : p.from, sends ? 1 : 0, p.tag, s.backend}});
     }
   }
@@ -127,7 +134,8 @@ class Machine {
     const auto own = accesses(program_, step(number), r);
     for (Instance& earlier : rank.issued) {
       if (!unit(earlier).complete() && conflict(earlier.accesses, own)) {
-        verdict_.mistake = "rank " + std::to_string(r) + " touches memory of a pending operation in step " + std::to_string(number);
+        verdict_.mistake = "rank " + std::to_string(r) + " touches memory of a pending operation in step " +
+                           std::to_string(number);
         verdict_.finishes = false;
       }
     }
@@ -182,20 +190,24 @@ class Machine {
     if (rank.phase >= static_cast<int>(program_.threads.size())) return;
     verdict_.finishes = false;
     for (std::size_t t = 0; t < rank.position.size(); ++t) {
-      const auto& stream = program_.streams[static_cast<std::size_t>(r)][static_cast<std::size_t>(rank.phase)][t];
-      if (rank.position[t] < stream.size()) verdict_.stuck.push_back({r, rank.phase, static_cast<int>(t), rank.position[t]});
+      const auto& stream =
+          program_.streams[static_cast<std::size_t>(r)][static_cast<std::size_t>(rank.phase)][t];
+      if (rank.position[t] < stream.size())
+        verdict_.stuck.push_back({r, rank.phase, static_cast<int>(t), rank.position[t]});
     }
   }
 
   const Program& program_;
   std::vector<Unit> units_;
-  std::vector<int> first_unit_;   ///< of each step
+  std::vector<int> first_unit_;  ///< of each step
   std::vector<Rank> ranks_;
   Verdict verdict_;
 };
 
 }  // namespace
 
-Verdict run_ideal(const Program& program) { return Machine(program).run(); }
+Verdict run_ideal(const Program& program) {
+  return Machine(program).run();
+}
 
 }  // namespace medley::soak

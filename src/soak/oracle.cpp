@@ -17,7 +17,9 @@ const CommPlan& comm_of(const Program& program, const Step& step) {
   return program.comms[static_cast<std::size_t>(step.comm)];
 }
 
-std::size_t bytes_of(std::int64_t count, DType dtype) { return static_cast<std::size_t>(count) * size_of(dtype); }
+std::size_t bytes_of(std::int64_t count, DType dtype) {
+  return static_cast<std::size_t>(count) * size_of(dtype);
+}
 
 /// Where part `r` of a side begins and how many elements it has; parts of the equal forms are cut evenly.
 std::pair<std::int64_t, std::int64_t> part_of(const Side& side, int r, int n) {
@@ -54,7 +56,8 @@ bool Oracle::exact(const Step& step) const {
   // Parts of reduce_scatterv lie at other offsets on other ranks; the others are one part.
   const bool parts = step.op == Op::reduce_scatterv;
   for (int p = 0; p < (parts ? n : 1); ++p) {
-    const std::int64_t count = parts ? step.shares[0].in.counts[static_cast<std::size_t>(p)] : step.shares[0].in.count;
+    const std::int64_t count =
+        parts ? step.shares[0].in.counts[static_cast<std::size_t>(p)] : step.shares[0].in.count;
     for (std::int64_t i = 0; i < count; ++i) {
       for (int r = 0; r < n; ++r) {
         const Side& in = step.shares[static_cast<std::size_t>(r)].in;
@@ -72,7 +75,8 @@ std::vector<std::byte> Oracle::given_by(const Step& step, int member) const {
   const Side& side = step.shares[static_cast<std::size_t>(member)].in;
   std::vector<std::byte> bytes;
   const auto add = [&](std::int64_t offset, std::int64_t count) {
-    const std::byte* from = at(step, member, side.at + static_cast<std::int64_t>(bytes_of(offset, step.dtype)));
+    const std::byte* from =
+        at(step, member, side.at + static_cast<std::int64_t>(bytes_of(offset, step.dtype)));
     bytes.insert(bytes.end(), from, from + bytes_of(count, step.dtype));
   };
   if (side.counts.empty()) add(0, side.count);
@@ -117,27 +121,36 @@ void Oracle::copy_collective(const Step& step, const std::vector<std::vector<std
     const bool is_root = r == step.root;
     switch (step.op) {
       case Op::broadcast:
-        if (!is_root) take(step, r, -1, root_given.data(), step.shares[static_cast<std::size_t>(r)].out.count);
+        if (!is_root)
+          take(step, r, -1, root_given.data(), step.shares[static_cast<std::size_t>(r)].out.count);
         break;
-      case Op::gather: case Op::gatherv: case Op::all_gather: case Op::all_gatherv:
+      case Op::gather:
+      case Op::gatherv:
+      case Op::all_gather:
+      case Op::all_gatherv:
         if (!is_root && (step.op == Op::gather || step.op == Op::gatherv)) break;
         for (int from = 0; from < n; ++from) {
           const auto& part = given[static_cast<std::size_t>(from)];
           take(step, r, from, part.data(), static_cast<std::int64_t>(part.size() / size_of(step.dtype)));
         }
         break;
-      case Op::scatter: case Op::scatterv: case Op::all_to_all: case Op::all_to_allv:
+      case Op::scatter:
+      case Op::scatterv:
+      case Op::all_to_all:
+      case Op::all_to_allv:
         for (int from = 0; from < n; ++from) {
           const bool to_all = step.op == Op::all_to_all || step.op == Op::all_to_allv;
           if (!to_all && from != step.root) continue;
           const Side& side = step.shares[static_cast<std::size_t>(from)].in;
-          std::int64_t skip = 0;   // parts lie side by side in what was given
+          std::int64_t skip = 0;  // parts lie side by side in what was given
           for (int before = 0; before < r; ++before) skip += part_of(side, before, n).second;
-          take(step, r, to_all ? from : -1, given[static_cast<std::size_t>(from)].data() + bytes_of(skip, step.dtype),
+          take(step, r, to_all ? from : -1,
+               given[static_cast<std::size_t>(from)].data() + bytes_of(skip, step.dtype),
                part_of(side, r, n).second);
         }
         break;
-      default: break;
+      default:
+        break;
     }
   }
 }
@@ -158,7 +171,8 @@ void Oracle::apply(int number) {
     return write_touch(program_, number, place);
   }
   if (step.kind == Kind::collective) return collective(step);
-  // A step's messages touch different memory, but what is sent must not be what another of them has just written.
+  // A step's messages touch different memory, but what is sent must not be what another of them has just
+  // written.
   std::vector<std::vector<std::byte>> sent;
   for (const Packet& p : step.packets) {
     const std::byte* from = at(step, p.from, p.from_at);

@@ -1,5 +1,6 @@
-// What a program must do to memory: carries out its steps one after the other, for all ranks, without the runtime.
-// The generator runs it along to know what values a reduction would meet; a rank compares its memory with it.
+// What a program must do to memory: carries out its steps one after the other, for all ranks, without the
+// runtime. The generator runs it along to know what values a reduction would meet; a rank compares its memory
+// with it.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,8 @@ class Oracle {
 
 std::uint64_t hash(const std::byte* data, std::int64_t bytes);
 
-/// The oracle after all steps; nothing where some reduction has no exact result, as may happen in a shrunk program.
+/// The oracle after all steps; nothing where some reduction has no exact result, as may happen in a shrunk
+/// program.
 std::optional<Oracle> expect(const Program& program);
 
 }  // namespace medley::soak

@@ -36,7 +36,9 @@ int rank_in(const CommPlan& comm, int world_rank) {
   return place == comm.members.end() ? -1 : static_cast<int>(place - comm.members.begin());
 }
 
-bool is_comm_maker(Kind kind) { return kind == Kind::split || kind == Kind::subset || kind == Kind::dup; }
+bool is_comm_maker(Kind kind) {
+  return kind == Kind::split || kind == Kind::subset || kind == Kind::dup;
+}
 
 bool takes_part(const Program& program, const Step& step, int world_rank) {
   if (step.kind == Kind::touch) return step.rank == world_rank;

@@ -1,5 +1,6 @@
-// A random program as plain data: what happens (steps, in an order that is right for all ranks) and how each rank goes
-// about it (streams of actions). Made by generate(), judged by the oracle, run by run_program(), cut down by the shrinker.
+// A random program as plain data: what happens (steps, in an order that is right for all ranks) and how each
+// rank goes about it (streams of actions). Made by generate(), judged by the oracle, run by run_program(),
+// cut down by the shrinker.
 #pragma once
 
 #include <cstdint>
@@ -37,32 +38,32 @@ struct Packet {
 
 enum class Kind : std::uint8_t {
   collective,
-  messages,   ///< issued by each rank as one send, recv, sendrecv or batch
-  any_source, ///< all packets go to one rank, which receives them as they come and sorts them by sender
-  split,      ///< makes comms; so do the next two
+  messages,    ///< issued by each rank as one send, recv, sendrecv or batch
+  any_source,  ///< all packets go to one rank, which receives them as they come and sorts them by sender
+  split,       ///< makes comms; so do the next two
   subset,
   dup,
-  drop,       ///< lets go of a comm
-  touch,      ///< a rank looks at a piece of its memory and writes something new there
+  drop,   ///< lets go of a comm
+  touch,  ///< a rank looks at a piece of its memory and writes something new there
 };
 
 struct Step {
   Kind kind{};
   int comm = 0;
   int phase = 0, thread = 0;
-  bool removed = false;       ///< by the shrinker; numbers stay what they are
-  std::string backend{};      ///< empty: the comm's own choice
+  bool removed = false;   ///< by the shrinker; numbers stay what they are
+  std::string backend{};  ///< empty: the comm's own choice
   std::string algorithm{};
   bool deterministic = false;
   Op op{};
   DType dtype{};
   ReduceOp reduce{};
   int root = 0;
-  std::vector<Share> shares{};    ///< of a collective, by rank of the comm
+  std::vector<Share> shares{};  ///< of a collective, by rank of the comm
   std::vector<Packet> packets{};
-  std::vector<int> made{};        ///< comms, by color
-  std::vector<int> colors{}, keys{};   ///< by rank of the parent
-  int rank = 0;                   ///< of a touch: in the world
+  std::vector<int> made{};            ///< comms, by color
+  std::vector<int> colors{}, keys{};  ///< by rank of the parent
+  int rank = 0;                       ///< of a touch: in the world
   std::int64_t at = 0, bytes = 0;
 };
 
@@ -79,23 +80,23 @@ enum class Wait : std::uint8_t { wait, deadline, test };
 struct Action {
   Act act{};
   int step = 0;
-  bool async = false;     ///< of issue
-  bool dropped = false;   ///< of issue: the Work is thrown away; a later step that is waited for covers it
-  Wait wait{};            ///< of finish
-  int microseconds = 0;   ///< of delay
+  bool async = false;    ///< of issue
+  bool dropped = false;  ///< of issue: the Work is thrown away; a later step that is waited for covers it
+  Wait wait{};           ///< of finish
+  int microseconds = 0;  ///< of delay
 };
 using Stream = std::vector<Action>;
 
 struct Program {
   std::uint64_t seed = 0;
   int ranks = 1;
-  std::int64_t memory = 0;           ///< bytes of each rank
+  std::int64_t memory = 0;  ///< bytes of each rank
   bool progress_thread = false;
-  std::vector<DType> palette{};      ///< what the slabs of memory hold at first
-  std::vector<CommPlan> comms{};     ///< the first is the world
+  std::vector<DType> palette{};   ///< what the slabs of memory hold at first
+  std::vector<CommPlan> comms{};  ///< the first is the world
   std::vector<Step> steps{};
-  std::vector<int> threads{};        ///< in each phase; they all come to its end before the next begins
-  std::vector<std::vector<std::vector<Stream>>> streams{};   ///< by rank, phase, thread
+  std::vector<int> threads{};  ///< in each phase; they all come to its end before the next begins
+  std::vector<std::vector<std::vector<Stream>>> streams{};  ///< by rank, phase, thread
 };
 
 /// The rank's number in the comm, or -1.
@@ -107,7 +108,8 @@ std::vector<Interval> accesses(const Program& program, const Step& step, int wor
 /// Whether a rank receives in this step as messages come, which it does at once and not in the background.
 bool collects(const Program& program, const Step& step, int world_rank);
 
-/// The first content of a rank's memory: slabs of the palette's types with values that reductions can be exact on.
+/// The first content of a rank's memory: slabs of the palette's types with values that reductions can be
+/// exact on.
 std::vector<std::byte> initial_memory(const Program& program, int world_rank);
 /// What a touch writes.
 void write_touch(const Program& program, int step, std::byte* at);

@@ -1,5 +1,6 @@
-// The random numbers programs are made of: SplitMix64, and ranges by remainder, so that a seed means the same program
-// on every machine and with every standard library. Used by the generator and for what memory holds at first.
+// The random numbers programs are made of: SplitMix64, and ranges by remainder, so that a seed means the same
+// program on every machine and with every standard library. Used by the generator and for what memory holds
+// at first.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,8 @@ class Random {
   }
   template <class T>
   void shuffle(std::vector<T>& list) {
-    for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[static_cast<std::size_t>(below(static_cast<std::int64_t>(i)))]);
+    for (std::size_t i = list.size(); i > 1; --i)
+      std::swap(list[i - 1], list[static_cast<std::size_t>(below(static_cast<std::int64_t>(i)))]);
   }
 
  private:

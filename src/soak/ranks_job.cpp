@@ -19,9 +19,10 @@ namespace {
 
 constexpr std::size_t most_output = 4000;
 
-[[noreturn]] void be_launcher(const LaunchOptions& options, const std::string& log, const std::string& report) {
+[[noreturn]] void be_launcher(const LaunchOptions& options, const std::string& log,
+                              const std::string& report) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  setpgid(0, 0);   // signals of a terminal are the watching process's
+  setpgid(0, 0);  // signals of a terminal are the watching process's
   const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   dup2(file, 1);
   dup2(file, 2);
@@ -47,7 +48,7 @@ RanksJob::RanksJob(int ranks, const std::vector<std::string>& arguments, const s
   options.command.insert(options.command.end(), arguments.begin(), arguments.end());
   options.backends = backends;
   options.prefix = false;
-  options.keep_going = true;   // who ends them is us
+  options.keep_going = true;  // who ends them is us
   fflush(nullptr);
   launcher_ = fork();
   if (launcher_ < 0) throw Error(ErrorKind::system, "cannot fork a launcher of ranks");
@@ -69,7 +70,8 @@ std::string RanksJob::output() const {
 }
 
 RanksJob::~RanksJob() {
-  // Asked once it lets the ranks end, asked again it kills them, and if it must be killed itself its keeper does.
+  // Asked once it lets the ranks end, asked again it kills them, and if it must be killed itself its keeper
+  // does.
   for (int i = 0; i < 40 && !ended(); ++i) {
     if (i == 0 || i == 4) kill(launcher_, SIGTERM);
     if (i == 30) kill(launcher_, SIGKILL);

@@ -1,5 +1,5 @@
-// Rank processes of this very command, started by a launcher of their own so that they can be watched and ended whatever
-// they are stuck in.
+// Rank processes of this very command, started by a launcher of their own so that they can be watched and
+// ended whatever they are stuck in.
 #pragma once
 
 #include <sys/types.h>
@@ -15,8 +15,9 @@ namespace medley::soak {
 class RanksJob {
  public:
   /// `arguments` follow the command's own name; the ranks find `report` through the environment.
-  RanksJob(int ranks, const std::vector<std::string>& arguments, const std::string& backends, const Report& report);
-  ~RanksJob();   ///< ends all ranks
+  RanksJob(int ranks, const std::vector<std::string>& arguments, const std::string& backends,
+           const Report& report);
+  ~RanksJob();  ///< ends all ranks
   RanksJob(const RanksJob&) = delete;
   RanksJob& operator=(const RanksJob&) = delete;
   /// The launcher's exit status once all ranks have ended.

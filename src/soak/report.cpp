@@ -15,7 +15,7 @@
 namespace medley::soak {
 
 void Slot::tell(Told what, int kind, const std::string& sentence) {
-  if (told.load() != Told::nothing) return;   // the first counts
+  if (told.load() != Told::nothing) return;  // the first counts
   std::snprintf(text, sizeof text, "%s", sentence.c_str());
   error_kind = kind;
   told_ns = std::chrono::steady_clock::now().time_since_epoch().count();
@@ -43,11 +43,14 @@ Report::Report(const std::string& path) : path_(path), file_(open(path.c_str(), 
 
 void Report::map() {
   void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
-  if (memory == MAP_FAILED) throw Error(ErrorKind::system, fmt::format("cannot map the file {}: {}", path_, std::strerror(errno)));
+  if (memory == MAP_FAILED)
+    throw Error(ErrorKind::system, fmt::format("cannot map the file {}: {}", path_, std::strerror(errno)));
   slots_ = static_cast<Slot*>(memory);
 }
 
-void Report::clear() { std::memset(static_cast<void*>(slots_), 0, bytes_); }
+void Report::clear() {
+  std::memset(static_cast<void*>(slots_), 0, bytes_);
+}
 
 Report::~Report() {
   if (slots_) munmap(slots_, bytes_);

@@ -11,12 +11,13 @@ enum class Told : std::int32_t { nothing, mismatch, error };
 
 /// One rank's. Written by the rank, `told` last.
 struct Slot {
-  std::atomic<std::int64_t> started;    ///< programs begun
-  std::atomic<std::int64_t> finished;   ///< programs done, on this rank and by then on all others
+  std::atomic<std::int64_t> started;   ///< programs begun
+  std::atomic<std::int64_t> finished;  ///< programs done, on this rank and by then on all others
   std::atomic<Told> told;
   std::atomic<std::int32_t> process;
   std::int32_t error_kind;
-  std::atomic<std::int64_t> ready_ns;   ///< when a rank of an invalid program was ready for the fault, steady clock
+  std::atomic<std::int64_t>
+      ready_ns;  ///< when a rank of an invalid program was ready for the fault, steady clock
   std::atomic<std::int64_t> told_ns;
   char text[1024];
 

@@ -11,16 +11,16 @@ namespace {
 
 /// One rank's wishes, before they become a stream.
 struct Wishes {
-  std::vector<std::vector<std::vector<int>>> order{};   ///< steps, by phase and thread
+  std::vector<std::vector<std::vector<int>>> order{};  ///< steps, by phase and thread
   struct Manner {
     bool blocking = false;
     bool dropped = false;
-    int delay = 0;                 ///< before it, in microseconds
-    int looks_at = -1;             ///< a step it tests or waits for afterwards
+    int delay = 0;      ///< before it, in microseconds
+    int looks_at = -1;  ///< a step it tests or waits for afterwards
     bool only_tests = false;
     Wait wait{}, last_wait{};
   };
-  std::vector<Manner> manner{};   ///< by step
+  std::vector<Manner> manner{};  ///< by step
 };
 
 class Scheduler {
@@ -29,7 +29,7 @@ class Scheduler {
     percent_blocking_ = random.one_of({0, 20, 50, 80});
     percent_delayed_ = random.one_of({0, 0, 5, 20});
     swaps_ = random.one_of({0, 1, 3});
-    program.threads.push_back(1);   // a last phase, in which everything that is left is waited for
+    program.threads.push_back(1);  // a last phase, in which everything that is left is waited for
     for (int r = 0; r < program.ranks; ++r) wishes_.push_back(wish(r));
   }
 
@@ -38,7 +38,8 @@ class Scheduler {
     for (int tries = 0;; ++tries) {
       const Verdict verdict = run_ideal(program_);
       if (verdict.finishes) return;
-      if (!verdict.mistake.empty() || tries > 10'000) throw std::logic_error("a program cannot be scheduled: " + verdict.mistake);
+      if (!verdict.mistake.empty() || tries > 10'000)
+        throw std::logic_error("a program cannot be scheduled: " + verdict.mistake);
       if (!relax(verdict)) restore_orders();
     }
   }
@@ -81,7 +82,8 @@ class Scheduler {
     for (std::size_t i = 0; i < program_.steps.size(); ++i) {
       const Step& s = program_.steps[i];
       if (takes_part(program_, s, rank)) {
-        order[static_cast<std::size_t>(s.phase)][static_cast<std::size_t>(s.thread)].push_back(static_cast<int>(i));
+        order[static_cast<std::size_t>(s.phase)][static_cast<std::size_t>(s.thread)].push_back(
+            static_cast<int>(i));
       }
     }
     return order;
@@ -96,12 +98,15 @@ class Scheduler {
   /// Whether a rank may issue two steps in either order without meaning something else.
   bool independent(const Step& a, const Step& b, int rank) {
     for (const auto& [x, y] : {std::pair(&a, &b), std::pair(&b, &a)}) {
-      if (is_comm_maker(x->kind) && std::find(x->made.begin(), x->made.end(), y->comm) != x->made.end()) return false;
+      if (is_comm_maker(x->kind) && std::find(x->made.begin(), x->made.end(), y->comm) != x->made.end())
+        return false;
       if (x->kind == Kind::drop && x->comm == y->comm) return false;
     }
     const auto ordered = [](const Step& s) { return s.kind == Kind::collective || is_comm_maker(s.kind); };
     const auto messages = [](const Step& s) { return !s.packets.empty(); };
-    if (a.comm == b.comm && ((ordered(a) && ordered(b)) || (messages(a) && messages(b) && a.packets[0].tag == b.packets[0].tag))) return false;
+    if (a.comm == b.comm &&
+        ((ordered(a) && ordered(b)) || (messages(a) && messages(b) && a.packets[0].tag == b.packets[0].tag)))
+      return false;
     return !conflict(touched(a, rank), touched(b, rank));
   }
 
@@ -117,19 +122,20 @@ class Scheduler {
 
   /// Whether what the rank does in a step is over when the call returns, whatever it wishes.
   bool immediate(const Step& s, int rank) {
-    return s.kind == Kind::touch || s.kind == Kind::drop || is_comm_maker(s.kind) || collects(program_, s, rank);
+    return s.kind == Kind::touch || s.kind == Kind::drop || is_comm_maker(s.kind) ||
+           collects(program_, s, rank);
   }
 
   std::vector<std::vector<Stream>> lower(int rank) {
     const Wishes& wishes = wishes_[static_cast<std::size_t>(rank)];
     std::vector<std::vector<Stream>> streams;
-    std::vector<int> pending;   // at the beginning of a phase
+    std::vector<int> pending;  // at the beginning of a phase
     for (const auto& phase : wishes.order) {
       streams.emplace_back();
       std::vector<int> still = pending;
       std::set<int> finished;
       for (const auto& thread : phase) {
-        std::vector<int> seen = pending;   // what this thread knows to be pending
+        std::vector<int> seen = pending;  // what this thread knows to be pending
         streams.back().push_back(lower_thread(rank, thread, seen, finished));
         for (int number : seen) {
           if (std::find(still.begin(), still.end(), number) == still.end()) still.push_back(number);
@@ -142,7 +148,8 @@ class Scheduler {
     return streams;
   }
 
-  Stream lower_thread(int rank, const std::vector<int>& list, std::vector<int>& pending, std::set<int>& finished) {
+  Stream lower_thread(int rank, const std::vector<int>& list, std::vector<int>& pending,
+                      std::set<int>& finished) {
     const Wishes& wishes = wishes_[static_cast<std::size_t>(rank)];
     Stream stream;
     const auto finish = [&](int number, Wait wait) {
@@ -153,19 +160,22 @@ class Scheduler {
     for (int number : list) {
       const Step& s = step(number);
       const Wishes::Manner& manner = wishes.manner[static_cast<std::size_t>(number)];
-      if (manner.delay > 0) stream.push_back({.act = Act::delay, .step = number, .microseconds = manner.delay});
+      if (manner.delay > 0)
+        stream.push_back({.act = Act::delay, .step = number, .microseconds = manner.delay});
       const bool now = immediate(s, rank);
-      if (s.kind == Kind::touch || collects(program_, s, rank)) {   // memory must be the rank's own then
+      if (s.kind == Kind::touch || collects(program_, s, rank)) {  // memory must be the rank's own then
         const std::vector<int> earlier = pending;
         for (int other : earlier) {
           if (conflict(touched(step(other), rank), touched(s, rank))) finish(other, manner.wait);
         }
       }
       const bool async = !now && !manner.blocking;
-      stream.push_back({.act = Act::issue, .step = number, .async = async, .dropped = async && droppable(rank, number)});
+      stream.push_back(
+          {.act = Act::issue, .step = number, .async = async, .dropped = async && droppable(rank, number)});
       if (async) pending.push_back(number);
       const int other = manner.looks_at;
-      if (std::find(pending.begin(), pending.end(), other) == pending.end() || droppable(rank, other)) continue;
+      if (std::find(pending.begin(), pending.end(), other) == pending.end() || droppable(rank, other))
+        continue;
       if (manner.only_tests) {
         stream.push_back({.act = Act::test, .step = other});
       } else {
@@ -175,8 +185,8 @@ class Scheduler {
     return stream;
   }
 
-  /// Whether the rank may throw a step's Work away: one that comes later, touches the same memory and is kept tells
-  /// of its completion too.
+  /// Whether the rank may throw a step's Work away: one that comes later, touches the same memory and is kept
+  /// tells of its completion too.
   bool droppable(int rank, int number) {
     const Wishes& wishes = wishes_[static_cast<std::size_t>(rank)];
     if (!wishes.manner[static_cast<std::size_t>(number)].dropped) return false;
@@ -186,7 +196,7 @@ class Scheduler {
         for (int other : thread) {
           const bool kept = !wishes.manner[static_cast<std::size_t>(other)].dropped;
           if (later && conflict(touched(step(number), rank), touched(step(other), rank))) {
-            if (immediate(step(other), rank)) return false;   // the rank itself must wait for it
+            if (immediate(step(other), rank)) return false;  // the rank itself must wait for it
             covered = covered || (kept && step(other).kind == Kind::collective);
           }
           later = later || other == number;
@@ -201,7 +211,11 @@ class Scheduler {
     own.shuffle(pending);
     for (int number : pending) {
       if (droppable(rank, number)) continue;
-      stream.push_back({.act = Act::finish, .step = number, .wait = wishes_[static_cast<std::size_t>(rank)].manner[static_cast<std::size_t>(number)].last_wait});
+      stream.push_back(
+          {.act = Act::finish,
+           .step = number,
+           .wait =
+               wishes_[static_cast<std::size_t>(rank)].manner[static_cast<std::size_t>(number)].last_wait});
     }
   }
 
@@ -209,7 +223,9 @@ class Scheduler {
   bool relax(const Verdict& verdict) {
     bool some = false;
     for (const Stuck& stuck : verdict.stuck) {
-      const Stream& stream = program_.streams[static_cast<std::size_t>(stuck.rank)][static_cast<std::size_t>(stuck.phase)][static_cast<std::size_t>(stuck.thread)];
+      const Stream& stream =
+          program_.streams[static_cast<std::size_t>(stuck.rank)][static_cast<std::size_t>(stuck.phase)]
+                          [static_cast<std::size_t>(stuck.thread)];
       const Action& action = stream[stuck.position];
       auto& manners = wishes_[static_cast<std::size_t>(stuck.rank)].manner;
       if (action.act == Act::issue && !immediate(step(action.step), stuck.rank)) {
@@ -217,7 +233,7 @@ class Scheduler {
         some = true;
       }
       if (action.act != Act::finish) continue;
-      for (auto& manner : manners) {   // waits that some step wished for; those a touch needs are not wishes
+      for (auto& manner : manners) {  // waits that some step wished for; those a touch needs are not wishes
         if (manner.looks_at != action.step || manner.only_tests) continue;
         manner.looks_at = -1;
         some = true;
@@ -231,7 +247,7 @@ class Scheduler {
     for (int r = 0; r < program_.ranks; ++r) {
       Wishes& wishes = wishes_[static_cast<std::size_t>(r)];
       wishes.order = plain_order(r);
-      if (restored_) {   // and everything that can be in the background is
+      if (restored_) {  // and everything that can be in the background is
         for (auto& manner : wishes.manner) manner.blocking = false, manner.looks_at = -1;
       }
     }
@@ -250,6 +266,8 @@ class Scheduler {
 
 }  // namespace
 
-void schedule(Program& program, Random& random) { Scheduler(program, random).run(); }
+void schedule(Program& program, Random& random) {
+  Scheduler(program, random).run();
+}
 
 }  // namespace medley::soak

@@ -16,11 +16,13 @@ std::vector<int> shrink(int steps, const std::function<bool(const std::vector<in
       for (std::size_t end = kept.size(); end > 0 && !enough(); end -= std::min(end, piece)) {
         const std::size_t begin = end - std::min(end, piece);
         std::vector<int> candidate = left_out;
-        candidate.insert(candidate.end(), kept.begin() + static_cast<std::ptrdiff_t>(begin), kept.begin() + static_cast<std::ptrdiff_t>(end));
+        candidate.insert(candidate.end(), kept.begin() + static_cast<std::ptrdiff_t>(begin),
+                         kept.begin() + static_cast<std::ptrdiff_t>(end));
         if (!fails(candidate)) continue;
         left_out = candidate;
-        kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(begin), kept.begin() + static_cast<std::ptrdiff_t>(end));
-        again = piece == 1;   // one step less may make another one useless
+        kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(begin),
+                   kept.begin() + static_cast<std::ptrdiff_t>(end));
+        again = piece == 1;  // one step less may make another one useless
       }
     }
   }

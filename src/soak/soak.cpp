@@ -27,8 +27,8 @@ constexpr auto shrink_deadline = 5s;
 constexpr int tries = 3;
 
 struct Watched {
-  std::int64_t done = 0;               ///< programs that went well on all ranks
-  std::optional<Failure> failure{};    ///< of the one after them
+  std::int64_t done = 0;             ///< programs that went well on all ranks
+  std::optional<Failure> failure{};  ///< of the one after them
 };
 
 class Watch {
@@ -39,7 +39,8 @@ class Watch {
   /// Runs programs on fresh ranks until they are through or one fails.
   Watched run(const WorkerOptions& work) {
     report_.clear();
-    RanksJob job(options_.ranks, worker_words(work), fmt::format("{}", fmt::join(work.generate.backends, ",")), report_);
+    RanksJob job(options_.ranks, worker_words(work),
+                 fmt::format("{}", fmt::join(work.generate.backends, ",")), report_);
     auto last_change = steady_clock::now();
     std::int64_t seen = 0;
     for (;;) {
@@ -49,7 +50,8 @@ class Watch {
       }
       if (const auto status = job.ended()) {
         if (*status == 0) return {least(&Slot::finished), {}};
-        return failed(work, Failure::What::mismatch, fmt::format("the ranks ended with status {}: {}", *status, job.output()));
+        return failed(work, Failure::What::mismatch,
+                      fmt::format("the ranks ended with status {}: {}", *status, job.output()));
       }
       if (const std::int64_t now = changes(); now != seen) {
         seen = now;
@@ -57,7 +59,8 @@ class Watch {
         progress_(least(&Slot::finished));
       }
       if (steady_clock::now() - last_change > work.deadline + last_patience) {
-        return failed(work, Failure::What::hang, fmt::format("nothing moved for {} s", (work.deadline + last_patience) / 1s));
+        return failed(work, Failure::What::hang,
+                      fmt::format("nothing moved for {} s", (work.deadline + last_patience) / 1s));
       }
       usleep(2000);
     }
@@ -83,7 +86,8 @@ class Watch {
   std::string told() const {
     std::string text;
     for (int r = 0; r < options_.ranks; ++r) {
-      if (report_[r].told != Told::nothing) text += fmt::format("{}rank {}: {}", text.empty() ? "" : "\n", r, report_[r].text);
+      if (report_[r].told != Told::nothing)
+        text += fmt::format("{}rank {}: {}", text.empty() ? "" : "\n", r, report_[r].text);
     }
     return text;
   }
@@ -91,7 +95,8 @@ class Watch {
   bool only_timeouts() const {
     for (int r = 0; r < options_.ranks; ++r) {
       if (report_[r].told == Told::mismatch) return false;
-      if (report_[r].told == Told::error && report_[r].error_kind == static_cast<int>(ErrorKind::timeout)) return true;
+      if (report_[r].told == Told::error && report_[r].error_kind == static_cast<int>(ErrorKind::timeout))
+        return true;
     }
     return false;
   }
@@ -113,7 +118,9 @@ class Shrinker {
 
   void run(Failure& failure) {
     const Program whole = generate(failure.program, options_.ranks, options_.work.generate);
-    const auto fails = [&](const std::vector<int>& left_out) { return fails_without(whole, failure, left_out); };
+    const auto fails = [&](const std::vector<int>& left_out) {
+      return fails_without(whole, failure, left_out);
+    };
     const auto enough = [&] { return steady_clock::now() > until_; };
     if (!enough()) failure.left_out = shrink(static_cast<int>(whole.steps.size()), fails, enough);
   }
@@ -144,11 +151,18 @@ class Shrinker {
 }  // namespace
 
 std::vector<std::string> worker_words(const WorkerOptions& options) {
-  std::vector<std::string> words{"soak", "--seed", std::to_string(options.first), "--programs", std::to_string(options.programs),
-                                 "--backends", fmt::format("{}", fmt::join(options.generate.backends, ",")),
-                                 "--deadline", fmt::format("{}", std::chrono::duration<double>(options.deadline).count())};
+  std::vector<std::string> words{"soak",
+                                 "--seed",
+                                 std::to_string(options.first),
+                                 "--programs",
+                                 std::to_string(options.programs),
+                                 "--backends",
+                                 fmt::format("{}", fmt::join(options.generate.backends, ",")),
+                                 "--deadline",
+                                 fmt::format("{}", std::chrono::duration<double>(options.deadline).count())};
   if (options.seconds > 0) words.insert(words.end(), {"--seconds", fmt::format("{}", options.seconds)});
-  if (!options.without.empty()) words.insert(words.end(), {"--without", fmt::format("{}", fmt::join(options.without, ","))});
+  if (!options.without.empty())
+    words.insert(words.end(), {"--without", fmt::format("{}", fmt::join(options.without, ","))});
   return words;
 }
 
@@ -166,12 +180,13 @@ Outcome soak(const SoakOptions& options, const std::function<void(std::int64_t)>
     work.first = options.work.first + static_cast<std::uint64_t>(outcome.programs);
     work.programs = options.work.programs - outcome.programs;
     if (options.work.seconds > 0) {
-      work.seconds = options.work.seconds - std::chrono::duration<double>(steady_clock::now() - begun).count();
+      work.seconds =
+          options.work.seconds - std::chrono::duration<double>(steady_clock::now() - begun).count();
       if (work.seconds <= 0) break;
     }
     Watched seen = watch.run(work);
     outcome.programs += seen.done;
-    if (!seen.failure) break;   // through, or out of time
+    if (!seen.failure) break;  // through, or out of time
     ++outcome.programs;
     const auto shrink_begun = steady_clock::now();
     const std::function<void(std::int64_t)> silent = [](std::int64_t) {};

@@ -32,10 +32,14 @@ std::uint16_t f16_bits(double value) {
 
 double value_of(DType dtype, const std::byte* at) {
   switch (dtype) {
-    case DType::f64: return load<double>(at);
-    case DType::f32: return load<float>(at);
-    case DType::f16: return f16_value(load<std::uint16_t>(at));
-    default: break;
+    case DType::f64:
+      return load<double>(at);
+    case DType::f32:
+      return load<float>(at);
+    case DType::f16:
+      return f16_value(load<std::uint16_t>(at));
+    default:
+      break;
   }
   const std::uint32_t wide = static_cast<std::uint32_t>(load<std::uint16_t>(at)) << 16;
   float value;
@@ -49,19 +53,28 @@ void store_float(std::byte* to, DType dtype, double value) {
   std::memcpy(&bits, &narrow, sizeof bits);
   const std::uint16_t half = dtype == DType::f16 ? f16_bits(value) : static_cast<std::uint16_t>(bits >> 16);
   switch (dtype) {
-    case DType::f64: std::memcpy(to, &value, sizeof value); break;
-    case DType::f32: std::memcpy(to, &narrow, sizeof narrow); break;
-    default: std::memcpy(to, &half, sizeof half);
+    case DType::f64:
+      std::memcpy(to, &value, sizeof value);
+      break;
+    case DType::f32:
+      std::memcpy(to, &narrow, sizeof narrow);
+      break;
+    default:
+      std::memcpy(to, &half, sizeof half);
   }
 }
 
 /// Whole numbers up to this are exact.
 double largest_whole(DType dtype) {
   switch (dtype) {
-    case DType::f64: return 0x1p53;
-    case DType::f32: return 0x1p24;
-    case DType::f16: return 0x1p11;
-    default: return 0x1p8;
+    case DType::f64:
+      return 0x1p53;
+    case DType::f32:
+      return 0x1p24;
+    case DType::f16:
+      return 0x1p11;
+    default:
+      return 0x1p8;
   }
 }
 
@@ -70,14 +83,15 @@ bool exact_float(DType dtype, ReduceOp op, const std::vector<const std::byte*>& 
   for (const std::byte* input : inputs) {
     const double value = value_of(dtype, input);
     // A zero of either sign among others may end with either.
-    if (!std::isfinite(value) || (value == 0 && (std::signbit(value) || op == ReduceOp::product))) return false;
+    if (!std::isfinite(value) || (value == 0 && (std::signbit(value) || op == ReduceOp::product)))
+      return false;
     if (op == ReduceOp::min || op == ReduceOp::max) continue;
     if (value != std::nearbyint(value)) return false;
     total = op == ReduceOp::product ? total * std::fabs(value) : total + std::fabs(value);
     if (total > largest_whole(dtype)) return false;
   }
   const bool power_of_two = (inputs.size() & (inputs.size() - 1)) == 0;
-  return op != ReduceOp::avg || power_of_two;   // others are rounded, and where is the backend's business
+  return op != ReduceOp::avg || power_of_two;  // others are rounded, and where is the backend's business
 }
 
 template <class T>
@@ -85,15 +99,28 @@ void combine_integers(std::byte* to, ReduceOp op, const std::vector<const std::b
   T value = load<T>(inputs[0]);
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     const T next = load<T>(inputs[i]);
-    const auto a = static_cast<std::uint64_t>(value), b = static_cast<std::uint64_t>(next);   // wraps, defined
+    const auto a = static_cast<std::uint64_t>(value), b = static_cast<std::uint64_t>(next);  // wraps, defined
     switch (op) {
-      case ReduceOp::sum: value = static_cast<T>(a + b); break;
-      case ReduceOp::product: value = static_cast<T>(a * b); break;
-      case ReduceOp::min: value = next < value ? next : value; break;
-      case ReduceOp::max: value = value < next ? next : value; break;
-      case ReduceOp::band: value = static_cast<T>(a & b); break;
-      case ReduceOp::bor: value = static_cast<T>(a | b); break;
-      default: value = static_cast<T>(a ^ b);
+      case ReduceOp::sum:
+        value = static_cast<T>(a + b);
+        break;
+      case ReduceOp::product:
+        value = static_cast<T>(a * b);
+        break;
+      case ReduceOp::min:
+        value = next < value ? next : value;
+        break;
+      case ReduceOp::max:
+        value = value < next ? next : value;
+        break;
+      case ReduceOp::band:
+        value = static_cast<T>(a & b);
+        break;
+      case ReduceOp::bor:
+        value = static_cast<T>(a | b);
+        break;
+      default:
+        value = static_cast<T>(a ^ b);
     }
   }
   std::memcpy(to, &value, sizeof value);
@@ -104,22 +131,33 @@ void combine_bools(std::byte* to, ReduceOp op, const std::vector<const std::byte
   for (const std::byte* input : inputs) ones += *input != std::byte{0};
   const bool all = ones == static_cast<int>(inputs.size());
   switch (op) {
-    case ReduceOp::sum: case ReduceOp::max: case ReduceOp::bor: *to = std::byte{ones > 0}; break;
-    case ReduceOp::bxor: *to = std::byte{ones % 2 == 1}; break;
-    default: *to = std::byte{all};
+    case ReduceOp::sum:
+    case ReduceOp::max:
+    case ReduceOp::bor:
+      *to = std::byte{ones > 0};
+      break;
+    case ReduceOp::bxor:
+      *to = std::byte{ones % 2 == 1};
+      break;
+    default:
+      *to = std::byte{all};
   }
 }
 
 void combine_floats(std::byte* to, DType dtype, ReduceOp op, const std::vector<const std::byte*>& inputs) {
+  if (op == ReduceOp::min || op == ReduceOp::max) {  // the bits of one of them, whatever they stand for
+    const std::byte* best = inputs[0];
+    for (const std::byte* input : inputs) {
+      const double value = value_of(dtype, input), found = value_of(dtype, best);
+      if (op == ReduceOp::min ? value < found : value > found) best = input;
+    }
+    std::memmove(to, best, size_of(dtype));
+    return;
+  }
   double value = value_of(dtype, inputs[0]);
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     const double next = value_of(dtype, inputs[i]);
-    switch (op) {
-      case ReduceOp::sum: case ReduceOp::avg: value += next; break;
-      case ReduceOp::product: value *= next; break;
-      case ReduceOp::min: value = std::fmin(value, next); break;
-      default: value = std::fmax(value, next);
-    }
+    value = op == ReduceOp::product ? value * next : value + next;
   }
   if (op == ReduceOp::avg) value /= static_cast<double>(inputs.size());
   store_float(to, dtype, value);
@@ -127,7 +165,9 @@ void combine_floats(std::byte* to, DType dtype, ReduceOp op, const std::vector<c
 
 }  // namespace
 
-bool floating(DType dtype) { return reducible(dtype, ReduceOp::avg); }
+bool floating(DType dtype) {
+  return reducible(dtype, ReduceOp::avg);
+}
 
 void fill_word(std::byte* to, DType dtype, std::uint64_t bits) {
   const std::size_t size = size_of(dtype);
@@ -144,7 +184,8 @@ void fill_word(std::byte* to, DType dtype, std::uint64_t bits) {
 }
 
 bool exact(DType dtype, ReduceOp op, const std::vector<const std::byte*>& inputs) {
-  if (floating(dtype)) return inputs.size() == 1 ? !std::isnan(value_of(dtype, inputs[0])) : exact_float(dtype, op, inputs);
+  if (floating(dtype))
+    return inputs.size() == 1 ? !std::isnan(value_of(dtype, inputs[0])) : exact_float(dtype, op, inputs);
   if (dtype != DType::boolean) return true;
   for (const std::byte* input : inputs) {
     if (*input > std::byte{1}) return false;
@@ -158,13 +199,20 @@ void combine(std::byte* to, DType dtype, ReduceOp op, const std::vector<const st
     return;
   }
   switch (dtype) {
-    case DType::i64: return combine_integers<std::int64_t>(to, op, inputs);
-    case DType::i32: return combine_integers<std::int32_t>(to, op, inputs);
-    case DType::i16: return combine_integers<std::int16_t>(to, op, inputs);
-    case DType::i8: return combine_integers<std::int8_t>(to, op, inputs);
-    case DType::u8: return combine_integers<std::uint8_t>(to, op, inputs);
-    case DType::boolean: return combine_bools(to, op, inputs);
-    default: return combine_floats(to, dtype, op, inputs);
+    case DType::i64:
+      return combine_integers<std::int64_t>(to, op, inputs);
+    case DType::i32:
+      return combine_integers<std::int32_t>(to, op, inputs);
+    case DType::i16:
+      return combine_integers<std::int16_t>(to, op, inputs);
+    case DType::i8:
+      return combine_integers<std::int8_t>(to, op, inputs);
+    case DType::u8:
+      return combine_integers<std::uint8_t>(to, op, inputs);
+    case DType::boolean:
+      return combine_bools(to, op, inputs);
+    default:
+      return combine_floats(to, dtype, op, inputs);
   }
 }
 

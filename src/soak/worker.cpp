@@ -67,7 +67,10 @@ Tally work(const WorkerOptions& options, Slot* slot) {
         if (!slot) fmt::print(stderr, "rank {}, program {}: {}\n", context.rank(), program.seed, wrong);
       }
       // All agree on when to stop, and nobody is ahead: what a rank tells is about this program.
-      std::int32_t go_on = options.seconds <= 0 || steady_clock::now() - begun < std::chrono::duration<double>(options.seconds) ? 1 : 0;
+      std::int32_t go_on =
+          options.seconds <= 0 || steady_clock::now() - begun < std::chrono::duration<double>(options.seconds)
+              ? 1
+              : 0;
       context.world().all_reduce(std::span(&go_on, 1), min);
       if (!wrong.empty() && slot) wait_to_be_ended();
       ++tally.programs;
