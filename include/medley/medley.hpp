@@ -6,6 +6,7 @@
 #include <medley/context.hpp>
 #include <medley/error.hpp>
 #include <medley/options.hpp>
+#include <medley/rules.hpp>
 #include <medley/scope.hpp>
 #include <medley/store.hpp>
 #include <medley/types.hpp>

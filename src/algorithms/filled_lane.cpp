@@ -54,10 +54,6 @@ class FilledTransfer final : public Transfer {
   core::Task task_;
 };
 
-bool FilledLane::reduces(Op op) {
-  return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter || op == Op::reduce_scatterv;
-}
-
 void FilledLane::check_algorithm(const Call& call) const {
   if (call.algorithm.empty() || (call.op != Op::send && call.op != Op::recv && find(call.op, call.algorithm)))
     return;

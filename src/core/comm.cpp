@@ -160,11 +160,12 @@ Work Comm::all_to_all(const ConstBuffer& in, const Buffer& out, const Options& o
 
 Work Comm::barrier(const Options& options) {
   state();
-  return core::issue(state_, core::call_of(Op::barrier, DType::u8, Memory::host, options), options);
+  Call call = core::call_of(Op::barrier, DType::u8, Memory::host, options);
+  return core::issue(state_, call, options);
 }
 
 void Comm::abort() {
-  state().engine->fail(*state_, Error(ErrorKind::aborted, fmt::format("rank {} called abort", rank())));
+  state().engine->fail(*state_, Error(ErrorKind::aborted, fmt::format("rank {} called abort", rank()), {.ranks = {rank()}}));
 }
 
 }  // namespace medley

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bootstrap/host.hpp"
+#include "bootstrap/proof.hpp"
 #include "bootstrap/rendezvous.hpp"
 #include "core/context_state.hpp"
 #include "core/plugins.hpp"
@@ -73,6 +74,17 @@ std::string who_lacks(const std::vector<json>& answers, const std::string& name,
   return fmt::format("not on {}: {}", ranks_text(ranks), reason);
 }
 
+/// Rules decide where operations go, so ranks with different ones would wait for each other for ever.
+void compare_rules(const std::vector<json>& answers) {
+  for (std::size_t r = 1; r < answers.size(); ++r) {
+    const std::string here = answers[r]["rules"], first = answers[0]["rules"];
+    if (here == first) continue;
+    throw Error(ErrorKind::mismatch,
+                fmt::format("rank 0 has the rules \"{}\" but rank {} has \"{}\"; all ranks must have the same", first, r, here),
+                {.ranks = {0, static_cast<int>(r)}});
+  }
+}
+
 void compare_wishes(const std::vector<json>& answers) {
   for (std::size_t r = 1; r < answers.size(); ++r) {
     const json &here = answers[r]["wanted"], &first = answers[0]["wanted"];
@@ -84,6 +96,16 @@ void compare_wishes(const std::vector<json>& answers) {
                     first.dump(), r, here.dump()),
         {.ranks = {0, static_cast<int>(r)}});
   }
+}
+
+/// MEDLEY_CHECK=1 or 0; without it, debug builds check.
+bool wants_check() {
+  const char* text = std::getenv("MEDLEY_CHECK");
+#ifdef NDEBUG
+  return text && std::string_view(text) == "1";
+#else
+  return !text || std::string_view(text) != "0";
+#endif
 }
 
 /// Rank 0's names the job in the files of all ranks.
@@ -116,21 +138,27 @@ void ContextState::make_backends(const ContextOptions& options) {
   if (names.empty()) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
-  json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()}};
+  json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
+            {"rules", rules.text()}, {"check", wants_check()}};
   for (const std::string& name : names) {
     KnownBackend* known = find_backend(name);
     mine["reasons"][name] = known ? known->unavailable() : "there is no such backend";
   }
   const std::vector<json> answers = ask_all("backends", mine, until);
   compare_wishes(answers);
+  compare_rules(answers);
+  for (const json& answer : answers) checking = checking || answer["check"].get<bool>();
   engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
   Surroundings surroundings{
       .rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
   for (const json& answer : answers) surroundings.hosts.push_back(answer["host"]);
+  hosts = surroundings.hosts;
   if (wanted.empty()) names = names_of_all(answers);
 
   std::vector<int> lacking;
-  json made{{"reasons", json::object()}, {"abilities", json::object()}};
+  listen_for_control();
+  json made{{"reasons", json::object()}, {"abilities", json::object()}, {"control", control_ ? control_->endpoint().to_text() : ""},
+            {"token", rank == 0 ? random_token() : ""}};
   std::map<std::string, std::unique_ptr<Backend>> mine_made;
   for (const std::string& name : names) {
     std::string reason = who_lacks(answers, name, lacking);
@@ -140,7 +168,10 @@ void ContextState::make_backends(const ContextOptions& options) {
     made["reasons"][name] = create(name, surroundings, mine_made[name]);
     if (mine_made[name]) made["abilities"][name] = Capabilities(*mine_made[name]).to_text();
   }
-  agree_on_made(ask_all("abilities", made, until), !wanted.empty(), mine_made);
+  const std::vector<json> abilities = ask_all("abilities", made, until);
+  agree_on_made(abilities, !wanted.empty(), mine_made);
+  start_control(abilities);
+  check_rules(rules);
 }
 
 /// shm first, then by name: the order of preference of a program that names none.

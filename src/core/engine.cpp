@@ -45,20 +45,20 @@ bool same_stream_of_messages(const Call& a, const Call& b) {
 
 }  // namespace
 
-LaneState& Engine::choose_lane(CommState& comm, const Call& call, std::string_view backend) const {
+const Route& Engine::route(CommState& comm, const Call& call, std::string_view backend) const {
+  if (backend.empty() || backend == "auto") {
+    if (const Route* found = comm.routing.find(call, comm.size)) return *found;
+    throw Error(ErrorKind::unavailable, fmt::format("{} on comm {}: no backend of this comm ({}) moves {} memory",
+                                                    name(call.op), comm.name, available(comm), name(call.memory)),
+                {.op = call.op, .comm = comm.name});
+  }
   for (auto& lane : comm.lanes) {
-    if (!backend.empty() && lane->name != backend) continue;
-    if (lane->backend->has_memory(call.memory)) return *lane;
-    if (backend.empty()) continue;
+    if (lane->name != backend) continue;
+    if (lane->backend->has_memory(call.memory)) return lane->named;
     throw Error(ErrorKind::unavailable,
                 fmt::format("{} on comm {}: backend {} does not move {} memory", name(call.op), comm.name, backend,
                             name(call.memory)),
                 {.op = call.op, .comm = comm.name, .backend = std::string(backend)});
-  }
-  if (backend.empty()) {
-    throw Error(ErrorKind::unavailable, fmt::format("{} on comm {}: no backend of this comm ({}) moves {} memory",
-                                                    name(call.op), comm.name, available(comm), name(call.memory)),
-                {.op = call.op, .comm = comm.name});
   }
   throw Error(ErrorKind::unavailable,
               fmt::format("{} on comm {}: backend \"{}\" is not available here; this comm has {}", name(call.op),
@@ -72,28 +72,29 @@ void Engine::refuse_forked_child() const {
               "this process was forked from the one that made the context; make a new context here");
 }
 
-LaneState& Engine::admit(CommState& comm, const Call& call, std::string_view backend) const {
+const Route& Engine::admit(CommState& comm, Call& call, std::string_view backend) const {
   if (comm.failure) {
     throw with_context(*comm.failure, comm, call, (is_collective(call.op) ? comm.collectives : comm.messages) + 1, "");
   }
-  LaneState& lane = choose_lane(comm, call, backend);
-  if (!call.algorithm.empty()) lane.lane->check_algorithm(call);
-  return lane;
+  const Route& chosen = route(comm, call, backend);
+  if (call.algorithm.empty()) call.algorithm = chosen.algorithm;
+  if (!call.algorithm.empty()) chosen.lane->lane->check_algorithm(call);
+  return chosen;
 }
 
-Operation* Engine::issue(const std::shared_ptr<CommState>& shared, const Call& call, const Options& options,
-                         int& source) {
+Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, const Options& options, int& source) {
   refuse_forked_child();   // before the lock, which the parent may have held
   CommState& comm = *shared;
   Operation* operation = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    LaneState& lane = admit(comm, call, options.backend);
+    const Route& chosen = admit(comm, call, options.backend);
+    LaneState& lane = *chosen.lane;
     ++(is_collective(call.op) ? comm.collectives : comm.messages);
-    if (!options.async && quiet()) {
+    if (!options.async && quiet() && !comm.checked) {
       // Nothing is pending, so nothing can conflict and the lane is free: no bookkeeping unless it takes long.
       std::uint64_t record = 0;
-      Transfer* transfer = try_inline(comm, call, lane, options, source, record);
+      Transfer* transfer = try_inline(comm, call, chosen, options, source, record);
       if (!transfer) return nullptr;
       operation = enlist(shared, call, options, lane);
       operation->record = record;
@@ -101,8 +102,13 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, const Call& c
       if (is_collective(call.op)) lane.last_collective = operation;
     } else {
       operation = enlist(shared, call, options, lane);
-      operation->record = record(comm, call, lane, options, ticks());
+      operation->record = record(comm, call, chosen, options, ticks());
       depend_on_earlier(*operation);
+      if (comm.checked && operation->collective() && outside_.ask_referee) {
+        operation->compared = true;
+        ++operation->blockers;
+        outside_.ask_referee(comm, *operation);
+      }
       if (operation->blockers == 0) start(*operation);
     }
     operation->retain();
@@ -115,13 +121,14 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, const Call& c
   return nullptr;
 }
 
-Transfer* Engine::try_inline(CommState& comm, const Call& call, LaneState& lane, const Options& options, int& source,
+Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& route, const Options& options, int& source,
                              std::uint64_t& number) {
+  LaneState& lane = *route.lane;
   Transfer* transfer = nullptr;
   const std::uint64_t begun = ticks();
   try {
     transfer = lane.lane->start(call);
-    number = record(comm, call, lane, options, begun);   // while the peers' answers are on their way
+    number = record(comm, call, route, options, begun);   // while the peers' answers are on their way
     const int polls = lane.waiter && lane.waiter->spins() == 0 ? 1 : inline_polls;
     for (int i = 0; transfer && i < polls; ++i) {
       if (transfer->poll() == Poll::complete) {
@@ -135,7 +142,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, LaneState& lane,
     }
   } catch (const Error& error) {
     if (transfer) transfer->release();
-    if (number == 0) number = record(comm, call, lane, options, begun);
+    if (number == 0) number = record(comm, call, route, options, begun);
     note_end(number, true);
     const Error full = with_context(error, comm, call, is_collective(call.op) ? comm.collectives : comm.messages, lane.name);
     if (ends_comm(call, error)) fail_locked(comm, full);
@@ -188,12 +195,12 @@ void Engine::depend_on_earlier(Operation& operation) {
   if (operation.collective()) lane.last_collective = &operation;
 }
 
-Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, const std::vector<Call>& calls,
+Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls,
                                const Options& options) {
   refuse_forked_child();
   const std::lock_guard lock(mutex_);
-  std::vector<LaneState*> lanes;
-  for (const Call& call : calls) lanes.push_back(&admit(*comm, call, options.backend));   // all or none
+  std::vector<const Route*> routes;
+  for (Call& call : calls) routes.push_back(&admit(*comm, call, options.backend));   // all or none
   auto* group = new Operation;
   group->comm = comm;
   group->call = calls.front();
@@ -202,9 +209,9 @@ Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, const std
   group->references = 1 + group->members;   // the caller's, and one for each member
   for (std::size_t i = 0; i < calls.size(); ++i) {
     ++comm->messages;
-    Operation* operation = enlist(comm, calls[i], options, *lanes[i]);
+    Operation* operation = enlist(comm, calls[i], options, *routes[i]->lane);
     operation->group = group;
-    operation->record = record(*comm, calls[i], *lanes[i], options, ticks());
+    operation->record = record(*comm, calls[i], *routes[i], options, ticks());
     group->deadline = operation->deadline;
     depend_on_earlier(*operation);
     if (operation->blockers == 0) start(*operation);

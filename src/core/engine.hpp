@@ -3,10 +3,12 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <medley/backend.hpp>
 #include <medley/options.hpp>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "core/comm_state.hpp"
@@ -31,9 +33,10 @@ class Engine {
   std::uint32_t note_comm(const std::string& name, const std::vector<int>& world_ranks);
   /// Issues an operation and, unless it is async, waits for it. Returns null when it is already complete;
   /// otherwise a reference that the caller takes over. `source` gets the sender of a completed receive.
-  Operation* issue(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, int& source);
+  /// The call's algorithm is filled in by its route.
+  Operation* issue(const std::shared_ptr<CommState>& comm, Call& call, const Options& options, int& source);
   /// Issues several that belong together; the result is complete when all are.
-  Operation* issue_group(const std::shared_ptr<CommState>& comm, const std::vector<Call>& calls, const Options& options);
+  Operation* issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls, const Options& options);
   /// Waits until it is complete and throws its error.
   void wait(Operation& operation, Deadline deadline);
   /// Moves everything that is pending.
@@ -43,8 +46,27 @@ class Engine {
   void stop_thread();
   /// The body of that thread: returns when nothing is pending.
   void tend(ProgressThread& thread);
-  /// Makes all operations of a comm fail, now and later.
+  /// Makes all operations of a comm fail, now and later, and has the other ranks told.
   void fail(CommState& comm, const Error& why);
+  /// The same, as another rank says: nobody is told.
+  void fail_as_told(CommState& comm, const Error& why);
+  /// What each comm's sequence has come to here, for a rank that asks.
+  nlohmann::json status_of(const CommState& comm);
+  /// Check mode: all ranks called the same as this collective; it may start.
+  void let_start(CommState& comm, std::uint64_t sequence);
+  /// Lets the backends know, under the lock.
+  void rank_lost(int world_rank, const std::vector<Backend*>& backends);
+  /// Whether a pending operation of the comm waits for this member.
+  bool awaits(const CommState& comm, int member);
+  /// How the engine tells the other ranks that a comm failed, and asks them what they are doing. The first is called under
+  /// the lock, the second without it.
+  struct Outside {
+    std::function<void(const CommState& comm, const Error& why)> tell_failure;
+    std::function<std::string(const CommState& comm, const Operation& waiting)> who_is_where;
+    /// Check mode: sends what was called to the comm's referee. Under the lock.
+    std::function<void(const CommState& comm, const Operation& operation)> ask_referee;
+  };
+  void connect_outside(Outside outside) { outside_ = std::move(outside); }
   /// The same, when its context goes: lanes are let go as well.
   void close(CommState& comm);
   /// Throws when the comm has failed, or a member is known to be lost. For loops that wait outside the engine.
@@ -54,12 +76,12 @@ class Engine {
   void refuse_forked_child() const;
 
  private:
-  LaneState& admit(CommState& comm, const Call& call, std::string_view backend) const;
-  LaneState& choose_lane(CommState& comm, const Call& call, std::string_view backend) const;
-  Transfer* try_inline(CommState& comm, const Call& call, LaneState& lane, const Options& options, int& source,
+  const Route& admit(CommState& comm, Call& call, std::string_view backend) const;
+  const Route& route(CommState& comm, const Call& call, std::string_view backend) const;
+  Transfer* try_inline(CommState& comm, const Call& call, const Route& route, const Options& options, int& source,
                        std::uint64_t& record);
   Operation* enlist(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, LaneState& lane);
-  std::uint64_t record(const CommState& comm, const Call& call, const LaneState& lane, const Options& options,
+  std::uint64_t record(const CommState& comm, const Call& call, const Route& route, const Options& options,
                        std::uint64_t issued);
   void note_start(std::uint64_t record) noexcept;
   void note_end(std::uint64_t record, bool failed) noexcept;
@@ -72,10 +94,13 @@ class Engine {
   void finish_with_error(Operation& operation, const Error& error);
   /// True if anything moved.
   bool progress_locked();
-  void fail_locked(CommState& comm, const Error& why);
+  void fail_locked(CommState& comm, const Error& why, bool tell = true);
   Poll advance(const Operation& operation, Waiter*& waiter);
-  bool expire(Operation& operation, Deadline deadline, Patience& patience);
-  bool expire_all(Patience& patience);
+  enum class Verdict { go_on, failed, late };
+  Verdict expire(Operation& operation, Deadline deadline, Patience& patience);
+  Operation& blamed_for(Operation& operation) const;
+  void fail_late(Operation& operation);
+  Operation* expire_all(Patience& patience);
   void look_for_lost(CommState& comm, Deadline now);
   bool sleep(Operation* operation, Deadline deadline, Waiter* waiter, Patience& patience);
   Waiter* common_waiter() const;
@@ -83,6 +108,7 @@ class Engine {
 
   Spinlock mutex_;
   std::unique_ptr<Recorder> recorder_;
+  Outside outside_;
   ForkGuard fork_guard_;
   std::vector<Operation*> pending_;        ///< issued and not complete, in order of issue
   std::vector<LaneState*> busy_lanes_;     ///< with active operations

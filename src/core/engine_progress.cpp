@@ -42,6 +42,16 @@ void Engine::start(Operation& operation) {
   let_go(std::exchange(operation.after_start, {}));
 }
 
+void Engine::let_start(CommState& comm, std::uint64_t sequence) {
+  const std::lock_guard lock(mutex_);
+  for (Operation* operation : pending_) {
+    if (operation->comm.get() != &comm || operation->sequence != sequence || !operation->compared) continue;
+    operation->compared = false;
+    operation->retain();
+    return let_go({operation});
+  }
+}
+
 void Engine::let_go(const std::vector<Operation*>& waiting) {
   for (Operation* next : waiting) {
     if (--next->blockers == 0 && !next->complete()) {
@@ -150,8 +160,14 @@ void Engine::fail(CommState& comm, const Error& why) {
   fail_locked(comm, why);
 }
 
-void Engine::fail_locked(CommState& comm, const Error& why) {
+void Engine::fail_as_told(CommState& comm, const Error& why) {
+  const std::lock_guard lock(mutex_);
+  fail_locked(comm, why, false);
+}
+
+void Engine::fail_locked(CommState& comm, const Error& why, bool tell) {
   if (comm.failure) return;
+  if (tell && outside_.tell_failure) outside_.tell_failure(comm, why);
   // Later operations get the cause with their own place in front, so the first one's place is dropped.
   ErrorContext context = why.context();
   context.op.reset();

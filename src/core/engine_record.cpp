@@ -10,7 +10,7 @@ std::uint32_t Engine::note_comm(const std::string& name, const std::vector<int>&
   return recorder_->note(NoteKind::comm, nlohmann::json{{"name", name}, {"ranks", world_ranks}}.dump());
 }
 
-std::uint64_t Engine::record(const CommState& comm, const Call& call, const LaneState& lane, const Options& options,
+std::uint64_t Engine::record(const CommState& comm, const Call& call, const Route& route, const Options& options,
                              std::uint64_t issued) {
   if (!recorder_) return 0;
   Record& record = recorder_->next();
@@ -30,8 +30,8 @@ std::uint64_t Engine::record(const CommState& comm, const Call& call, const Lane
   record.dtype = static_cast<std::uint8_t>(call.dtype);
   record.reduce = static_cast<std::uint8_t>(call.reduce);
   record.memory = static_cast<std::uint8_t>(call.memory);
-  record.reason = options.backend.empty() ? RouteReason::fallback : RouteReason::named;
-  record.backend = lane.note;
+  record.reason = route.reason;
+  record.backend = route.lane->note;
   record.algorithm = call.algorithm.empty() ? 0 : recorder_->algorithm(call.algorithm);
   record.flags = options.async ? record_async : 0;
   std::atomic_signal_fence(std::memory_order_release);   // a killed process has written in program order
