@@ -45,6 +45,8 @@ class CommState {
   std::shared_ptr<Engine> engine;
   std::weak_ptr<ContextState> context;
   std::vector<std::unique_ptr<LaneState>> lanes;   ///< in order of preference
+  /// Backends of the context that cannot serve these ranks, and why.
+  std::vector<std::pair<std::string, std::string>> refusals;
   Routing routing;
   std::uint32_t note = 0;                          ///< its number in records
   std::uint64_t collectives = 0;                   ///< issued so far

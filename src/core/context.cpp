@@ -59,7 +59,7 @@ ContextState::ContextState(const ContextOptions& options) : deadline(options.dea
 std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, const std::vector<int>& world_ranks,
                                                    const Rules& own_rules, std::chrono::nanoseconds comm_deadline) {
   check_rules(own_rules);
-  auto comm = std::make_shared<CommState>();
+  std::shared_ptr<CommState> comm(new CommState, [engine = engine](CommState* gone) { engine->bury(gone); });
   comm->name = name;
   comm->world_ranks = world_ranks;
   comm->size = static_cast<int>(world_ranks.size());
@@ -67,11 +67,10 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   comm->deadline = comm_deadline;
   comm->engine = engine;
   comm->context = weak_from_this();
-  std::string refusals;
   comm->note = engine->note_comm(name, world_ranks);
   for (const auto& [backend, capabilities, note] : backends_) {
     if (std::string why = backend->refuses(world_ranks); !why.empty()) {
-      refusals += (refusals.empty() ? "" : "; ") + why;
+      comm->refusals.emplace_back(backend->name(), std::move(why));
       continue;
     }
     Group group{.name = name, .rank = comm->rank, .size = comm->size, .world_ranks = world_ranks,
@@ -88,8 +87,10 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
     comm->lanes.push_back(std::move(lane));
   }
   if (comm->lanes.empty()) {
+    std::string reasons;
+    for (const auto& [refusing, why] : comm->refusals) reasons += (reasons.empty() ? "" : "; ") + why;
     throw Error(ErrorKind::unavailable, fmt::format("comm {}: no backend can serve it: {}", name,
-                                                    refusals.empty() ? "none is available" : refusals), {.comm = name});
+                                                    reasons.empty() ? "none is available" : reasons), {.comm = name});
   }
   comm->checked = checking && comm->size > 1;
   comm->routing = Routing(own_rules, rules, comm->lanes);
@@ -126,6 +127,7 @@ ContextState::~ContextState() {
   if (control_) control_->stop();
   engine->connect_outside({});
   world.reset();
+  engine->sweep();
 }
 
 }  // namespace core

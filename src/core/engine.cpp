@@ -60,9 +60,12 @@ const Route& Engine::route(CommState& comm, const Call& call, std::string_view b
                             name(call.memory)),
                 {.op = call.op, .comm = comm.name, .backend = std::string(backend)});
   }
+  std::string why = fmt::format("backend \"{}\" is not available here", backend);
+  for (const auto& [refusing, reason] : comm.refusals) {
+    if (refusing == backend) why = reason;
+  }
   throw Error(ErrorKind::unavailable,
-              fmt::format("{} on comm {}: backend \"{}\" is not available here; this comm has {}", name(call.op),
-                          comm.name, backend, available(comm)),
+              fmt::format("{} on comm {}: {}; this comm has {}", name(call.op), comm.name, why, available(comm)),
               {.op = call.op, .comm = comm.name, .backend = std::string(backend)});
 }
 
@@ -137,7 +140,8 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& rou
         transfer = nullptr;
         break;
       }
-      if (!is_collective(call.op)) lane.lane->progress();   // messages come in beside their transfers
+      // messages come in beside their transfers, and so do those that a filled-in collective is made of
+      if (!is_collective(call.op) || lane.lane->exchanging()) lane.lane->progress();
       if (i >= eager_polls) pause();
     }
   } catch (const Error& error) {

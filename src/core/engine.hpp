@@ -69,6 +69,11 @@ class Engine {
   void connect_outside(Outside outside) { outside_ = std::move(outside); }
   /// The same, when its context goes: lanes are let go as well.
   void close(CommState& comm);
+  /// The last reference to a comm is gone: its lanes go under the lock, at once or, where the calling thread holds it,
+  /// before it is released.
+  void bury(CommState* comm) noexcept;
+  /// Lets go of every lane that is left of buried comms; before their backends go.
+  void sweep() noexcept;
   /// Throws when the comm has failed, or a member is known to be lost. For loops that wait outside the engine.
   void check(CommState& comm);
   /// Throws in a child forked from the process that made the context. Every way in asks this before it takes the lock,
@@ -104,6 +109,7 @@ class Engine {
   void look_for_lost(CommState& comm, Deadline now);
   bool sleep(Operation* operation, Deadline deadline, Waiter* waiter, Patience& patience);
   Waiter* common_waiter() const;
+  void empty_graves() noexcept;
   bool quiet() const { return pending_.empty() && undelivered_lanes_ == 0; }
 
   Spinlock mutex_;
@@ -115,6 +121,7 @@ class Engine {
   int undelivered_lanes_ = 0;
   std::deque<Operation*> ready_;           ///< blocked by nothing any more, to be started by let_go()
   bool starting_ = false;
+  std::vector<std::unique_ptr<CommState>> graves_;   ///< comms that nobody refers to any more
   std::vector<Waiter*> sleepers_;          ///< of threads asleep in wait()
   std::atomic<int> callers_{0};            ///< threads inside wait()
   std::mutex thread_mutex_;                ///< of starting and stopping it
