@@ -12,6 +12,7 @@
 #include "cli/command.hpp"
 #include "cli/sizes.hpp"
 #include "core/plugins.hpp"
+#include "soak/invalid.hpp"
 #include "soak/ranks_job.hpp"
 
 namespace medley::cli {
@@ -28,6 +29,7 @@ struct Arguments {
   double deadline = 30;
   std::uint64_t program = 0;
   CLI::Option* one = nullptr;
+  bool only_invalid = false, only_valid = false;
 };
 
 soak::WorkerOptions options_of(const Arguments& given) {
@@ -57,6 +59,7 @@ int soak_here(const Arguments& given, const Place& place) {
   const soak::WorkerOptions options = options_of(given);
   if (const char* path = std::getenv(soak::report_variable)) {
     const soak::Report report{std::string(path)};
+    if (given.only_invalid) soak::work_invalid(options, report[place.rank]);
     soak::work(options, &report[place.rank]);
     return 0;
   }
@@ -86,6 +89,28 @@ std::string describe(const soak::Failure& failure, const Arguments& given,
                             fmt::join(options.generate.backends, ","), failure.program, without);
 }
 
+/// One wrong program for so many right ones: each needs fresh ranks, and some must wait for a deadline.
+constexpr std::int64_t right_per_wrong = 50;
+// What wrong programs are given to be found out; the mistakes show at once, a stopped rank after this.
+constexpr auto invalid_deadline = std::chrono::seconds(3);
+
+soak::InvalidOutcome run_invalid(const Arguments& given, const soak::WorkerOptions& valid) {
+  soak::WorkerOptions options = valid;
+  options.programs = given.only_invalid ? valid.programs : valid.programs / right_per_wrong;
+  options.deadline = invalid_deadline;
+  const auto outcome = soak::soak_invalid(given.ranks, options, [&](const soak::InvalidFailure& failure) {
+    if (given.json == "-") return;
+    fmt::print("wrong program {}: {}\n{}again: medley soak -n {} --backends {} --invalid --program {}\n\n",
+               failure.program, failure.plan, failure.text, given.ranks,
+               fmt::join(valid.generate.backends, ","), failure.program);
+    std::fflush(stdout);
+  });
+  if (given.json != "-" && options.programs > 0) {
+    fmt::print("{} wrong programs, {} not told rightly\n", outcome.programs, outcome.failures.size());
+  }
+  return outcome;
+}
+
 nlohmann::ordered_json json_of(const soak::Outcome& outcome, const Arguments& given,
                                const soak::WorkerOptions& options, std::int64_t mismatches,
                                std::int64_t hangs) {
@@ -107,6 +132,10 @@ int soak_watched(const Arguments& given) {
   options.ranks = given.ranks;
   options.work = options_of(given);
   const bool on_terminal = isatty(STDERR_FILENO) == 1, prints = given.json != "-";
+  const bool alone = given.one && *given.one;
+  const auto wrong = given.only_invalid || !(given.only_valid || alone) ? run_invalid(given, options.work)
+                                                                        : soak::InvalidOutcome{};
+  if (given.only_invalid) options.work.programs = 0;
   const auto outcome = soak::soak(
       options,
       [&](std::int64_t done) {
@@ -122,8 +151,14 @@ int soak_watched(const Arguments& given) {
   for (const auto& failure : outcome.failures) hangs += failure.what == soak::Failure::What::hang;
   const auto mismatches = static_cast<std::int64_t>(outcome.failures.size()) - hangs;
   if (prints) fmt::print("{}", last_line(outcome.programs, mismatches, hangs));
-  write_json(given.json, json_of(outcome, given, options.work, mismatches, hangs));
-  return outcome.failures.empty() ? 0 : 1;
+  auto json = json_of(outcome, given, options.work, mismatches, hangs);
+  json["invalid"] = {{"programs", wrong.programs}, {"wrong", wrong.failures.size()}};
+  for (const auto& failure : wrong.failures) {
+    json["invalid"]["failures"].push_back(
+        {{"program", failure.program}, {"plan", failure.plan}, {"text", failure.text}});
+  }
+  write_json(given.json, json);
+  return outcome.failures.empty() && wrong.failures.empty() ? 0 : 1;
 }
 
 int soak_command(const Arguments& given) {
@@ -161,6 +196,10 @@ void add_soak(CLI::App& app) {
       ->capture_default_str();
   given->one = soak->add_option("--program", given->program, "run the program of this seed alone");
   soak->add_option("--without", given->without, "leave out these steps of it, as a shrunk failure says");
+  auto* invalid = soak->add_flag("--invalid", given->only_invalid,
+                                 "run wrong programs only: mistakes, killed and stopped ranks");
+  soak->add_flag("--valid", given->only_valid, "run right programs only; by default one in 50 more is wrong")
+      ->excludes(invalid);
   soak->add_option("--json", given->json, "write the counts and failures as JSON; - for stdout");
 }
 

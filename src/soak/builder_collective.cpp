@@ -7,32 +7,17 @@
 #include "soak/values.hpp"
 
 namespace medley::soak {
-namespace {
-
-bool has_root(Op op) {
-  return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter ||
-         op == Op::gatherv || op == Op::scatterv;
-}
-bool is_v(Op op) {
-  return op >= Op::gatherv;
-}
-bool reduces(Op op) {
-  return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter || op == Op::reduce_scatterv;
-}
-
-}  // namespace
-
 bool Builder::add_collective(Step& step, const Section& section) {
   step.kind = Kind::collective;
   step.op = static_cast<Op>(random_.between(static_cast<int>(Op::broadcast), op_count - 1));
   step.dtype =
       random_.chance(60) ? random_.one_of(program_.palette) : static_cast<DType>(random_.below(dtype_count));
   choose_route(step);
-  if (has_root(step.op)) step.root = random_.between(0, size_of_comm(step.comm) - 1);
+  if (rooted(step.op)) step.root = random_.between(0, size_of_comm(step.comm) - 1);
   if (random_.chance(25)) step.algorithm = random_.one_of(algorithms::names(step.op));
   step.deterministic = reduces(step.op) && random_.chance(10);
   step.shares.resize(static_cast<std::size_t>(size_of_comm(step.comm)));
-  if (is_v(step.op)) {
+  if (is_v_form(step.op)) {
     place_parts(step, section);
   } else if (step.op != Op::barrier) {
     place_collective(step, section);
@@ -84,11 +69,11 @@ void Builder::place_collective(Step& step, const Section& section) {
   };
   for (int r = 0; r < n; ++r) {
     Share& share = step.shares[static_cast<std::size_t>(r)];
-    const bool root = r == step.root, rooted = has_root(step.op);
+    const bool root = r == step.root, has_root = rooted(step.op);
     const bool in_is_large = step.op == Op::scatter || step.op == Op::reduce_scatter || many_to_many;
     const bool out_is_large = step.op == Op::gather || step.op == Op::all_gather || many_to_many;
-    const bool gives = !rooted || root || step.op == Op::reduce || step.op == Op::gather;
-    const bool takes = !rooted || (step.op == Op::broadcast ? !root : root || step.op == Op::scatter);
+    const bool gives = !has_root || root || step.op == Op::reduce || step.op == Op::gather;
+    const bool takes = !has_root || (step.op == Op::broadcast ? !root : root || step.op == Op::scatter);
     share.in.count = gives ? (in_is_large ? part * n : part) : 0;
     share.out.count = takes ? (out_is_large ? part * n : part) : 0;
     const bool in_place = gives && takes && random_.chance(25);

@@ -9,10 +9,6 @@
 namespace medley::soak {
 namespace {
 
-bool reduces(Op op) {
-  return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter || op == Op::reduce_scatterv;
-}
-
 const CommPlan& comm_of(const Program& program, const Step& step) {
   return program.comms[static_cast<std::size_t>(step.comm)];
 }

@@ -29,12 +29,10 @@ std::string collective(const Step& s, int me) {
   std::string text = fmt::format("{}(", name(s.op));
   if (s.op != Op::barrier) {
     text += fmt::format("{} {} -> {}", name(s.dtype), place(share.in, s.dtype), place(share.out, s.dtype));
-    if (s.op == Op::reduce || s.op == Op::all_reduce || s.op == Op::reduce_scatter ||
-        s.op == Op::reduce_scatterv) {
+    if (reduces(s.op)) {
       text += fmt::format(", {}", name(s.reduce));
     }
-    if (s.op == Op::broadcast || s.op == Op::reduce || s.op == Op::gather || s.op == Op::scatter ||
-        s.op == Op::gatherv || s.op == Op::scatterv) {
+    if (rooted(s.op)) {
       text += fmt::format(", root {}", s.root);
     }
   }
