@@ -12,10 +12,6 @@
 namespace medley::mpi {
 namespace {
 
-bool reduces(Op op) {
-  return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter || op == Op::reduce_scatterv;
-}
-
 class MpiBackend final : public Backend {
  public:
   MpiBackend(const Surroundings& s, bool in_a_job)
