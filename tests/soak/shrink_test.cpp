@@ -27,7 +27,8 @@ RC_GTEST_PROP(Shrink, leaves_exactly_the_steps_a_failure_needs, ()) {
 
 TEST(Shrink, gives_up_when_told) {
   int asked = 0;
-  shrink(1000, [&](const auto&) { return ++asked, true; }, [&] { return asked >= 3; });
+  shrink(
+      1000, [&](const auto&) { return ++asked, true; }, [&] { return asked >= 3; });
   EXPECT_LE(asked, 3);
 }
 
@@ -35,10 +36,11 @@ RC_GTEST_PROP(Without, what_is_left_still_finishes, ()) {
   GenerateOptions options;
   options.most_memory = 1 << 14;
   const Program whole = generate(*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::inRange(2, 5), options);
-  const auto removed = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, static_cast<int>(whole.steps.size())));
+  const auto removed =
+      *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, static_cast<int>(whole.steps.size())));
   const Program less = without(whole, removed);
   RC_ASSERT(run_ideal(less).finishes);
-  for (const Step& step : less.steps) {   // nothing happens on a comm that is not made
+  for (const Step& step : less.steps) {  // nothing happens on a comm that is not made
     const int maker = less.comms[static_cast<std::size_t>(step.comm)].made_by;
     if (!step.removed && maker >= 0) RC_ASSERT(!less.steps[static_cast<std::size_t>(maker)].removed);
   }

@@ -8,7 +8,8 @@
 namespace medley::soak {
 namespace {
 
-const GenerateOptions small{.backends = {"shm", "plain"}, .most_steps = 30, .most_memory = 1 << 16, .most_threads = 3};
+const GenerateOptions small{
+    .backends = {"shm", "plain"}, .most_steps = 30, .most_memory = 1 << 16, .most_threads = 3};
 
 /// What went wrong on any rank in programs `first` and on; `judge` may change what is expected.
 std::string first_wrong(int ranks, std::uint64_t first, int programs, const GenerateOptions& options,
@@ -33,9 +34,15 @@ std::string first_wrong(int ranks, std::uint64_t first, int programs, const Gene
   return wrong;
 }
 
-TEST(SoakThreads, of_two) { EXPECT_EQ(first_wrong(2, 1, SOAK_PROGRAMS, small), ""); }
-TEST(SoakThreads, of_three) { EXPECT_EQ(first_wrong(3, 1000, SOAK_PROGRAMS, small), ""); }
-TEST(SoakThreads, of_four) { EXPECT_EQ(first_wrong(4, 2000, SOAK_PROGRAMS, small), ""); }
+TEST(SoakThreads, of_two) {
+  EXPECT_EQ(first_wrong(2, 1, SOAK_PROGRAMS, small), "");
+}
+TEST(SoakThreads, of_three) {
+  EXPECT_EQ(first_wrong(3, 1000, SOAK_PROGRAMS, small), "");
+}
+TEST(SoakThreads, of_four) {
+  EXPECT_EQ(first_wrong(4, 2000, SOAK_PROGRAMS, small), "");
+}
 
 TEST(SoakNotices, a_backend_that_garbles_messages) {
   GenerateOptions options = small;

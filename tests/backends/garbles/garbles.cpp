@@ -1,5 +1,5 @@
-// A backend that gets something wrong now and then: every seventh message of its lanes has two bytes swapped or one
-// changed. What the soak must notice.
+// A backend that gets something wrong now and then: every seventh message of its lanes has two bytes swapped
+// or one changed. What the soak must notice.
 #include <cstddef>
 #include <medley/backend.hpp>
 #include <utility>
@@ -10,7 +10,9 @@ namespace {
 
 using namespace medley;
 
-const BackendPlugin& shm() { return *core::find_backend("shm")->plugin(); }
+const BackendPlugin& shm() {
+  return *core::find_backend("shm")->plugin();
+}
 
 constexpr int wrong_every = 7;
 
@@ -77,7 +79,9 @@ extern "C" const medley::BackendPlugin* medley_backend() {
       .abi = backend_abi,
       .name = "garbles",
       .unavailable = [] { return shm().unavailable(); },
-      .create = [](const Surroundings& s) -> std::unique_ptr<Backend> { return std::make_unique<GarblingBackend>(s); },
+      .create = [](const Surroundings& s) -> std::unique_ptr<Backend> {
+        return std::make_unique<GarblingBackend>(s);
+      },
   };
   return &plugin;
 }
