@@ -28,8 +28,8 @@ class InvalidRank {
   /// Ends with an error on every rank but one that is killed.
   void run(Slot& slot) {
     for (int i = 0; i < plan_.before; ++i) all_reduce(plan_.count);
+    slot.ready_ns = now_ns();   // before the barrier: the fault may end the comm while others are still in it
     comm_.barrier();
-    slot.ready_ns = now_ns();
     fault();
     // A rank that has noticed nothing goes on as a program would; whatever it meets must tell it.
     for (int i = 0; i < 8; ++i) comm_.barrier(options(false));

@@ -14,6 +14,7 @@ struct Slot {
   std::atomic<std::int64_t> started;   ///< programs begun
   std::atomic<std::int64_t> finished;  ///< programs done, on this rank and by then on all others
   std::atomic<Told> told;
+  std::atomic<std::int32_t> through;    ///< 1 once the rank has run all it was to run
   std::atomic<std::int32_t> process;
   std::int32_t error_kind;
   std::atomic<std::int64_t>

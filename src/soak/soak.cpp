@@ -49,7 +49,7 @@ class Watch {
         return failed(work, Failure::What::mismatch, told());
       }
       if (const auto status = job.ended()) {
-        if (*status == 0) return {least(&Slot::finished), {}};
+        if (*status == 0 && all_through()) return {least(&Slot::finished), {}};
         return failed(work, Failure::What::mismatch,
                       fmt::format("the ranks ended with status {}: {}", *status, job.output()));
       }
@@ -76,6 +76,12 @@ class Watch {
     std::int64_t sum = 0;
     for (int r = 0; r < options_.ranks; ++r) sum += report_[r].started + report_[r].finished;
     return sum;
+  }
+  bool all_through() const {
+    for (int r = 0; r < options_.ranks; ++r) {
+      if (report_[r].through != 1) return false;
+    }
+    return true;
   }
   bool anyone_told() const {
     for (int r = 0; r < options_.ranks; ++r) {

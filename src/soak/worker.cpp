@@ -82,6 +82,7 @@ Tally work(const WorkerOptions& options, Slot* slot) {
     if (slot) wait_to_be_ended();
     throw;
   }
+  if (slot) slot->through = 1;
   return tally;
 }
 
