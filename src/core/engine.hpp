@@ -89,6 +89,8 @@ class Engine {
   std::uint64_t record(const CommState& comm, const Call& call, const Route& route, const Options& options,
                        std::uint64_t issued);
   void note_start(std::uint64_t record) noexcept;
+  /// The time from here to the end of the operation is not overlapped by anything.
+  void note_wait(const Operation& operation) noexcept;
   void note_end(std::uint64_t record, bool failed) noexcept;
   void depend_on_earlier(Operation& operation);
   void start(Operation& operation);

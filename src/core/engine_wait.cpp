@@ -193,6 +193,7 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
 
 void Engine::wait(Operation& operation, Deadline deadline) {
   refuse_forked_child();
+  if (!operation.complete()) note_wait(operation);
   callers_.fetch_add(1, std::memory_order_relaxed);
   Patience patience;
   Waiter* waiter = nullptr;
