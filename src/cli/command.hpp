@@ -34,6 +34,7 @@ void add_reconcile(CLI::App& app);
 void add_replay(CLI::App& app);
 void add_run(CLI::App& app);
 void add_shape(CLI::App& app);
+void add_soak(CLI::App& app);
 void add_trace(CLI::App& app);
 
 }  // namespace medley::cli

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   medley::cli::add_replay(app);
   medley::cli::add_run(app);
   medley::cli::add_shape(app);
+  medley::cli::add_soak(app);
   medley::cli::add_trace(app);
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
