@@ -74,8 +74,17 @@ std::set<std::string> left_in_shared_memory() {
 class Grid : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override { before_ = left_in_shared_memory(); }
+  /// Names of jobs beside this one come and go (UCX makes and removes one at once); what is left behind
+  /// stays.
   void TearDown() override {
-    EXPECT_EQ(left_in_shared_memory(), before_) << "something was left in /dev/shm";
+    std::set<std::string> suspects = left_in_shared_memory();
+    for (const std::string& name : before_) suspects.erase(name);
+    for (int looks = 0; looks < 300 && !suspects.empty(); ++looks) {
+      usleep(10'000);
+      const std::set<std::string> now = left_in_shared_memory();
+      std::erase_if(suspects, [&](const std::string& name) { return !now.contains(name); });
+    }
+    EXPECT_TRUE(suspects.empty()) << *suspects.begin() << " was left in /dev/shm";
   }
 
   /// `signal`: what hits the victim. `patience`: of each wait.
