@@ -69,7 +69,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   void ask_referee(const CommState& comm, const Operation& operation);
   void judge(int from, const nlohmann::json& call);
   Referee referee_;                                 ///< the control thread's, as is gone_
-  std::string who_is_where(const CommState& comm, const Operation& waiting);
+  Diagnosis who_is_where(const CommState& comm, const Operation& waiting);
   struct Gone {
     std::string how;   ///< empty: it left in order
     Deadline since;

@@ -43,7 +43,9 @@ Poll MpiTransfer::poll() {
       const int code = MPI_Test(&requests_[next_], &done, &status);
       if (code != MPI_SUCCESS) fail(code, status);
       if (!done) return Poll::waiting;
-      if (op_ == Op::recv) source_ = status.MPI_SOURCE;
+      if (op_ != Op::recv) continue;
+      source_ = status.MPI_SOURCE;
+      MPI_Get_elements_x(&status, MPI_BYTE, &received_);
     }
   }
   for (const Copy& copy : copies_) std::memcpy(copy.to, staged_.data() + copy.from, copy.bytes);
@@ -105,6 +107,7 @@ void MpiTransfer::release() noexcept {
 void MpiTransfer::clear() noexcept {
   next_ = 0;
   source_ = -1;
+  received_ = -1;
   requests_.clear();
   copies_.clear();
   if (staged_.capacity() > 0) staged_ = {};  // staging of a large operation is not kept for the next

@@ -23,6 +23,7 @@ class MpiTransfer final : public Transfer {
   Poll poll() override;
   std::vector<int> awaited() const override;
   int source() const override { return source_; }
+  std::int64_t received() const override { return received_; }
   void release() noexcept override;
 
   /// Whom it is about: a message's peer, or everyone.
@@ -54,6 +55,7 @@ class MpiTransfer final : public Transfer {
   Op op_{};
   int peer_ = everyone, tag_ = 0, source_ = -1;
   std::int64_t room_ = 0;
+  MPI_Count received_ = -1;
   std::size_t next_ = 0;  ///< the first request that is not complete
   std::vector<MPI_Request> requests_;
   std::vector<std::byte> staged_;
