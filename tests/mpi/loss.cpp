@@ -22,6 +22,11 @@ void live(const std::string& moment, medley::Comm& world, medley::Comm& survivor
   };
   std::vector<float> large(1 << 20, 1.0f);
   world.all_reduce(large, medley::sum);
+  std::vector<float> done(1);  // the victim lives until everybody has finished what it took part in
+  for (int rank : {0, 2}) {
+    if (world.rank() == victim) world.recv(done, rank);
+    if (world.rank() == rank) world.send(done, victim);
+  }
   die_when("before");
   if (moment == "receive" && world.rank() != victim) world.recv(large, victim);
   die_when("receive");
