@@ -27,6 +27,7 @@ void keep_double_dash(std::vector<std::string>& words);
 
 // One per file, in alphabetical order.
 void add_bench(CLI::App& app);
+void add_explain(CLI::App& app);
 void add_info(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_plan_calibrate(CLI::App& plan);

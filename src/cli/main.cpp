@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("medley ") + MEDLEY_VERSION);
   app.require_subcommand(1);
   medley::cli::add_bench(app);
+  medley::cli::add_explain(app);
   medley::cli::add_info(app);
   medley::cli::add_plan(app);
   medley::cli::add_run(app);

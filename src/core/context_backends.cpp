@@ -14,6 +14,7 @@
 #include "bootstrap/host.hpp"
 #include "bootstrap/rendezvous.hpp"
 #include "core/context_state.hpp"
+#include "core/context_table.hpp"
 #include "core/plugins.hpp"
 
 namespace medley::core {
@@ -129,6 +130,8 @@ void ContextState::make_backends(const ContextOptions& options) {
   }
   json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
             {"rules", rules.text()}};
+  FoundTable found = find_table(options.table);
+  mine["table"] = told_about(found);
   for (const std::string& name : names) {
     KnownBackend* known = find_backend(name);
     mine["reasons"][name] = known ? known->unavailable() : "there is no such backend";
@@ -136,10 +139,14 @@ void ContextState::make_backends(const ContextOptions& options) {
   const std::vector<json> answers = ask_all("backends", mine, until);
   compare_wishes(answers);
   compare_rules(answers);
+  std::vector<json> tables;
+  for (const json& answer : answers) tables.push_back(answer["table"]);
+  agree_on_table(found, tables);
   engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
   Surroundings surroundings{
       .rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
   for (const json& answer : answers) surroundings.hosts.push_back(answer["host"]);
+  hosts = surroundings.hosts;
   if (wanted.empty()) names = names_of_all(answers);
 
   std::vector<int> lacking;
@@ -153,8 +160,26 @@ void ContextState::make_backends(const ContextOptions& options) {
     made["reasons"][name] = create(name, surroundings, mine_made[name]);
     if (mine_made[name]) made["abilities"][name] = Capabilities(*mine_made[name]).to_text();
   }
-  agree_on_made(ask_all("abilities", made, until), !wanted.empty(), mine_made);
+  made["misfit"] = "";
+  if (found.table) {
+    route::Machine here = route::this_machine();
+    for (const auto& [name, backend] : mine_made) {
+      if (backend) here.libraries[name] = backend->version();
+    }
+    made["misfit"] = route::misfit(found.table->machine, here);
+  }
+  const std::vector<json> all_made = ask_all("abilities", made, until);
+  std::vector<json> misfits;
+  for (const json& answer : all_made) misfits.push_back(answer["misfit"]);
+  table_info = settle_table(found, misfits);
+  table = std::move(found.table);
+  agree_on_made(all_made, !wanted.empty(), mine_made);
   check_rules(rules);
+  json job{{"rules", rules.text()}, {"table", table_info.hash}, {"backends", json::object()}};
+  for (const BackendInfo& info : infos) {
+    if (info.available) job["backends"][info.name] = info.version;
+  }
+  engine->recorder()->note(NoteKind::job, job.dump());   // what a run is repeated with
 }
 
 /// shm first, then by name: the order of preference of a program that names none.

@@ -34,6 +34,9 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::shared_ptr<Engine> engine = std::make_shared<Engine>();
   std::vector<BackendInfo> infos;
   Rules rules;
+  std::optional<route::Table> table;
+  TableInfo table_info;
+  std::vector<std::string> hosts;   ///< of each world rank: equal strings share memory
   std::shared_ptr<CommState> world;
 
  private:
@@ -48,9 +51,12 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::string create(const std::string& name, const Surroundings& surroundings, std::unique_ptr<Backend>& made);
   void agree_on_made(const std::vector<nlohmann::json>& answers, bool named,
                      std::map<std::string, std::unique_ptr<Backend>>& made);
+  route::Shape shape_of(const std::vector<int>& world_ranks) const;
+  void say_stand_in(const CommState& comm, const route::Shape& shape);
   std::vector<Ready> backends_;   ///< in order of preference
   std::mutex comms_mutex_;
   std::vector<std::weak_ptr<CommState>> comms_;
+  bool said_stand_in_ = false;
   ForkGuard fork_guard_;
 };
 
