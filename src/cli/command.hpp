@@ -33,5 +33,6 @@ void add_plan(CLI::App& app);
 void add_plan_calibrate(CLI::App& plan);
 void add_run(CLI::App& app);
 void add_shape(CLI::App& app);
+void add_tune(CLI::App& app);
 
 }  // namespace medley::cli

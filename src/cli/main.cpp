@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   medley::cli::add_plan(app);
   medley::cli::add_run(app);
   medley::cli::add_shape(app);
+  medley::cli::add_tune(app);
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
     medley::cli::keep_double_dash(words);
