@@ -29,6 +29,9 @@ class FilledLane final : public Lane {
   /// Throws Error(invalid) when the call names an algorithm that this lane does not have for it.
   void check_algorithm(const Call& call) const;
 
+  /// Whether a filled-in collective is under way, which needs progress() between its polls.
+  bool exchanging() const { return !running_.empty(); }
+
   Transfer* start(const Call& call) override;
   void progress() override { inner_->progress(); }
   bool undelivered() const override { return inner_->undelivered(); }

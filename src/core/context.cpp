@@ -60,7 +60,7 @@ ContextState::ContextState(const ContextOptions& options) : deadline(options.dea
 std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, const std::vector<int>& world_ranks,
                                                    const Rules& own_rules, std::chrono::nanoseconds comm_deadline) {
   check_rules(own_rules);
-  auto comm = std::make_shared<CommState>();
+  std::shared_ptr<CommState> comm(new CommState, [engine = engine](CommState* gone) { engine->bury(gone); });
   comm->name = name;
   comm->world_ranks = world_ranks;
   comm->size = static_cast<int>(world_ranks.size());
@@ -68,11 +68,10 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   comm->deadline = comm_deadline;
   comm->engine = engine;
   comm->context = weak_from_this();
-  std::string refusals;
   comm->note = engine->note_comm(name, world_ranks);
   for (const auto& [backend, capabilities, note] : backends_) {
     if (std::string why = backend->refuses(world_ranks); !why.empty()) {
-      refusals += (refusals.empty() ? "" : "; ") + why;
+      comm->refusals.emplace_back(backend->name(), std::move(why));
       continue;
     }
     Group group{.name = name, .rank = comm->rank, .size = comm->size, .world_ranks = world_ranks,
@@ -89,9 +88,12 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
     comm->lanes.push_back(std::move(lane));
   }
   if (comm->lanes.empty()) {
+    std::string reasons;
+    for (const auto& [refusing, why] : comm->refusals) reasons += (reasons.empty() ? "" : "; ") + why;
     throw Error(ErrorKind::unavailable, fmt::format("comm {}: no backend can serve it: {}", name,
-                                                    refusals.empty() ? "none is available" : refusals), {.comm = name});
+                                                    reasons.empty() ? "none is available" : reasons), {.comm = name});
   }
+  comm->checked = checking && comm->size > 1;
   const route::Shape shape = shape_of(world_ranks);
   comm->routing = Routing({own_rules, rules, table ? &*table : nullptr, shape}, comm->lanes);
   say_stand_in(*comm, shape);
@@ -134,13 +136,17 @@ void ContextState::check_rules(const Rules& checked) const {
 ContextState::~ContextState() {
   if (!fork_guard_.here()) {   // a forked child leaves the parent's comms and segments alone
     for (auto& ready : backends_) static_cast<void>(ready.backend.release());
+    static_cast<void>(control_.release());
     return;
   }
   engine->stop_thread();
   for (const auto& weak : comms_) {
     if (const auto comm = weak.lock()) engine->close(*comm);
   }
+  if (control_) control_->stop();
+  engine->connect_outside({});
   world.reset();
+  engine->sweep();
 }
 
 }  // namespace core

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bootstrap/host.hpp"
+#include "bootstrap/proof.hpp"
 #include "bootstrap/rendezvous.hpp"
 #include "core/context_state.hpp"
 #include "core/context_table.hpp"
@@ -98,6 +99,16 @@ void compare_wishes(const std::vector<json>& answers) {
   }
 }
 
+/// MEDLEY_CHECK=1 or 0; without it, debug builds check.
+bool wants_check() {
+  const char* text = std::getenv("MEDLEY_CHECK");
+#ifdef NDEBUG
+  return text && std::string_view(text) == "1";
+#else
+  return !text || std::string_view(text) != "0";
+#endif
+}
+
 /// Rank 0's names the job in the files of all ranks.
 std::string new_job_name() {
   return fmt::format("{:x}-{}", clock_ns(CLOCK_REALTIME), getpid());
@@ -129,7 +140,7 @@ void ContextState::make_backends(const ContextOptions& options) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
   json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
-            {"rules", rules.text()}};
+            {"rules", rules.text()}, {"check", wants_check()}};
   FoundTable found = find_table(options.table);
   mine["table"] = told_about(found);
   for (const std::string& name : names) {
@@ -139,9 +150,8 @@ void ContextState::make_backends(const ContextOptions& options) {
   const std::vector<json> answers = ask_all("backends", mine, until);
   compare_wishes(answers);
   compare_rules(answers);
-  std::vector<json> tables;
-  for (const json& answer : answers) tables.push_back(answer["table"]);
-  agree_on_table(found, tables);
+  agree_on_table(found, answers);
+  for (const json& answer : answers) checking = checking || answer["check"].get<bool>();
   engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
   Surroundings surroundings{
       .rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
@@ -150,7 +160,9 @@ void ContextState::make_backends(const ContextOptions& options) {
   if (wanted.empty()) names = names_of_all(answers);
 
   std::vector<int> lacking;
-  json made{{"reasons", json::object()}, {"abilities", json::object()}};
+  listen_for_control();
+  json made{{"reasons", json::object()}, {"abilities", json::object()}, {"control", control_ ? control_->endpoint().to_text() : ""},
+            {"token", rank == 0 ? random_token() : ""}};
   std::map<std::string, std::unique_ptr<Backend>> mine_made;
   for (const std::string& name : names) {
     std::string reason = who_lacks(answers, name, lacking);
@@ -160,26 +172,23 @@ void ContextState::make_backends(const ContextOptions& options) {
     made["reasons"][name] = create(name, surroundings, mine_made[name]);
     if (mine_made[name]) made["abilities"][name] = Capabilities(*mine_made[name]).to_text();
   }
-  made["misfit"] = "";
-  if (found.table) {
-    route::Machine here = route::this_machine();
-    for (const auto& [name, backend] : mine_made) {
-      if (backend) here.libraries[name] = backend->version();
-    }
-    made["misfit"] = route::misfit(found.table->machine, here);
-  }
-  const std::vector<json> all_made = ask_all("abilities", made, until);
-  std::vector<json> misfits;
-  for (const json& answer : all_made) misfits.push_back(answer["misfit"]);
-  table_info = settle_table(found, misfits);
+  made["misfit"] = misfit_here(found, mine_made);
+  const std::vector<json> abilities = ask_all("abilities", made, until);
+  table_info = settle_table(found, abilities);
   table = std::move(found.table);
-  agree_on_made(all_made, !wanted.empty(), mine_made);
+  agree_on_made(abilities, !wanted.empty(), mine_made);
+  start_control(abilities);
   check_rules(rules);
+  note_job();
+}
+
+/// What a run is repeated with.
+void ContextState::note_job() {
   json job{{"rules", rules.text()}, {"table", table_info.hash}, {"backends", json::object()}};
   for (const BackendInfo& info : infos) {
     if (info.available) job["backends"][info.name] = info.version;
   }
-  engine->recorder()->note(NoteKind::job, job.dump());   // what a run is repeated with
+  engine->recorder()->note(NoteKind::job, job.dump());
 }
 
 /// shm first, then by name: the order of preference of a program that names none.

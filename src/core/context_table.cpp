@@ -47,7 +47,9 @@ json told_about(const FoundTable& found) {
   return {{"hash", found.table ? found.table->hash() : ""}, {"path", found.path}, {"asked", found.asked}, {"problem", found.problem}};
 }
 
-void agree_on_table(FoundTable& found, const std::vector<json>& told) {
+void agree_on_table(FoundTable& found, const std::vector<json>& answers) {
+  std::vector<json> told;
+  for (const json& answer : answers) told.push_back(answer["table"]);
   bool asked = false;
   std::vector<int> unreadable, different;
   std::string problem;
@@ -76,10 +78,19 @@ void agree_on_table(FoundTable& found, const std::vector<json>& told) {
               {.ranks = named});
 }
 
-TableInfo settle_table(FoundTable& found, const std::vector<json>& misfits) {
+std::string misfit_here(const FoundTable& found, const std::map<std::string, std::unique_ptr<Backend>>& backends) {
+  if (!found.table) return {};
+  route::Machine here = route::this_machine();
+  for (const auto& [name, backend] : backends) {
+    if (backend) here.libraries[name] = backend->version();
+  }
+  return route::misfit(found.table->machine, here);
+}
+
+TableInfo settle_table(FoundTable& found, const std::vector<json>& answers) {
   std::string misfit;
-  for (const json& one : misfits) {
-    if (misfit.empty()) misfit = one.get<std::string>();
+  for (const json& answer : answers) {
+    if (misfit.empty()) misfit = answer["misfit"].get<std::string>();
   }
   if (!found.table) {
     return {.path = {}, .hash = {}, .note = found.problem.empty() ? "no route table: the built-in order" : found.problem};

@@ -2,6 +2,9 @@
 // have the same. Used once, while a context is made.
 #pragma once
 
+#include <map>
+#include <medley/backend.hpp>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -29,9 +32,12 @@ nlohmann::json told_about(const FoundTable& found);
 
 /// Throws, on all ranks alike, when a table that was asked for is unreadable or another on some rank; the ranks are
 /// named. Cached tables that differ are nobody's mistake and are passed over.
-void agree_on_table(FoundTable& found, const std::vector<nlohmann::json>& told);
+void agree_on_table(FoundTable& found, const std::vector<nlohmann::json>& answers);
 
-/// Passes over a cached table that does not fit some rank's machine; says what differs otherwise.
-TableInfo settle_table(FoundTable& found, const std::vector<nlohmann::json>& misfits);
+/// Why the table does not fit this rank's machine and the versions of its backends; empty if it does.
+std::string misfit_here(const FoundTable& found, const std::map<std::string, std::unique_ptr<Backend>>& backends);
+
+/// Passes over a cached table that does not fit some rank, as it told under "misfit"; says what differs otherwise.
+TableInfo settle_table(FoundTable& found, const std::vector<nlohmann::json>& answers);
 
 }  // namespace medley::core
