@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 
@@ -13,6 +14,7 @@
 #include "cli/own_ranks.hpp"
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
+#include "tune/mix.hpp"
 #include "tune/sizes.hpp"
 
 namespace medley::cli {
@@ -22,7 +24,7 @@ struct Arguments {
   int ranks = 0;
   std::string ops = "all_reduce,reduce_scatter,all_gather,all_to_all,broadcast,barrier";
   std::string sizes = "4:64M";
-  std::string backends, algorithms, table;
+  std::string backends, algorithms, table, mixes;
   std::string counts = "uniform";
   std::string dtype = "f32";
   std::string batch = "1";
@@ -111,6 +113,25 @@ void say(const Context& context, const tune::JobClock& clock, const tune::BenchO
   if (!table.note.empty()) fmt::print(stderr, "medley bench: {}\n", table.note);
 }
 
+int report_mixes(const std::vector<tune::MixRow>& rows, const Context& context, const Arguments& given) {
+  Table table({"mix", "backend", "median µs", "mad", "against the best single backend"});
+  nlohmann::ordered_json out{{"ranks", context.size()}, {"table", context.table().hash}, {"rows", nlohmann::ordered_json::array()}};
+  for (const auto& row : rows) {
+    double best = INFINITY;
+    for (const auto& other : rows) {
+      if (other.mix == row.mix && other.backend != "auto") best = std::min(best, other.time.median);
+    }
+    const double gain = best / row.time.median;
+    table.add({row.mix, row.backend, fmt::format("{:.1f}", row.time.median), fmt::format("{:.1f}", row.time.mad),
+               row.backend == "auto" ? fmt::format("{:.2f}x as fast", gain) : ""});
+    out["rows"].push_back({{"mix", row.mix}, {"backend", row.backend}, {"median_us", row.time.median}, {"mad_us", row.time.mad},
+                           {"p99_us", row.time.p99}, {"iterations", row.iterations}, {"speedup", gain}});
+  }
+  if (given.json != "-") fmt::print("{}", table.str());
+  write_json(given.json, out);
+  return 0;
+}
+
 int bench_here(const Arguments& given) {
   bind_to_core();
   tune::BenchOptions options = options_of(given);
@@ -120,12 +141,17 @@ int bench_here(const Arguments& given) {
   Context context(wishes);
   if (options.wanted.backends.empty()) {
     options.wanted.backends = available_backends(context);
-    if (!given.table.empty()) options.wanted.backends.emplace_back("auto");
+    if (!given.table.empty() || !given.mixes.empty()) options.wanted.backends.emplace_back("auto");
   }
   tune::JobClock clock(context);
   const bool reports = context.rank() == 0;
   const bool on_terminal = reports && isatty(STDERR_FILENO) == 1;
   if (reports) say(context, clock, options);
+  if (!given.mixes.empty()) {
+    const auto mixes = parse_list(given.mixes == "all" ? "moe,dlrm,dense" : given.mixes);
+    const auto rows = tune::bench_mixes(context, clock, mixes, options.wanted.backends, given.seconds > 0 ? given.seconds : 6);
+    return reports ? report_mixes(rows, context, given) : 0;
+  }
   const auto rows = tune::bench(context, clock, options, [&](std::size_t done, std::size_t of) {
     if (on_terminal) fmt::print(stderr, "\r{} of {} cells{}", done, of, done == of ? "\r\033[K" : "");
   });
@@ -159,6 +185,7 @@ void add_bench(CLI::App& app) {
   bench->add_option("--counts", given->counts, "how parts of v-forms differ")->capture_default_str()
       ->check(CLI::IsMember({"uniform", "skewed", "both"}));
   bench->add_option("--table", given->table, "a route table for auto, which then stands in the list");
+  bench->add_option("--mix", given->mixes, "whole steps instead of single operations: moe, dlrm, dense or all, with auto in the list");
   bench->add_option("--dtype", given->dtype, "element type")->capture_default_str();
   bench->add_option("--seconds", given->seconds, "time for all rows together (default: 0.1 s a row)")
       ->check(CLI::Range(0.0, 1e6));
