@@ -135,7 +135,7 @@ std::vector<nlohmann::json> ContextState::ask_all(const std::string& about, cons
 void ContextState::make_backends(const ContextOptions& options) {
   const Deadline until = std::chrono::steady_clock::now() + deadline;
   const std::vector<std::string> wanted = wanted_backends(options);
-  std::vector<std::string> names = wanted;
+  std::vector<std::string> names = with_halves(wanted);
   if (names.empty()) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
@@ -177,6 +177,7 @@ void ContextState::make_backends(const ContextOptions& options) {
   table_info = settle_table(found, abilities);
   table = std::move(found.table);
   agree_on_made(abilities, !wanted.empty(), mine_made);
+  make_pairs(wanted);
   start_control(abilities);
   check_rules(rules);
   note_job();
