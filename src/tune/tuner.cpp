@@ -22,11 +22,11 @@ class Tuner {
  public:
   Tuner(Context& context, const TuneOptions& options, route::Table& table, const TuneHooks& hooks)
       : options_(options), table_(table), hooks_(hooks), world_(context.world()), clock_(context), groups_(groups_of(world_, clock_.hosts())) {
-    share_table();
     table_.machine = route::this_machine();
     for (const BackendInfo& backend : context.backends()) {
       if (backend.available) table_.machine.libraries[backend.name] = backend.version;
     }
+    share_table();
   }
 
   void run() {
