@@ -31,7 +31,7 @@ TEST(MedianInterval, HoldsTheTrueMedianInAtLeastNineOfTenCases) {
     const Interval interval = median_interval(noisy(10, 0.3, 25, seed));
     held += interval.low <= 10 && 10 <= interval.high;
   }
-  EXPECT_GE(held, 368);   // 95 % of 400 is 380; six deviations below would be 354
+  EXPECT_GE(held, 368);  // 95 % of 400 is 380; six deviations below would be 354
 }
 
 TEST(MedianInterval, OfFewSamplesIsAllOfThem) {
@@ -69,10 +69,21 @@ TEST(Contest, EqualRoutesNeedNoWinner) {
 }
 
 TEST(Confidence, IsACoinForEqualsAndGrowsWithTheDistance) {
-  const auto timing = [](double middle) { return route::Timing{{"a", "b"}, middle, middle - 1, middle + 1, 20}; };
+  const auto timing = [](double middle) {
+    return route::Timing{{"a", "b"}, middle, middle - 1, middle + 1, 20};
+  };
   EXPECT_DOUBLE_EQ(confidence_of(timing(10), timing(10)), 0.5);
   EXPECT_GT(confidence_of(timing(10), timing(11)), confidence_of(timing(10), timing(10.5)));
   EXPECT_GT(confidence_of(timing(10), timing(14)), 0.999);
+}
+
+TEST(Confidence, OfFewSamplesIsLow) {
+  const auto timing = [](double middle, std::int64_t samples) {
+    return route::Timing{{"a", "b"}, middle, middle, middle, samples};
+  };
+  EXPECT_EQ(confidence_of(timing(1, 1), timing(9, 1)), 0.5);
+  EXPECT_EQ(confidence_of(timing(1, 4), timing(2, 4)), 0.9);
+  EXPECT_EQ(confidence_of(timing(1, 4), timing(9, 4)), 1);
 }
 
 }  // namespace
