@@ -80,7 +80,9 @@ TEST_F(TuneCommand, KilledAtAnyMomentLeavesAReadableTable) {
       process.signal(SIGKILL);
     }
     std::error_code none;
-    if (std::filesystem::exists(file("t.json"), none)) EXPECT_NO_THROW(route::Table::load(file("t.json")));
+    if (std::filesystem::exists(file("t.json"), none)) {
+      EXPECT_NO_THROW(route::Table::load(file("t.json")));
+    }
   }
 }
 

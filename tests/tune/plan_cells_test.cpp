@@ -18,7 +18,7 @@ TEST(FirstLook, VisitsEveryOtherSizeFirstAndABarrierOnce) {
   const auto keys = first_look(two_ops, pair, {});
   std::vector<std::int64_t> sizes;
   int barriers = 0;
-  for (const auto& key : keys) key.op == Op::barrier ? void(++barriers) : sizes.push_back(key.bytes);
+  for (const auto& key : keys) key.op == Op::barrier ? static_cast<void>(++barriers) : sizes.push_back(key.bytes);
   EXPECT_EQ(sizes, (std::vector<std::int64_t>{64, 1024, 256, 4096}));
   EXPECT_EQ(barriers, 1);
 }
@@ -54,7 +54,9 @@ TEST(WhereItIsClose, GivesTimeToTheLeastSureAndEnds) {
   std::map<route::Key, int> visits;
   int steps = 0;
   while (const auto next = where_it_is_close(table, pair, two_ops, visits)) {
-    if (steps++ == 0) EXPECT_EQ(next->bytes, 256);
+    if (steps++ == 0) {
+      EXPECT_EQ(next->bytes, 256);
+    }
     ++visits[*next];
     ASSERT_LT(steps, 100);
   }
