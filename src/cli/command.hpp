@@ -31,8 +31,12 @@ void add_explain(CLI::App& app);
 void add_info(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_plan_calibrate(CLI::App& plan);
+void add_reconcile(CLI::App& app);
+void add_replay(CLI::App& app);
 void add_run(CLI::App& app);
 void add_shape(CLI::App& app);
+void add_soak(CLI::App& app);
+void add_trace(CLI::App& app);
 void add_tune(CLI::App& app);
 
 }  // namespace medley::cli

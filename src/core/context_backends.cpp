@@ -140,7 +140,7 @@ void ContextState::make_backends(const ContextOptions& options) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
   json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
-            {"rules", rules.text()}, {"check", wants_check()}};
+            {"rules", rules.text()}, {"check", wants_check()}, {"cores", core_mask()}};
   FoundTable found = find_table(options.table);
   mine["table"] = told_about(found);
   for (const std::string& name : names) {
@@ -152,11 +152,16 @@ void ContextState::make_backends(const ContextOptions& options) {
   compare_rules(answers);
   agree_on_table(found, answers);
   for (const json& answer : answers) checking = checking || answer["check"].get<bool>();
-  engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
+  if (records()) engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
   Surroundings surroundings{
-      .rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
+      .rank = rank, .size = size, .device = options.device, .hosts = {}, .cores = 1, .store = store, .deadline = until};
   for (const json& answer : answers) surroundings.hosts.push_back(answer["host"]);
   hosts = surroundings.hosts;
+  std::vector<std::string> masks;
+  for (const json& answer : answers) {
+    if (answer["host"] == mine["host"]) masks.push_back(answer["cores"]);
+  }
+  surroundings.cores = cores_together(masks);
   if (wanted.empty()) names = names_of_all(answers);
 
   std::vector<int> lacking;
@@ -189,7 +194,7 @@ void ContextState::note_job() {
   for (const BackendInfo& info : infos) {
     if (info.available) job["backends"][info.name] = info.version;
   }
-  engine->recorder()->note(NoteKind::job, job.dump());
+  if (engine->recorder()) engine->recorder()->note(NoteKind::job, job.dump());
 }
 
 /// shm first, then by name: the order of preference of a program that names none.
@@ -233,7 +238,7 @@ void ContextState::agree_on_made(const std::vector<nlohmann::json>& answers, boo
       common.keep_common(Capabilities::from_text(answer["abilities"][info.name]));
     info.version = made[info.name]->version();
     info.available = true;
-    const auto note = static_cast<std::uint8_t>(engine->recorder()->note(NoteKind::backend, info.name));
+    const auto note = static_cast<std::uint8_t>(engine->recorder() ? engine->recorder()->note(NoteKind::backend, info.name) : 0);
     backends_.push_back({std::move(made[info.name]), common, note});
   }
 }

@@ -52,7 +52,7 @@ void ContextState::make_pairs(const std::vector<std::string>& wanted) {
     if (!inside.backend || !between.backend || inside.backend == between.backend) continue;   // those named were refused before
     auto backend = std::make_unique<algorithms::HierarchicalBackend>(inside, between, hosts);
     infos.push_back({.name = pair, .version = backend->version(), .available = true, .reason = {}});
-    const auto note = static_cast<std::uint8_t>(engine->recorder()->note(NoteKind::backend, pair));
+    const auto note = static_cast<std::uint8_t>(engine->recorder() ? engine->recorder()->note(NoteKind::backend, pair) : 0);
     const Capabilities capabilities(*backend);
     backends_.push_back({std::move(backend), capabilities, note});   // behind the plain ones: a route only where it is named
   }

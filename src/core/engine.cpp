@@ -91,7 +91,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
   CommState& comm = *shared;
   Operation* operation = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const Hold hold(*this);
     const Route& chosen = admit(comm, call, options.backend);
     LaneState& lane = *chosen.lane;
     ++(is_collective(call.op) ? comm.collectives : comm.messages);
@@ -203,7 +203,7 @@ void Engine::depend_on_earlier(Operation& operation) {
 Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls,
                                const Options& options) {
   refuse_forked_child();
-  const std::lock_guard lock(mutex_);
+  const Hold hold(*this);
   std::vector<const Route*> routes;
   for (Call& call : calls) routes.push_back(&admit(*comm, call, options.backend));   // all or none
   auto* group = new Operation;

@@ -78,7 +78,7 @@ struct Patience {
 };
 
 Poll Engine::advance(const Operation& operation, Waiter*& waiter) {
-  const std::lock_guard lock(mutex_);
+  const Hold hold(*this);
   const bool moved = progress_locked();
   waiter = common_waiter();
   if (operation.complete()) return Poll::complete;
@@ -124,7 +124,7 @@ Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Patience
 void Engine::fail_late(Operation& operation) {
   CommState& comm = *operation.comm;
   const std::string where = outside_.who_is_where ? outside_.who_is_where(comm, operation) : "";
-  const std::lock_guard lock(mutex_);
+  const Hold hold(*this);
   if (operation.complete()) return;
   const Operation& blamed = blamed_for(operation);
   const Error plain = timeout_error(blamed);
@@ -156,7 +156,7 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
   const std::uint32_t ticket = waiter ? waiter->prepare() : 0;
   Operation* late = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const Hold hold(*this);
     const bool moved = progress_locked();
     bool done = operation ? operation->complete() : quiet();
     if (!done && operation) {
@@ -191,8 +191,10 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
   return false;
 }
 
-void Engine::wait(Operation& operation, Deadline deadline) {
+/// Drives everything until the operation is complete or `until` has passed, and says which; past `deadline` it fails.
+bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadline until) {
   refuse_forked_child();
+  if (!operation.complete()) note_wait(operation);
   callers_.fetch_add(1, std::memory_order_relaxed);
   Patience patience;
   Waiter* waiter = nullptr;
@@ -203,11 +205,28 @@ void Engine::wait(Operation& operation, Deadline deadline) {
       patience.spins = patience.yields = 0;
     } else if (patience.over(waiter) && sleep(&operation, deadline, waiter, patience)) {
       break;
+    } else if (until < deadline && steady_clock::now() >= until) {
+      // On a busy machine a short wait may never come to sleep, where the lost and the late are looked for.
+      Verdict verdict = Verdict::go_on;
+      {
+        const Hold hold(*this);
+        if (!operation.complete()) verdict = expire(operation, deadline, patience);
+      }
+      if (verdict == Verdict::late) fail_late(operation);
+      break;
     }
   }
   callers_.fetch_sub(1, std::memory_order_relaxed);
+  if (!operation.complete()) return false;
   const std::lock_guard lock(mutex_);
   if (operation.error) throw *operation.error;
+  return true;
+}
+
+void Engine::wait(Operation& operation, Deadline deadline) { poll_until_complete(operation, deadline, Deadline::max()); }
+
+bool Engine::wait_until(Operation& operation, Deadline until) {
+  return poll_until_complete(operation, operation.deadline, until);
 }
 
 void Engine::tend(ProgressThread& thread) {
@@ -220,7 +239,7 @@ void Engine::tend(ProgressThread& thread) {
     Waiter* waiter = nullptr;
     bool moved = false;
     {
-      const std::lock_guard lock(mutex_);
+      const Hold hold(*this);
       moved = progress_locked();
       waiter = common_waiter();
       if (quiet()) return thread.going_idle();
