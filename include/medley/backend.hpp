@@ -18,7 +18,7 @@
 namespace medley {
 
 /// Changes whenever a class below changes its layout; a plugin built against another is refused.
-inline constexpr std::string_view backend_abi = "medley-backend-4";
+inline constexpr std::string_view backend_abi = "medley-backend-5";
 
 /// Sends and receives that a filled-in collective is made of have tags from -internal_tags to -1, which no user can name.
 /// They match like all others: by peer and tag, in order.
@@ -59,6 +59,9 @@ class Transfer {
   virtual std::vector<int> awaited() const { return {}; }
   /// Of a completed receive: who sent it.
   virtual int source() const { return -1; }
+  /// Of a completed receive: how many bytes came, or -1 where the library does not say. A filled-in collective tells by it
+  /// that its ranks gave different counts.
+  virtual std::int64_t received() const { return -1; }
   /// Gives it back to its lane.
   virtual void release() noexcept { delete this; }
 
@@ -121,6 +124,7 @@ struct Surroundings {
   int size = 1;
   int device = 0;
   std::vector<std::string> hosts;       ///< of each world rank: equal strings can share memory
+  int cores = 1;                        ///< that the ranks of this host may keep busy together
   std::shared_ptr<Store> store;
   Deadline deadline;
 };

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ enum class UseThread : std::uint8_t { automatic, never, always };
 struct ContextOptions {
   std::vector<std::string> backends{};        ///< in order of preference; empty: MEDLEY_BACKENDS or all that work
   std::string rules{};                        ///< which backend carries what, see medley/rules.hpp; empty: MEDLEY_RULES
+  std::string table{};                        ///< file of a measured route table; empty: MEDLEY_TABLE or the user's cached one
   int rank = -1;                              ///< with size and store: an explicit place in the job
   int size = 0;
   std::shared_ptr<Store> store{};             ///< where the ranks of this context meet
@@ -42,6 +44,13 @@ struct BackendInfo {
   std::string reason;      ///< why not
 };
 
+/// The route table a context takes where no rule fits.
+struct TableInfo {
+  std::string path{};      ///< empty: none, the built-in order
+  std::string hash{};
+  std::string note{};      ///< why there is none, or what about it may surprise; empty: nothing to say
+};
+
 class MEDLEY_API Context {
  public:
   Context() : Context(ContextOptions{}) {}
@@ -52,9 +61,15 @@ class MEDLEY_API Context {
   Context& operator=(Context&&) noexcept;
 
   Comm world() const;
+  /// A comm of the listed ranks of the world, in that order, made by them alone; Comm::split and subset need everyone.
+  /// The name is the same on all of them and new in the job.
+  Comm make_comm(const std::string& name, std::span<const int> world_ranks, const CommOptions& options = {}) const;
   int rank() const noexcept;
   int size() const noexcept;
   const std::vector<BackendInfo>& backends() const noexcept;
+  const TableInfo& table() const noexcept;
+  /// Moves everything that is pending; for loops of a program that wait for something else. A blocking call does so too.
+  void progress();
 
  private:
   std::shared_ptr<core::ContextState> state_;

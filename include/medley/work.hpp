@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -33,6 +34,14 @@ class MEDLEY_API Work {
   /// With a deadline: throws Error(timeout) once it has passed; the operation's comm is then no longer usable.
   void wait();
   void wait(std::chrono::nanoseconds deadline);
+
+  /// Waits at most that long and says whether it is complete; the operation goes on if not. Throws its error.
+  bool wait_for(std::chrono::nanoseconds at_most);
+
+  /// Calls back once it is complete, with or without an error: at once if it is already, else on the thread that finds
+  /// it complete, which may be the context's own or any that is inside a Medley call. No lock is held, so the callback may
+  /// issue operations; it must not throw, and should not take long.
+  void on_complete(std::function<void()> callback);
 
   /// Whether it is complete; drives pending operations, never blocks, throws the operation's error.
   bool test();

@@ -27,10 +27,16 @@ void keep_double_dash(std::vector<std::string>& words);
 
 // One per file, in alphabetical order.
 void add_bench(CLI::App& app);
+void add_explain(CLI::App& app);
 void add_info(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_plan_calibrate(CLI::App& plan);
+void add_reconcile(CLI::App& app);
+void add_replay(CLI::App& app);
 void add_run(CLI::App& app);
 void add_shape(CLI::App& app);
+void add_soak(CLI::App& app);
+void add_trace(CLI::App& app);
+void add_tune(CLI::App& app);
 
 }  // namespace medley::cli

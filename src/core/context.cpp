@@ -1,9 +1,11 @@
 #include <medley/context.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "bootstrap/environment.hpp"
 #include "bootstrap/rendezvous.hpp"
@@ -93,11 +95,29 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
                                                     reasons.empty() ? "none is available" : reasons), {.comm = name});
   }
   comm->checked = checking && comm->size > 1;
-  comm->routing = Routing(own_rules, rules, comm->lanes);
+  const route::Shape shape = shape_of(world_ranks);
+  comm->routing = Routing({own_rules, rules, table ? &*table : nullptr, shape}, comm->lanes);
+  say_stand_in(*comm, shape);
   const std::lock_guard lock(comms_mutex_);
   std::erase_if(comms_, [](const auto& weak) { return weak.expired(); });
   comms_.push_back(comm);
   return comm;
+}
+
+route::Shape ContextState::shape_of(const std::vector<int>& world_ranks) const {
+  std::map<std::string_view, int> ranks_on;
+  for (int r : world_ranks) ++ranks_on[hosts[static_cast<std::size_t>(r)]];
+  route::Shape shape{static_cast<int>(ranks_on.size()), 0};
+  for (const auto& [host, count] : ranks_on) shape.ranks_per_host = std::max(shape.ranks_per_host, count);
+  return shape;
+}
+
+/// Once per job, by one rank: somebody tuned, and should know that the table does not reach this far.
+void ContextState::say_stand_in(const CommState& comm, const route::Shape& shape) {
+  if (!comm.routing.stand_in() || said_stand_in_ || rank != 0) return;
+  said_stand_in_ = true;
+  fmt::print(stderr, "medley: the route table {} has no rows for {} (comm {}); those for {} stand in where it has none\n",
+             table_info.path, route::text(shape), comm.name, route::text(*comm.routing.stand_in()));
 }
 
 void ContextState::check_rules(const Rules& checked) const {
@@ -143,8 +163,37 @@ Context::Context(Context&&) noexcept = default;
 Context& Context::operator=(Context&&) noexcept = default;
 
 Comm Context::world() const { return Comm(state_->world); }
+
+Comm Context::make_comm(const std::string& name, std::span<const int> world_ranks, const CommOptions& options) const {
+  state_->engine->refuse_forked_child();
+  std::vector<int> members(world_ranks.begin(), world_ranks.end());
+  std::sort(members.begin(), members.end());
+  const bool twice = std::adjacent_find(members.begin(), members.end()) != members.end();
+  if (members.empty() || twice || members.front() < 0 || members.back() >= state_->size) {
+    throw Error(ErrorKind::invalid, fmt::format("making comm {}: its ranks must be different ones of 0 to {}, not [{}]", name,
+                                                state_->size - 1, fmt::join(world_ranks, ", ")), {.comm = name});
+  }
+  if (!std::binary_search(members.begin(), members.end(), state_->rank)) {
+    throw Error(ErrorKind::invalid, fmt::format("making comm {}: rank {} is not one of its members [{}]", name, state_->rank,
+                                                fmt::join(world_ranks, ", ")), {.comm = name});
+  }
+  const Rules rules = Rules::parse(options.rules);
+  const auto deadline = options.deadline.count() > 0 ? options.deadline : state_->deadline;
+  const auto own = std::find(world_ranks.begin(), world_ranks.end(), state_->rank) - world_ranks.begin();
+  const auto everyones = exchange(*state_->store, "made/" + name, static_cast<int>(own), static_cast<int>(world_ranks.size()),
+                                  rules.text(), std::chrono::steady_clock::now() + deadline);
+  for (std::size_t r = 0; r < everyones.size(); ++r) {
+    if (everyones[r] == rules.text()) continue;
+    throw Error(ErrorKind::mismatch, fmt::format("making comm {}: rank {} gives the rules \"{}\" but rank {} gives \"{}\"", name,
+                                                 own, rules.text(), r, everyones[r]), {.comm = name});
+  }
+  return Comm(state_->make_comm("made/" + name, {world_ranks.begin(), world_ranks.end()}, rules, deadline));
+}
+
 int Context::rank() const noexcept { return state_->rank; }
 int Context::size() const noexcept { return state_->size; }
 const std::vector<BackendInfo>& Context::backends() const noexcept { return state_->infos; }
+const TableInfo& Context::table() const noexcept { return state_->table_info; }
+void Context::progress() { state_->engine->progress(); }
 
 }  // namespace medley

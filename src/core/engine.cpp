@@ -80,8 +80,9 @@ const Route& Engine::admit(CommState& comm, Call& call, std::string_view backend
     throw with_context(*comm.failure, comm, call, (is_collective(call.op) ? comm.collectives : comm.messages) + 1, "");
   }
   const Route& chosen = route(comm, call, backend);
+  const bool from_table = call.algorithm.empty() && chosen.reason == RouteReason::table;   // checked with the table
   if (call.algorithm.empty()) call.algorithm = chosen.algorithm;
-  if (!call.algorithm.empty()) chosen.lane->lane->check_algorithm(call);
+  if (!call.algorithm.empty() && !from_table) chosen.lane->lane->check_algorithm(call);
   return chosen;
 }
 
@@ -90,7 +91,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
   CommState& comm = *shared;
   Operation* operation = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const Hold hold(*this);
     const Route& chosen = admit(comm, call, options.backend);
     LaneState& lane = *chosen.lane;
     ++(is_collective(call.op) ? comm.collectives : comm.messages);
@@ -202,7 +203,7 @@ void Engine::depend_on_earlier(Operation& operation) {
 Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls,
                                const Options& options) {
   refuse_forked_child();
-  const std::lock_guard lock(mutex_);
+  const Hold hold(*this);
   std::vector<const Route*> routes;
   for (Call& call : calls) routes.push_back(&admit(*comm, call, options.backend));   // all or none
   auto* group = new Operation;

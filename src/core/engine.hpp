@@ -9,9 +9,11 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <utility>
 #include <vector>
 
 #include "core/comm_state.hpp"
+#include "core/diagnosis.hpp"
 #include "core/fork_guard.hpp"
 #include "core/operation.hpp"
 #include "core/progress_thread.hpp"
@@ -39,6 +41,10 @@ class Engine {
   Operation* issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls, const Options& options);
   /// Waits until it is complete and throws its error.
   void wait(Operation& operation, Deadline deadline);
+  /// Waits no longer than until then and says whether it is complete. Throws its error.
+  bool wait_until(Operation& operation, Deadline until);
+  /// Remembers whom to call when it is complete; false when it is complete already.
+  bool call_back(Operation& operation, std::function<void()>& callback);
   /// Moves everything that is pending.
   void progress();
   /// Moves everything from a thread of its own from now on. Who starts it stops it, before the comms are closed.
@@ -62,7 +68,7 @@ class Engine {
   /// the lock, the second without it.
   struct Outside {
     std::function<void(const CommState& comm, const Error& why)> tell_failure;
-    std::function<std::string(const CommState& comm, const Operation& waiting)> who_is_where;
+    std::function<Diagnosis(const CommState& comm, const Operation& waiting)> who_is_where;
     /// Check mode: sends what was called to the comm's referee. Under the lock.
     std::function<void(const CommState& comm, const Operation& operation)> ask_referee;
   };
@@ -81,6 +87,26 @@ class Engine {
   void refuse_forked_child() const;
 
  private:
+  /// Holds the lock. Letting it go tells the callbacks of what was completed meanwhile, which may call in again.
+  class Hold {
+   public:
+    explicit Hold(Engine& engine) : engine_(engine) { engine_.mutex_.lock(); }
+    ~Hold() {
+      if (engine_.to_tell_.empty()) {
+        engine_.mutex_.unlock();
+        return;
+      }
+      const auto told = std::exchange(engine_.to_tell_, {});
+      engine_.mutex_.unlock();
+      for (const auto& callback : told) callback();
+    }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    Engine& engine_;
+  };
+
   const Route& admit(CommState& comm, Call& call, std::string_view backend) const;
   const Route& route(CommState& comm, const Call& call, std::string_view backend) const;
   Transfer* try_inline(CommState& comm, const Call& call, const Route& route, const Options& options, int& source,
@@ -89,12 +115,15 @@ class Engine {
   std::uint64_t record(const CommState& comm, const Call& call, const Route& route, const Options& options,
                        std::uint64_t issued);
   void note_start(std::uint64_t record) noexcept;
+  /// The time from here to the end of the operation is not overlapped by anything.
+  void note_wait(const Operation& operation) noexcept;
   void note_end(std::uint64_t record, bool failed) noexcept;
   void depend_on_earlier(Operation& operation);
   void start(Operation& operation);
   void adopt(Operation& operation, Transfer* transfer);
   void settle(Operation& operation);
   void complete(Operation& operation);
+  void finish(Operation& operation);
   void let_go(const std::vector<Operation*>& waiting);
   void finish_with_error(Operation& operation, const Error& error);
   /// True if anything moved.
@@ -110,6 +139,7 @@ class Engine {
   bool sleep(Operation* operation, Deadline deadline, Waiter* waiter, Patience& patience);
   Waiter* common_waiter() const;
   void empty_graves() noexcept;
+  bool poll_until_complete(Operation& operation, Deadline deadline, Deadline until);
   bool quiet() const { return pending_.empty() && undelivered_lanes_ == 0; }
 
   Spinlock mutex_;
@@ -122,6 +152,7 @@ class Engine {
   std::deque<Operation*> ready_;           ///< blocked by nothing any more, to be started by let_go()
   bool starting_ = false;
   std::vector<std::unique_ptr<CommState>> graves_;   ///< comms that nobody refers to any more
+  std::vector<std::function<void()>> to_tell_;   ///< callbacks of what is complete, told when the lock is let go
   std::vector<Waiter*> sleepers_;          ///< of threads asleep in wait()
   std::atomic<int> callers_{0};            ///< threads inside wait()
   std::mutex thread_mutex_;                ///< of starting and stopping it

@@ -22,8 +22,15 @@ constexpr auto longest_sleep = 20ms;      // how soon a death or an abort is not
 constexpr timespec nap_without_waiter{0, 50'000};
 constexpr timespec nap_beside_callers{0, 200'000};
 
-Error timeout_error(const Operation& operation) {
-  const std::vector<int> awaited = operation.transfer ? operation.transfer->awaited() : std::vector<int>{};
+/// A collective may be waiting for a rank that itself waits for the one that is missing: what the ranks said about
+/// themselves comes first. The peer of a message is who it is.
+std::vector<int> blamed_ranks(const Operation& operation, const Diagnosis& found) {
+  if (operation.collective() && !found.at_fault.empty()) return found.at_fault;
+  return operation.transfer ? operation.transfer->awaited() : std::vector<int>{};
+}
+
+Error timeout_error(const Operation& operation, const Diagnosis& found) {
+  const std::vector<int> awaited = blamed_ranks(operation, found);
   std::string sentence = "the deadline passed";
   if (!awaited.empty()) {
     sentence += fmt::format(" while waiting for rank{} {}", awaited.size() == 1 ? "" : "s", fmt::join(awaited, ", "));
@@ -33,7 +40,7 @@ Error timeout_error(const Operation& operation) {
   } else if (!operation.transfer && operation.lane) {
     sentence += " before it could start, since earlier operations are not complete";
   }
-  return Error(ErrorKind::timeout, sentence, {.ranks = awaited});
+  return Error(ErrorKind::timeout, sentence + found.text, {.ranks = awaited});
 }
 
 /// Yields the core and says how much patience that took.
@@ -78,7 +85,7 @@ struct Patience {
 };
 
 Poll Engine::advance(const Operation& operation, Waiter*& waiter) {
-  const std::lock_guard lock(mutex_);
+  const Hold hold(*this);
   const bool moved = progress_locked();
   waiter = common_waiter();
   if (operation.complete()) return Poll::complete;
@@ -123,13 +130,11 @@ Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Patience
 /// The deadline has passed: the other ranks are asked where they are, without the lock, and all are told.
 void Engine::fail_late(Operation& operation) {
   CommState& comm = *operation.comm;
-  const std::string where = outside_.who_is_where ? outside_.who_is_where(comm, operation) : "";
-  const std::lock_guard lock(mutex_);
+  const Diagnosis found = outside_.who_is_where ? outside_.who_is_where(comm, operation) : Diagnosis{};
+  const Hold hold(*this);
   if (operation.complete()) return;
   const Operation& blamed = blamed_for(operation);
-  const Error plain = timeout_error(blamed);
-  const Error error(plain.kind(), plain.what() + where, plain.context());
-  fail_locked(comm, with_context(error, comm, blamed.call, blamed.sequence, blamed.lane ? blamed.lane->name : ""));
+  fail_locked(comm, with_context(timeout_error(blamed, found), comm, blamed.call, blamed.sequence, blamed.lane ? blamed.lane->name : ""));
 }
 
 /// The first that is late, if any; those of lost ranks fail here.
@@ -156,7 +161,7 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
   const std::uint32_t ticket = waiter ? waiter->prepare() : 0;
   Operation* late = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const Hold hold(*this);
     const bool moved = progress_locked();
     bool done = operation ? operation->complete() : quiet();
     if (!done && operation) {
@@ -191,8 +196,10 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
   return false;
 }
 
-void Engine::wait(Operation& operation, Deadline deadline) {
+/// Drives everything until the operation is complete or `until` has passed, and says which; past `deadline` it fails.
+bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadline until) {
   refuse_forked_child();
+  if (!operation.complete()) note_wait(operation);
   callers_.fetch_add(1, std::memory_order_relaxed);
   Patience patience;
   Waiter* waiter = nullptr;
@@ -203,11 +210,28 @@ void Engine::wait(Operation& operation, Deadline deadline) {
       patience.spins = patience.yields = 0;
     } else if (patience.over(waiter) && sleep(&operation, deadline, waiter, patience)) {
       break;
+    } else if (until < deadline && steady_clock::now() >= until) {
+      // On a busy machine a short wait may never come to sleep, where the lost and the late are looked for.
+      Verdict verdict = Verdict::go_on;
+      {
+        const Hold hold(*this);
+        if (!operation.complete()) verdict = expire(operation, deadline, patience);
+      }
+      if (verdict == Verdict::late) fail_late(operation);
+      break;
     }
   }
   callers_.fetch_sub(1, std::memory_order_relaxed);
+  if (!operation.complete()) return false;
   const std::lock_guard lock(mutex_);
   if (operation.error) throw *operation.error;
+  return true;
+}
+
+void Engine::wait(Operation& operation, Deadline deadline) { poll_until_complete(operation, deadline, Deadline::max()); }
+
+bool Engine::wait_until(Operation& operation, Deadline until) {
+  return poll_until_complete(operation, operation.deadline, until);
 }
 
 void Engine::tend(ProgressThread& thread) {
@@ -220,7 +244,7 @@ void Engine::tend(ProgressThread& thread) {
     Waiter* waiter = nullptr;
     bool moved = false;
     {
-      const std::lock_guard lock(mutex_);
+      const Hold hold(*this);
       moved = progress_locked();
       waiter = common_waiter();
       if (quiet()) return thread.going_idle();

@@ -24,6 +24,7 @@ class MpiTransfer final : public Transfer {
   Poll poll() override;
   std::vector<int> awaited() const override;
   int source() const override { return source_; }
+  std::int64_t received() const override { return out_ ? bytes_ : -1; }
   void release() noexcept override;
 
   /// Whom it is about: a message's peer, or everyone.

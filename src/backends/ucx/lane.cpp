@@ -209,7 +209,9 @@ void UcxLane::abort(const Error& why) noexcept {
     if (message->receive()) message->cancel(worker_.handle());
   }
   await_receives(why);
-  worker_.poll_until([this] { return peers_.flushed(); }, patience_with_leaving);
+  // What came and was not received is dropped now, which gives its senders their memory back; they do the same.
+  if (!worker_.stopped()) worker_.drop_messages(make_tag(id_, 0, 0), comm_mask);
+  worker_.poll_until([this] { return in_flight_.list().empty() && peers_.flushed(); }, patience_with_leaving);
 }
 
 UcxLane::~UcxLane() {
