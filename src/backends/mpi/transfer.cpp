@@ -125,6 +125,7 @@ void MpiTransfer::clear() noexcept {
   next_ = 0;
   source_ = -1;
   unmatched_ = false;
+  out_ = nullptr;
   room_ = bytes_ = 0;
   refused_ = MPI_SUCCESS;
   requests_.clear();
