@@ -115,7 +115,9 @@ void ContextState::judge(int from, const json& call) {
     return;
   }
   referee_.forget(name);
-  if (const auto comm = find_comm(name)) engine->fail(*comm, Error(ErrorKind::mismatch, verdict->difference));
+  if (const auto comm = find_comm(name)) {
+    engine->fail(*comm, Error(ErrorKind::mismatch, verdict->difference, {.ranks = verdict->ranks}));
+  }
 }
 
 void ContextState::on_message(int from, const control::Message& message) {

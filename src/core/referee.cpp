@@ -31,6 +31,7 @@ std::optional<Referee::Verdict> Referee::hear(const std::string& comm, std::uint
   for (const auto& [other, made] : calls) {
     if (made == expected) continue;
     Verdict verdict;
+    verdict.ranks = {first, other};
     verdict.difference = fmt::format("ranks {} and {} called different things as collective #{}:", first, other, sequence);
     for (int r = 0; r < size; ++r) {
       const auto at = calls.find(r);

@@ -27,6 +27,7 @@ class MEDLEY_API Referee {
   struct Verdict {
     bool agreed = false;
     std::string difference{};   ///< a sentence and a table of what each rank called
+    std::vector<int> ranks{};   ///< of the comm: the first two that differ
   };
   /// Takes one rank's call; a verdict when all `size` have called, or at the first that differs.
   std::optional<Verdict> hear(const std::string& comm, std::uint64_t sequence, int rank, int size, const Fingerprint& call);

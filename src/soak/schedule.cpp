@@ -197,13 +197,26 @@ class Scheduler {
           const bool kept = !wishes.manner[static_cast<std::size_t>(other)].dropped;
           if (later && conflict(touched(step(number), rank), touched(step(other), rank))) {
             if (immediate(step(other), rank)) return false;  // the rank itself must wait for it
-            covered = covered || (kept && step(other).kind == Kind::collective);
+            covered = covered || (kept && step(other).kind == Kind::collective &&
+                                  waits_for_all_of(rank, step(number), step(other)));
           }
           later = later || other == number;
         }
       }
     }
     return covered;
+  }
+
+  /// Whether a collective that is issued later starts only after all that the rank does in the first step: the
+  /// messages of a batch are operations of their own, and each of them must touch its memory.
+  bool waits_for_all_of(int rank, const Step& first, const Step& later) {
+    const int me = rank_in(program_.comms[static_cast<std::size_t>(first.comm)], rank);
+    for (std::size_t i = 0; i < first.packets.size(); ++i) {
+      const Packet& p = first.packets[i];
+      if (p.from != me && p.to != me) continue;
+      if (!conflict(accesses(program_, first, rank, static_cast<int>(i)), touched(later, rank))) return false;
+    }
+    return true;
   }
 
   void finish_all(int rank, std::vector<int> pending, Stream& stream) {

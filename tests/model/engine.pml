@@ -21,12 +21,7 @@
  * Abstracted: what libraries do between start and completion, threads, more than one message of a pair and tag at a
  * time (mail.pml), failures. Memory is cells: an interval is one cell or another.
  *
- *   holds: cycle:                          -DPROGRAM=cycle
- *   holds: feed:                           -DPROGRAM=feed
- *   holds: pair:                           -DPROGRAM=pair
- *   holds: chain:                          -DPROGRAM=chain
- *   holds: parting:                        -DPROGRAM=parting
- *   holds: crossing:                       -DPROGRAM=crossing
+ *   holds: every_program:                 -DPROGRAM=any
  *   fails: hazards_off:                    -DPROGRAM=feed -DHAZARDS_OFF
  *   fails: hazards_off_between_lanes:      -DPROGRAM=feed -DHAZARDS_WITHIN_LANES
  *   fails: every_rank_chooses_its_route:   -DPROGRAM=chain -DROUTE_PER_RANK
@@ -42,12 +37,15 @@
 #define N 3
 #define K 3          /* operations of a program, numbered from 1 */
 #define C 4          /* cells of memory of each rank, numbered from 1 */
+#define any 0        /* one of those below */
 #define cycle 1
 #define feed 2
 #define pair 3
 #define chain 4
 #define parting 5
 #define crossing 6
+
+#define chosen(program) (PROGRAM == any || PROGRAM == program)
 
 #define issued 1
 #define started 2
@@ -250,35 +248,35 @@ inline choose_route(k) {
 init {
   atomic {
     if
-    :: PROGRAM == cycle ->
+    :: chosen(cycle) ->
        op(1, 3, N); op(2, 6, N); op(3, 5, N);
        order3(0, 1, 3, 0); order3(1, 2, 1, 0); order3(2, 3, 2, 0);
        reads(0, 1, 1); reads(1, 1, 1); reads(1, 2, 2); reads(2, 2, 1); reads(2, 3, 2); reads(0, 3, 2);
        writes(0, 1, 3); writes(1, 1, 3); writes(1, 2, 4); writes(2, 2, 3); writes(2, 3, 4); writes(0, 3, 4)
-    :: PROGRAM == feed ->
+    :: chosen(feed) ->
        op(1, 3, 1); op(2, 7, N); op(3, 3, 0);        /* 1: message from 1 to 0; 2: all_reduce; 3: message from 0 to 1 */
        order3(0, 1, 2, 3); order3(1, 3, 1, 2); order3(2, 2, 0, 0);
        blocking[of(1, 3)] = true;
        writes(0, 1, 1); reads(0, 2, 1); writes(0, 2, 2); reads(0, 3, 3);
        writes(1, 3, 1); reads(1, 1, 2); reads(1, 2, 3); writes(1, 2, 3);
        reads(2, 2, 1); writes(2, 2, 1)
-    :: PROGRAM == pair ->
+    :: chosen(pair) ->
        op(1, 3, 0); op(2, 3, 1);
        order3(0, 2, 1, 0); order3(1, 1, 2, 0);       /* both receive first */
        writes(0, 2, 1); reads(0, 1, 2); writes(1, 1, 1); reads(1, 2, 2)
-    :: PROGRAM == chain ->
+    :: chosen(chain) ->
        op(1, 3, 1); op(2, 7, N); op(3, 7, N);
        order3(0, 1, 2, 3); order3(1, 2, 3, 1); order3(2, 2, 3, 0);
        writes(0, 1, 1); reads(0, 2, 1); writes(0, 2, 2); reads(0, 3, 3); writes(0, 3, 4);
        reads(1, 2, 1); writes(1, 2, 2); reads(1, 3, 3); writes(1, 3, 3); reads(1, 1, 4);
        reads(2, 2, 1); writes(2, 2, 2); reads(2, 3, 2); writes(2, 3, 3)
-    :: PROGRAM == parting ->
+    :: chosen(parting) ->
        op(1, 3, 0); op(2, 7, N);
        order3(0, 1, 2, 0); order3(1, 1, 2, 0); order3(2, 2, 0, 0);
        blocking[of(0, 1)] = true; blocking[of(0, 2)] = true; blocking[of(1, 1)] = true;
        reads(0, 1, 1); reads(0, 2, 2); writes(0, 2, 2); writes(1, 1, 1); reads(1, 2, 2); writes(1, 2, 3);
        reads(2, 2, 1); writes(2, 2, 1)
-    :: PROGRAM == crossing ->
+    :: chosen(crossing) ->
        op(1, 7, N); op(2, 6, N); op(3, 3, N);        /* of all; of 1 and 2; of 0 and 1, after the first in memory */
        order3(0, 1, 3, 0); order3(1, 1, 2, 3); order3(2, 2, 1, 0);
        reads(0, 1, 1); writes(0, 1, 2); reads(0, 3, 2); writes(0, 3, 1);
