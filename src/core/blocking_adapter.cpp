@@ -149,9 +149,9 @@ void BlockingLane::State::run_one(std::unique_lock<std::mutex>& lock) {
   } catch (...) {
     errand->thrown = std::current_exception();
   }
-  errand->done.store(true, std::memory_order_release);
   lock.lock();
-  --performing;
+  --performing;   // before anybody learns that it is done: a lane that is closed then has nothing running
+  errand->done.store(true, std::memory_order_release);
   if (stopped) {  // what waited was dropped, and nothing more is to run
     changed.notify_all();
     return;
