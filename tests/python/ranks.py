@@ -10,6 +10,9 @@ import socket
 import traceback
 from typing import Any, Callable
 
+# What cannot be imported is left out, which only costs time.
+PRELOADED = ["torch.distributed.tensor.parallel", "torch.distributed.pipelining", "medley.torch"]
+
 
 def free_port() -> int:
     with socket.socket() as probe:
@@ -33,7 +36,7 @@ def run(size: int, function: Callable[..., Any], *arguments: Any, timeout: float
     """What the function returned on every rank. An exception on any of them fails the test, and so does a rank that does
     not end. Ranks in `may_die` may end without a result."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch.distributed", "medley.torch"])   # what cannot be imported is left out
+    context.set_forkserver_preload(PRELOADED)
     results = context.Queue()
     port = free_port()
     processes = [context.Process(target=_rank_main, args=(rank, size, port, environment or {}, function, arguments, results))
