@@ -117,20 +117,24 @@ void TorchBackend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_
   if (rank_ != 0) {
     store.set(place + std::to_string(rank_), "here");
     const std::string verdict = store.get(place + "verdict", until + std::chrono::seconds(1));
-    TORCH_CHECK(verdict.empty(), verdict);
+    TORCH_CHECK(
+        verdict.empty(), "Rank ", rank_, " successfully reached monitoredBarrier, but received errors ",
+        "while waiting for send/recv from rank 0: ", verdict);  // as gloo says it: programs look for it
     return;
   }
   std::string missing;
+  int absent = 0;
   for (int rank = 1; rank < size_; ++rank) {
     try {
       static_cast<void>(store.get(place + std::to_string(rank), until));
     } catch (const Error&) {
-      missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+      missing += (absent++ == 0 ? "" : ", ") + std::to_string(rank);
       if (!wait_all_ranks) break;
     }
   }
   const std::string verdict = missing.empty() ? ""
-                                              : "Rank " + missing + " failed to pass monitoredBarrier in " +
+                                              : (absent > 1 ? "Ranks " : "Rank ") + missing +
+                                                    " failed to pass monitoredBarrier in " +
                                                     std::to_string(timeout.count()) + " ms";
   store.set(place + "verdict", verdict);
   TORCH_CHECK(verdict.empty(), verdict);
