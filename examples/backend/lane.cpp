@@ -105,6 +105,7 @@ medley::Transfer* SocketLane::start(const Call& call) {
 void SocketLane::hand_over(Early& early, RecvTransfer& recv) {
   recv.from_ = early.from;
   const auto bytes = static_cast<std::int64_t>(early.data.size());
+  recv.arrived_ = bytes;
   if (bytes > recv.capacity_) recv.too_long_ = bytes;
   recv.done_ = early.whole || recv.too_long_ > 0;
   Peer& peer = peers_[static_cast<std::size_t>(early.from)];
@@ -174,6 +175,7 @@ void SocketLane::choose_place(int rank, Peer& peer) {
   RecvTransfer* recv = *match;
   posted_.erase(match);
   recv->from_ = rank;
+  recv->arrived_ = peer.header.bytes;
   if (peer.header.bytes > recv->capacity_) {
     recv->too_long_ = peer.header.bytes;
     recv->done_ = true;

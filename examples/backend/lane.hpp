@@ -47,6 +47,7 @@ class RecvTransfer final : public medley::Transfer {
     return from_ < 0 ? std::vector<int>{} : std::vector<int>{from_};
   }
   int source() const override { return from_; }
+  std::int64_t received() const override { return arrived_; }
   void release() noexcept override;
 
  private:
@@ -57,6 +58,7 @@ class RecvTransfer final : public medley::Transfer {
   int tag_;
   std::byte* data_;
   std::int64_t capacity_;
+  std::int64_t arrived_ = -1;  ///< bytes of the message that matched
   std::int64_t too_long_ = 0;
   bool done_ = false;
 };

@@ -59,6 +59,9 @@ class Transfer {
   virtual std::vector<int> awaited() const { return {}; }
   /// Of a completed receive: who sent it.
   virtual int source() const { return -1; }
+  /// Of a completed receive: how many bytes came, or -1 where the library does not say. A filled-in collective tells by it
+  /// that its ranks gave different counts.
+  virtual std::int64_t received() const { return -1; }
   /// Gives it back to its lane.
   virtual void release() noexcept { delete this; }
 

@@ -27,6 +27,7 @@ enum class UseThread : std::uint8_t { automatic, never, always };
 struct ContextOptions {
   std::vector<std::string> backends{};        ///< in order of preference; empty: MEDLEY_BACKENDS or all that work
   std::string rules{};                        ///< which backend carries what, see medley/rules.hpp; empty: MEDLEY_RULES
+  std::string table{};                        ///< file of a measured route table; empty: MEDLEY_TABLE or the user's cached one
   int rank = -1;                              ///< with size and store: an explicit place in the job
   int size = 0;
   std::shared_ptr<Store> store{};             ///< where the ranks of this context meet
@@ -41,6 +42,13 @@ struct BackendInfo {
   std::string version;     ///< of the library behind it
   bool available = false;
   std::string reason;      ///< why not
+};
+
+/// The route table a context takes where no rule fits.
+struct TableInfo {
+  std::string path{};      ///< empty: none, the built-in order
+  std::string hash{};
+  std::string note{};      ///< why there is none, or what about it may surprise; empty: nothing to say
 };
 
 class MEDLEY_API Context {
@@ -59,6 +67,9 @@ class MEDLEY_API Context {
   int rank() const noexcept;
   int size() const noexcept;
   const std::vector<BackendInfo>& backends() const noexcept;
+  const TableInfo& table() const noexcept;
+  /// Moves everything that is pending; for loops of a program that wait for something else. A blocking call does so too.
+  void progress();
 
  private:
   std::shared_ptr<core::ContextState> state_;

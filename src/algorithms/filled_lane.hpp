@@ -24,7 +24,7 @@ class FilledLane final : public Lane {
         backend_(std::move(backend)),
         rank_(rank),
         size_(size) {}
-  ~FilledLane() override;
+  MEDLEY_API ~FilledLane() override;
 
   /// Throws Error(invalid) when the call names an algorithm that this lane does not have for it.
   void check_algorithm(const Call& call) const;

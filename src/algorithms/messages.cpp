@@ -1,5 +1,7 @@
 #include "algorithms/messages.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace medley::algorithms {
@@ -34,8 +36,20 @@ Messages::Ticket Messages::start(const Call& message) {
   Transfer* transfer = lane_.start(call);
   moved_ = true;
   if (!transfer) return 0;
-  active_.push_back({++last_, transfer});
+  const bool receive = message.op == Op::recv;
+  active_.push_back({++last_, transfer, receive ? message.root : -1, receive ? message.out_count : -1});
   return last_;
+}
+
+/// One that is too long is refused by its backend; one that is too short would leave old bytes in its place.
+void Messages::check_length(const Active& receive) {
+  if (receive.from < 0) return;
+  const std::int64_t came = receive.transfer->received();
+  if (came < 0 || came == receive.expected) return;
+  throw Error(ErrorKind::mismatch,
+              fmt::format("rank {} sent {} bytes where this rank expects {}: the ranks gave different counts",
+                          receive.from, came, receive.expected),
+              {.ranks = {receive.from}});
 }
 
 std::size_t Messages::poll() {
@@ -44,6 +58,7 @@ std::size_t Messages::poll() {
     const Poll seen = active_[i].transfer->poll();  // one that throws stays, and is released with the rest
     moved_ = moved_ || seen != Poll::waiting;
     if (seen == Poll::complete) {
+      check_length(active_[i]);
       active_[i].transfer->release();
       active_[i].transfer = nullptr;
     }

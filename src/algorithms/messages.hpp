@@ -43,7 +43,10 @@ class Messages {
   struct Active {
     Ticket ticket;
     Transfer* transfer;
+    int from;               ///< of a receive, -1 of a send
+    std::int64_t expected;  ///< bytes that a receive must bring
   };
+  static void check_length(const Active& receive);
   Ticket start(const Call& call);
   bool finished(Ticket ticket);
   /// Moves all; how many are left.

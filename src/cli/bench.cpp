@@ -2,16 +2,19 @@
 #include "tune/bench.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <fstream>
 
-#include "bootstrap/environment.hpp"
+#include "cli/bench_ranks.hpp"
 #include "cli/command.hpp"
 #include "cli/own_ranks.hpp"
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
+#include "tune/mix.hpp"
 #include "tune/sizes.hpp"
 
 namespace medley::cli {
@@ -21,29 +24,13 @@ struct Arguments {
   int ranks = 0;
   std::string ops = "all_reduce,reduce_scatter,all_gather,all_to_all,broadcast,barrier";
   std::string sizes = "4:64M";
-  std::string backends;
+  std::string backends, algorithms, table, mixes;
+  std::string counts = "uniform";
   std::string dtype = "f32";
   std::string batch = "1";
   double seconds = 0;
-  std::string json;
+  std::string json, csv;
 };
-
-std::vector<Op> ops_of(const std::string& text) {
-  std::vector<Op> ops;
-  for (const std::string& word : parse_list(text)) {
-    if (word == "all") {
-      for (int i = 0; i < op_count; ++i) {
-        if (static_cast<Op>(i) != Op::recv) ops.push_back(static_cast<Op>(i));   // measured together with send
-      }
-      continue;
-    }
-    const auto op = parse_op(word);
-    if (!op) throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not an operation; see medley info", word));
-    ops.push_back(*op);
-  }
-  if (ops.empty()) throw Error(ErrorKind::invalid, "--op lists no operation");
-  return ops;
-}
 
 tune::BenchOptions options_of(const Arguments& given) {
   tune::BenchOptions options;
@@ -51,66 +38,128 @@ tune::BenchOptions options_of(const Arguments& given) {
   const auto [first, last] = parse_size_range(given.sizes);
   options.sizes = tune::size_ladder(first, last);
   options.seconds = given.seconds;
-  const auto dtype = parse_dtype(given.dtype);
-  if (!dtype) throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not an element type; see medley info", given.dtype));
-  options.dtype = *dtype;
+  options.dtype = dtype_of_word(given.dtype);
   options.batch = given.batch == "auto" ? 0 : static_cast<int>(parse_size(given.batch));
-  options.backends = parse_list(given.backends);
+  options.wanted.backends = parse_list(given.backends);
+  options.wanted.every_algorithm = given.algorithms == "all";
+  if (!options.wanted.every_algorithm) options.wanted.algorithms = parse_list(given.algorithms);
+  if (given.counts != "uniform") options.counts = {tune::Counts::skewed};
+  if (given.counts == "both") options.counts = {tune::Counts::uniform, tune::Counts::skewed};
   return options;
 }
 
-nlohmann::ordered_json json_of(const std::vector<tune::BenchRow>& rows, int ranks, std::size_t hosts) {
-  nlohmann::ordered_json out{{"ranks", ranks}, {"hosts", hosts}, {"rows", nlohmann::ordered_json::array()}};
+const char* counts_name(const tune::BenchRow& row) {
+  if (!is_v_form(row.op)) return "";
+  return row.counts == tune::Counts::skewed ? "skewed" : "uniform";
+}
+
+nlohmann::ordered_json json_of(const std::vector<tune::BenchRow>& rows, const Context& context, const tune::JobClock& clock) {
+  nlohmann::ordered_json out{{"ranks", context.size()}, {"hosts", tune::shape_of(clock.hosts()).hosts},
+                             {"clock", clock.across_hosts() ? "barrier" : "common start"},
+                             {"table", context.table().hash}, {"rows", nlohmann::ordered_json::array()}};
   for (const auto& row : rows) {
     out["rows"].push_back({{"op", name(row.op)}, {"backend", row.backend}, {"algorithm", row.algorithm},
-                           {"memory", "host"}, {"dtype", name(row.dtype)}, {"bytes", row.bytes},
+                           {"memory", "host"}, {"dtype", name(row.dtype)}, {"counts", counts_name(row)}, {"bytes", row.bytes},
                            {"median_us", row.time.median}, {"mad_us", row.time.mad}, {"p99_us", row.time.p99},
                            {"algbw", row.algbw}, {"busbw", row.busbw}, {"iterations", row.iterations},
-                           {"batch", row.batch}});
+                           {"batch", row.batch}, {"fastest", row.fastest}});
   }
   return out;
 }
 
-std::string table_of(const std::vector<tune::BenchRow>& rows) {
-  Table table({"op", "bytes", "backend", "median µs", "mad", "p99", "algbw GB/s", "busbw GB/s"});
+void write_csv(const std::string& path, const std::vector<tune::BenchRow>& rows) {
+  if (path.empty()) return;
+  std::string text = "op,backend,algorithm,memory,dtype,counts,bytes,median_us,mad_us,p99_us,algbw,busbw,iterations,fastest\n";
   for (const auto& row : rows) {
-    table.add({std::string(name(row.op)), size_text(row.bytes), row.backend, fmt::format("{:.2f}", row.time.median),
+    text += fmt::format("{},{},{},host,{},{},{},{:.4f},{:.4f},{:.4f},{:.6f},{:.6f},{},{}\n", name(row.op), row.backend, row.algorithm,
+                        name(row.dtype), counts_name(row), row.bytes, row.time.median, row.time.mad, row.time.p99, row.algbw,
+                        row.busbw, row.iterations, row.fastest ? 1 : 0);
+  }
+  if (path == "-") {
+    fmt::print("{}", text);
+    return;
+  }
+  std::ofstream file(path);
+  file << text;
+  if (!file.flush()) throw Error(ErrorKind::invalid, fmt::format("cannot write {}: check that its folder exists", path));
+}
+
+std::string table_of(const std::vector<tune::BenchRow>& rows, bool routes_compete) {
+  Table table({"op", "bytes", "backend", "algorithm", "median µs", "mad", "p99", "algbw GB/s", "busbw GB/s", ""});
+  for (const auto& row : rows) {
+    const std::string op = fmt::format("{}{}{}", name(row.op), row.counts == tune::Counts::skewed ? " " : "",
+                                       row.counts == tune::Counts::skewed ? "skewed" : "");
+    table.add({op, size_text(row.bytes), row.backend, row.algorithm, fmt::format("{:.2f}", row.time.median),
                fmt::format("{:.2f}", row.time.mad), fmt::format("{:.2f}", row.time.p99), fmt::format("{:.3f}", row.algbw),
-               fmt::format("{:.3f}", row.busbw)});
+               fmt::format("{:.3f}", row.busbw), routes_compete && row.fastest ? "fastest" : ""});
   }
   return table.str();
 }
 
-/// A core for each rank where there are enough, as MPI launchers do; ranks of other launchers are bound by those.
-void bind_to_core() {
-  const auto place = find_place(process_environment());
-  cpu_set_t allowed, one;
-  if (!place || place->source != Place::Source::medley || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  if (CPU_COUNT(&allowed) < place->size) return;
-  CPU_ZERO(&one);
-  for (int core = 0, seen = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &allowed) && seen++ == place->rank) CPU_SET(core, &one);
+std::vector<std::string> without_auto(std::vector<std::string> backends) {
+  std::erase(backends, "auto");
+  return backends;
+}
+
+/// What a reader of the figures should know, once.
+void say(const Context& context, const tune::JobClock& clock, const tune::BenchOptions& options) {
+  const auto& listed = options.wanted.backends;
+  if (clock.across_hosts()) {
+    fmt::print(stderr, "medley bench: clocks of several hosts: ranks start from a barrier, a sample is the slowest rank's own time\n");
   }
-  sched_setaffinity(0, sizeof one, &one);
+  if (std::find(listed.begin(), listed.end(), "auto") == listed.end()) return;
+  const TableInfo& table = context.table();
+  if (!table.path.empty()) fmt::print(stderr, "medley bench: auto by {} ({})\n", table.path, table.hash);
+  if (!table.note.empty()) fmt::print(stderr, "medley bench: {}\n", table.note);
+}
+
+int report_mixes(const std::vector<tune::MixRow>& rows, const Context& context, const Arguments& given) {
+  Table table({"mix", "backend", "median µs", "mad", "against the best single backend"});
+  nlohmann::ordered_json out{{"ranks", context.size()}, {"table", context.table().hash}, {"rows", nlohmann::ordered_json::array()}};
+  for (const auto& row : rows) {
+    double best = INFINITY;
+    for (const auto& other : rows) {
+      if (other.mix == row.mix && other.backend != "auto") best = std::min(best, other.time.median);
+    }
+    const double gain = best / row.time.median;
+    table.add({row.mix, row.backend, fmt::format("{:.1f}", row.time.median), fmt::format("{:.1f}", row.time.mad),
+               row.backend == "auto" ? fmt::format("{:.2f}x as fast", gain) : ""});
+    out["rows"].push_back({{"mix", row.mix}, {"backend", row.backend}, {"median_us", row.time.median}, {"mad_us", row.time.mad},
+                           {"p99_us", row.time.p99}, {"iterations", row.iterations}, {"speedup", gain}});
+  }
+  if (given.json != "-") fmt::print("{}", table.str());
+  write_json(given.json, out);
+  return 0;
 }
 
 int bench_here(const Arguments& given) {
   bind_to_core();
   tune::BenchOptions options = options_of(given);
-  Context context(options.backends);
-  if (options.backends.empty()) {
-    for (const auto& backend : context.backends()) {
-      if (backend.available) options.backends.push_back(backend.name);
-    }
+  ContextOptions wishes;
+  wishes.backends = without_auto(options.wanted.backends);
+  wishes.table = given.table;
+  Context context(wishes);
+  if (options.wanted.backends.empty()) {
+    options.wanted.backends = available_backends(context);
+    if (!given.table.empty() || !given.mixes.empty()) options.wanted.backends.emplace_back("auto");
   }
+  tune::JobClock clock(context);
   const bool reports = context.rank() == 0;
   const bool on_terminal = reports && isatty(STDERR_FILENO) == 1;
-  const auto rows = tune::bench(context, options, [&](std::size_t done, std::size_t of) {
-    if (on_terminal) fmt::print(stderr, "\r{} of {} rows{}", done, of, done == of ? "\r\033[K" : "");
+  if (reports) say(context, clock, options);
+  if (!given.mixes.empty()) {
+    const auto mixes = parse_list(given.mixes == "all" ? "moe,dlrm,dense" : given.mixes);
+    const auto rows = tune::bench_mixes(context, clock, mixes, options.wanted.backends, given.seconds > 0 ? given.seconds : 6);
+    return reports ? report_mixes(rows, context, given) : 0;
+  }
+  const auto rows = tune::bench(context, clock, options, [&](std::size_t done, std::size_t of) {
+    if (on_terminal) fmt::print(stderr, "\r{} of {} cells{}", done, of, done == of ? "\r\033[K" : "");
   });
   if (!reports) return 0;
-  if (given.json != "-") fmt::print("{}", table_of(rows));
-  write_json(given.json, json_of(rows, context.size(), 1));
+  const bool compete = options.wanted.backends.size() > 1 || !given.algorithms.empty();
+  if (given.json != "-" && given.csv != "-") fmt::print("{}", table_of(rows, compete));
+  write_json(given.json, json_of(rows, context, clock));
+  write_csv(given.csv, rows);
   return 0;
 }
 
@@ -121,20 +170,29 @@ void add_bench(CLI::App& app) {
   CLI::App* bench = add_command(app, "bench", "Latency and bandwidth of each operation on each backend",
                                 "medley bench -n 2 --op all_reduce --sizes 4:64M --json bench.json", [given] {
                                   static_cast<void>(options_of(*given));   // complain once, before any rank starts
-                                  return on_ranks(given->ranks, given->backends, [given] { return bench_here(*given); });
+                                  const std::string& all = given->backends;
+                                  std::string named;   // what the launcher must know: without auto
+                                  for (const std::string& backend : without_auto(parse_list(all))) named += (named.empty() ? "" : ",") + backend;
+                                  return on_ranks(given->ranks, named, [given] { return bench_here(*given); });
                                 });
   bench->add_option("-n,--nproc-per-node", given->ranks, "ranks to start on this host; none under a launcher")
       ->check(CLI::Range(1, 4096));
   bench->add_option("--op", given->ops, "operations, or all")->capture_default_str();
   bench->add_option("--sizes", given->sizes, "from:to in bytes of the full tensor, four times more at each step")
       ->capture_default_str();
-  bench->add_option("--backends", given->backends, "backends to measure (default: all that work here)");
+  bench->add_option("--backends", given->backends, "backends to measure; auto: by rules and table (default: all that work here)");
+  bench->add_option("--algorithms", given->algorithms, "all, or names such as native,ring (default: each backend's own choice)");
+  bench->add_option("--counts", given->counts, "how parts of v-forms differ")->capture_default_str()
+      ->check(CLI::IsMember({"uniform", "skewed", "both"}));
+  bench->add_option("--table", given->table, "a route table for auto, which then stands in the list");
+  bench->add_option("--mix", given->mixes, "whole steps instead of single operations: moe, dlrm, dense or all, with auto in the list");
   bench->add_option("--dtype", given->dtype, "element type")->capture_default_str();
   bench->add_option("--seconds", given->seconds, "time for all rows together (default: 0.1 s a row)")
       ->check(CLI::Range(0.0, 1e6));
   bench->add_option("--batch", given->batch, "operations per sample, back to back (auto: samples of 20 µs)")
       ->capture_default_str();
   bench->add_option("--json", given->json, "write the rows as JSON; - for stdout");
+  bench->add_option("--csv", given->csv, "write the rows as CSV; - for stdout");
 }
 
 }  // namespace medley::cli

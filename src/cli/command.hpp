@@ -27,6 +27,7 @@ void keep_double_dash(std::vector<std::string>& words);
 
 // One per file, in alphabetical order.
 void add_bench(CLI::App& app);
+void add_explain(CLI::App& app);
 void add_info(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_plan_calibrate(CLI::App& plan);
@@ -36,5 +37,6 @@ void add_run(CLI::App& app);
 void add_shape(CLI::App& app);
 void add_soak(CLI::App& app);
 void add_trace(CLI::App& app);
+void add_tune(CLI::App& app);
 
 }  // namespace medley::cli

@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("medley ") + MEDLEY_VERSION);
   app.require_subcommand(1);
   medley::cli::add_bench(app);
+  medley::cli::add_explain(app);
   medley::cli::add_info(app);
   medley::cli::add_plan(app);
   medley::cli::add_reconcile(app);
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
   medley::cli::add_shape(app);
   medley::cli::add_soak(app);
   medley::cli::add_trace(app);
+  medley::cli::add_tune(app);
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
     medley::cli::keep_double_dash(words);

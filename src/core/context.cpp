@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "bootstrap/environment.hpp"
 #include "bootstrap/rendezvous.hpp"
@@ -94,11 +95,29 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
                                                     reasons.empty() ? "none is available" : reasons), {.comm = name});
   }
   comm->checked = checking && comm->size > 1;
-  comm->routing = Routing(own_rules, rules, comm->lanes);
+  const route::Shape shape = shape_of(world_ranks);
+  comm->routing = Routing({own_rules, rules, table ? &*table : nullptr, shape}, comm->lanes);
+  say_stand_in(*comm, shape);
   const std::lock_guard lock(comms_mutex_);
   std::erase_if(comms_, [](const auto& weak) { return weak.expired(); });
   comms_.push_back(comm);
   return comm;
+}
+
+route::Shape ContextState::shape_of(const std::vector<int>& world_ranks) const {
+  std::map<std::string_view, int> ranks_on;
+  for (int r : world_ranks) ++ranks_on[hosts[static_cast<std::size_t>(r)]];
+  route::Shape shape{static_cast<int>(ranks_on.size()), 0};
+  for (const auto& [host, count] : ranks_on) shape.ranks_per_host = std::max(shape.ranks_per_host, count);
+  return shape;
+}
+
+/// Once per job, by one rank: somebody tuned, and should know that the table does not reach this far.
+void ContextState::say_stand_in(const CommState& comm, const route::Shape& shape) {
+  if (!comm.routing.stand_in() || said_stand_in_ || rank != 0) return;
+  said_stand_in_ = true;
+  fmt::print(stderr, "medley: the route table {} has no rows for {} (comm {}); those for {} stand in where it has none\n",
+             table_info.path, route::text(shape), comm.name, route::text(*comm.routing.stand_in()));
 }
 
 void ContextState::check_rules(const Rules& checked) const {
@@ -174,5 +193,7 @@ Comm Context::make_comm(const std::string& name, std::span<const int> world_rank
 int Context::rank() const noexcept { return state_->rank; }
 int Context::size() const noexcept { return state_->size; }
 const std::vector<BackendInfo>& Context::backends() const noexcept { return state_->infos; }
+const TableInfo& Context::table() const noexcept { return state_->table_info; }
+void Context::progress() { state_->engine->progress(); }
 
 }  // namespace medley

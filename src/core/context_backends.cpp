@@ -15,6 +15,7 @@
 #include "bootstrap/proof.hpp"
 #include "bootstrap/rendezvous.hpp"
 #include "core/context_state.hpp"
+#include "core/context_table.hpp"
 #include "core/plugins.hpp"
 
 namespace medley::core {
@@ -134,12 +135,14 @@ std::vector<nlohmann::json> ContextState::ask_all(const std::string& about, cons
 void ContextState::make_backends(const ContextOptions& options) {
   const Deadline until = std::chrono::steady_clock::now() + deadline;
   const std::vector<std::string> wanted = wanted_backends(options);
-  std::vector<std::string> names = wanted;
+  std::vector<std::string> names = with_halves(wanted);
   if (names.empty()) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
   json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
             {"rules", rules.text()}, {"check", wants_check()}, {"cores", core_mask()}};
+  FoundTable found = find_table(options.table);
+  mine["table"] = told_about(found);
   for (const std::string& name : names) {
     KnownBackend* known = find_backend(name);
     mine["reasons"][name] = known ? known->unavailable() : "there is no such backend";
@@ -147,6 +150,7 @@ void ContextState::make_backends(const ContextOptions& options) {
   const std::vector<json> answers = ask_all("backends", mine, until);
   compare_wishes(answers);
   compare_rules(answers);
+  agree_on_table(found, answers);
   for (const json& answer : answers) checking = checking || answer["check"].get<bool>();
   if (records()) engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
   Surroundings surroundings{
@@ -173,10 +177,24 @@ void ContextState::make_backends(const ContextOptions& options) {
     made["reasons"][name] = create(name, surroundings, mine_made[name]);
     if (mine_made[name]) made["abilities"][name] = Capabilities(*mine_made[name]).to_text();
   }
+  made["misfit"] = misfit_here(found, mine_made);
   const std::vector<json> abilities = ask_all("abilities", made, until);
+  table_info = settle_table(found, abilities);
+  table = std::move(found.table);
   agree_on_made(abilities, !wanted.empty(), mine_made);
+  make_pairs(wanted);
   start_control(abilities);
   check_rules(rules);
+  note_job();
+}
+
+/// What a run is repeated with.
+void ContextState::note_job() {
+  json job{{"rules", rules.text()}, {"table", table_info.hash}, {"backends", json::object()}};
+  for (const BackendInfo& info : infos) {
+    if (info.available) job["backends"][info.name] = info.version;
+  }
+  if (engine->recorder()) engine->recorder()->note(NoteKind::job, job.dump());
 }
 
 /// shm first, then by name: the order of preference of a program that names none.

@@ -143,7 +143,7 @@ void ContextState::on_message(int from, const control::Message& message) {
   }
 }
 
-std::string ContextState::who_is_where(const CommState& comm, const Operation& waiting) {
+Diagnosis ContextState::who_is_where(const CommState& comm, const Operation& waiting) {
   std::string question;
   {
     const std::lock_guard lock(answers_mutex_);

@@ -19,6 +19,9 @@
 
 namespace medley::core {
 
+/// The backends to load for a list that may name pairs such as shm+mpi: the plain ones, then the pairs' halves.
+std::vector<std::string> with_halves(const std::vector<std::string>& wanted);
+
 class ContextState : public std::enable_shared_from_this<ContextState> {
  public:
   explicit ContextState(const ContextOptions& options);
@@ -38,6 +41,8 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::vector<BackendInfo> infos;
   std::vector<std::string> hosts;   ///< of each rank: equal ones share a host
   Rules rules;
+  std::optional<route::Table> table;
+  TableInfo table_info;
   bool checking = false;            ///< check mode: MEDLEY_CHECK=1 on any rank, or a debug build
   std::shared_ptr<CommState> world;
 
@@ -53,9 +58,14 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::string create(const std::string& name, const Surroundings& surroundings, std::unique_ptr<Backend>& made);
   void agree_on_made(const std::vector<nlohmann::json>& answers, bool named,
                      std::map<std::string, std::unique_ptr<Backend>>& made);
+  void make_pairs(const std::vector<std::string>& wanted);
+  void note_job();
+  route::Shape shape_of(const std::vector<int>& world_ranks) const;
+  void say_stand_in(const CommState& comm, const route::Shape& shape);
   std::vector<Ready> backends_;   ///< in order of preference
   std::mutex comms_mutex_;
   std::vector<std::weak_ptr<CommState>> comms_;
+  bool said_stand_in_ = false;
   ForkGuard fork_guard_;
 
   // What the control thread brings and carries (context_control.cpp).
@@ -69,7 +79,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   void ask_referee(const CommState& comm, const Operation& operation);
   void judge(int from, const nlohmann::json& call);
   Referee referee_;                                 ///< the control thread's, as is gone_
-  std::string who_is_where(const CommState& comm, const Operation& waiting);
+  Diagnosis who_is_where(const CommState& comm, const Operation& waiting);
   struct Gone {
     std::string how;   ///< empty: it left in order
     Deadline since;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
@@ -50,13 +51,20 @@ const json* collective_at(const json& status, std::uint64_t sequence) {
   return nullptr;
 }
 
-/// Ranks that have not issued what the others wait in, and what they do instead.
-std::string verdict(std::uint64_t sequence, const std::map<int, json>& answers) {
+/// Ranks that have answered and have not issued what the others wait in.
+std::vector<int> missing_from(std::uint64_t sequence, const std::map<int, json>& answers) {
   std::vector<int> missing;
+  for (const auto& [rank, status] : answers) {
+    if (sequence > 0 && status.value("issued", std::uint64_t{0}) < sequence) missing.push_back(rank);
+  }
+  return missing;
+}
+
+/// What the missing ranks do instead.
+std::string verdict(std::uint64_t sequence, const std::map<int, json>& answers, const std::vector<int>& missing) {
   std::set<std::string> kinds;
   std::set<int> inside;
   for (const auto& [rank, status] : answers) {
-    if (sequence > 0 && status.value("issued", std::uint64_t{0}) < sequence) missing.push_back(rank);
     if (const json* operation = collective_at(status, sequence)) {
       kinds.insert(operation->value("op", ""));
       inside.insert(status.value("world_rank", rank));
@@ -87,7 +95,7 @@ std::string verdict(std::uint64_t sequence, const std::map<int, json>& answers) 
 
 }  // namespace
 
-std::string diagnose(const std::string& comm, int size, std::uint64_t sequence, const std::map<int, json>& answers) {
+Diagnosis diagnose(const std::string& comm, int size, std::uint64_t sequence, const std::map<int, json>& answers) {
   std::string text;
   std::vector<int> silent;
   for (int rank = 0; rank < size; ++rank) {
@@ -101,7 +109,11 @@ std::string diagnose(const std::string& comm, int size, std::uint64_t sequence, 
   if (!silent.empty()) {
     text += fmt::format("\n  {} do{} not answer: stopped, or cut off.", ranks_text(silent), silent.size() == 1 ? "es" : "");
   }
-  return text + verdict(sequence, answers);
+  std::vector<int> at_fault = missing_from(sequence, answers);
+  text += verdict(sequence, answers, at_fault);
+  at_fault.insert(at_fault.end(), silent.begin(), silent.end());
+  std::sort(at_fault.begin(), at_fault.end());
+  return {std::move(text), std::move(at_fault)};
 }
 
 }  // namespace medley::core

@@ -5,14 +5,20 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include <medley/export.hpp>
 
 namespace medley::core {
 
+struct Diagnosis {
+  std::string text;            ///< begins on a new line, or is empty when nobody was asked
+  std::vector<int> at_fault;   ///< ranks of the comm that do not answer or have not called the collective
+};
+
 /// `answers`: of each rank that answered, what Engine::status_of() gave there. `sequence`: of the collective that timed
-/// out; 0 for a message. The text begins on a new line, or is empty when nobody was asked.
-MEDLEY_API std::string diagnose(const std::string& comm, int size, std::uint64_t sequence,
-                                const std::map<int, nlohmann::json>& answers);
+/// out; 0 for a message.
+MEDLEY_API Diagnosis diagnose(const std::string& comm, int size, std::uint64_t sequence,
+                              const std::map<int, nlohmann::json>& answers);
 
 }  // namespace medley::core

@@ -80,8 +80,9 @@ const Route& Engine::admit(CommState& comm, Call& call, std::string_view backend
     throw with_context(*comm.failure, comm, call, (is_collective(call.op) ? comm.collectives : comm.messages) + 1, "");
   }
   const Route& chosen = route(comm, call, backend);
+  const bool from_table = call.algorithm.empty() && chosen.reason == RouteReason::table;   // checked with the table
   if (call.algorithm.empty()) call.algorithm = chosen.algorithm;
-  if (!call.algorithm.empty()) chosen.lane->lane->check_algorithm(call);
+  if (!call.algorithm.empty() && !from_table) chosen.lane->lane->check_algorithm(call);
   return chosen;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/comm_state.hpp"
+#include "core/diagnosis.hpp"
 #include "core/fork_guard.hpp"
 #include "core/operation.hpp"
 #include "core/progress_thread.hpp"
@@ -67,7 +68,7 @@ class Engine {
   /// the lock, the second without it.
   struct Outside {
     std::function<void(const CommState& comm, const Error& why)> tell_failure;
-    std::function<std::string(const CommState& comm, const Operation& waiting)> who_is_where;
+    std::function<Diagnosis(const CommState& comm, const Operation& waiting)> who_is_where;
     /// Check mode: sends what was called to the comm's referee. Under the lock.
     std::function<void(const CommState& comm, const Operation& operation)> ask_referee;
   };

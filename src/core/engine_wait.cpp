@@ -22,8 +22,15 @@ constexpr auto longest_sleep = 20ms;      // how soon a death or an abort is not
 constexpr timespec nap_without_waiter{0, 50'000};
 constexpr timespec nap_beside_callers{0, 200'000};
 
-Error timeout_error(const Operation& operation) {
-  const std::vector<int> awaited = operation.transfer ? operation.transfer->awaited() : std::vector<int>{};
+/// A collective may be waiting for a rank that itself waits for the one that is missing: what the ranks said about
+/// themselves comes first. The peer of a message is who it is.
+std::vector<int> blamed_ranks(const Operation& operation, const Diagnosis& found) {
+  if (operation.collective() && !found.at_fault.empty()) return found.at_fault;
+  return operation.transfer ? operation.transfer->awaited() : std::vector<int>{};
+}
+
+Error timeout_error(const Operation& operation, const Diagnosis& found) {
+  const std::vector<int> awaited = blamed_ranks(operation, found);
   std::string sentence = "the deadline passed";
   if (!awaited.empty()) {
     sentence += fmt::format(" while waiting for rank{} {}", awaited.size() == 1 ? "" : "s", fmt::join(awaited, ", "));
@@ -33,7 +40,7 @@ Error timeout_error(const Operation& operation) {
   } else if (!operation.transfer && operation.lane) {
     sentence += " before it could start, since earlier operations are not complete";
   }
-  return Error(ErrorKind::timeout, sentence, {.ranks = awaited});
+  return Error(ErrorKind::timeout, sentence + found.text, {.ranks = awaited});
 }
 
 /// Yields the core and says how much patience that took.
@@ -123,13 +130,11 @@ Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Patience
 /// The deadline has passed: the other ranks are asked where they are, without the lock, and all are told.
 void Engine::fail_late(Operation& operation) {
   CommState& comm = *operation.comm;
-  const std::string where = outside_.who_is_where ? outside_.who_is_where(comm, operation) : "";
+  const Diagnosis found = outside_.who_is_where ? outside_.who_is_where(comm, operation) : Diagnosis{};
   const Hold hold(*this);
   if (operation.complete()) return;
   const Operation& blamed = blamed_for(operation);
-  const Error plain = timeout_error(blamed);
-  const Error error(plain.kind(), plain.what() + where, plain.context());
-  fail_locked(comm, with_context(error, comm, blamed.call, blamed.sequence, blamed.lane ? blamed.lane->name : ""));
+  fail_locked(comm, with_context(timeout_error(blamed, found), comm, blamed.call, blamed.sequence, blamed.lane ? blamed.lane->name : ""));
 }
 
 /// The first that is late, if any; those of lost ranks fail here.

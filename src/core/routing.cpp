@@ -2,9 +2,34 @@
 
 #include <algorithm>
 
+#include "algorithms/registry.hpp"
 #include "core/comm_state.hpp"
+#include "route/choose.hpp"
 
 namespace medley::core {
+namespace {
+
+using Lanes = std::vector<std::unique_ptr<LaneState>>;
+
+LaneState* lane_named(const Lanes& lanes, std::string_view name, Memory memory) {
+  for (const auto& lane : lanes) {
+    if (lane->name == name && lane->backend->has_memory(memory)) return lane.get();
+  }
+  return nullptr;
+}
+
+/// Without rules and rows: NCCL for CUDA memory, shared memory inside a host, or the first that can.
+LaneState* built_in_choice(const Lanes& lanes, Memory memory) {
+  if (LaneState* usual = lane_named(lanes, memory == Memory::cuda ? "nccl" : "shm", memory)) return usual;
+  for (const auto& lane : lanes) {
+    if (lane->backend->has_memory(memory)) return lane.get();
+  }
+  return nullptr;
+}
+
+bool covers_all(std::int64_t from, std::int64_t to) { return from == 0 && to == INT64_MAX; }
+
+}  // namespace
 
 std::int64_t tensor_bytes(const Call& call, int ranks) noexcept {
   const auto element = static_cast<std::int64_t>(size_of(call.dtype));
@@ -12,34 +37,58 @@ std::int64_t tensor_bytes(const Call& call, int ranks) noexcept {
     case Op::gather: return call.in_count * ranks * element;
     case Op::scatter: return call.out_count * ranks * element;
     case Op::reduce: return call.in_count * element;   // only the root has an output
-    default: return std::max(call.in_count, call.out_count) * element;
+    case Op::gatherv: case Op::scatterv: case Op::all_to_allv: return nominal_v_bytes;
+    default: return std::max(call.in_count, call.out_count) * element;   // all_gatherv: every rank knows all counts
   }
 }
 
-Routing::Routing(const Rules& of_comm, const Rules& of_context, const std::vector<std::unique_ptr<LaneState>>& lanes) {
+Routing::Routing(const RoutingSources& sources, const Lanes& lanes) {
   for (const Memory memory : {Memory::host, Memory::cuda}) {
     for (int i = 0; i < op_count; ++i) {
-      const auto op = static_cast<Op>(i);
-      std::vector<Step>& steps = steps_[static_cast<std::size_t>(memory)][static_cast<std::size_t>(i)];
-      const auto covered = [&] {
-        return std::any_of(steps.begin(), steps.end(), [](const Step& s) { return s.from == 0 && s.to == INT64_MAX; });
-      };
-      const auto add = [&](LaneState& lane, const Rules::Rule* rule) {
-        if (covered() || !lane.backend->has_memory(memory)) return;
-        Step step{0, INT64_MAX, {&lane, {}, RouteReason::fallback}};
-        if (rule) step = {rule->from, rule->to, {&lane, rule->choice.algorithm, RouteReason::rule}};
-        steps.push_back(step);
-      };
-      for (const Rules* rules : {&of_comm, &of_context}) {
-        for (const Rules::Rule& rule : rules->list()) {
-          if (!rule.fits(op, memory)) continue;
-          for (const auto& lane : lanes) {
-            if (lane->name == rule.choice.backend) add(*lane, &rule);
-          }
-        }
+      for (int c = 0; c < route::dtype_class_count; ++c) {
+        const auto op = static_cast<Op>(i);
+        const auto dtype = static_cast<route::DTypeClass>(c);
+        if (reduces(op) == (dtype == route::DTypeClass::any)) continue;   // never asked for
+        steps_[static_cast<std::size_t>(memory)][static_cast<std::size_t>(i)][static_cast<std::size_t>(c)] =
+            steps_for(op, memory, dtype, sources, lanes);
       }
-      for (const auto& lane : lanes) add(*lane, nullptr);   // in order of preference; the first closes the list
     }
+  }
+}
+
+Routing::Steps Routing::steps_for(Op op, Memory memory, route::DTypeClass dtype, const RoutingSources& sources,
+                                  const Lanes& lanes) {
+  Steps steps;
+  for (const Rules* rules : {&sources.of_comm, &sources.of_context}) {
+    for (const Rules::Rule& rule : rules->list()) {
+      LaneState* lane = lane_named(lanes, rule.choice.backend, memory);
+      if (!lane || !rule.fits(op, memory)) continue;
+      steps.push_back({rule.from, rule.to, {lane, rule.choice.algorithm, RouteReason::rule}});
+      if (covers_all(rule.from, rule.to)) return steps;
+    }
+  }
+  add_rows(steps, op, memory, dtype, sources, lanes);
+  if (!steps.empty() && steps.back().to == INT64_MAX && steps.back().route.reason == RouteReason::table) return steps;
+  if (LaneState* lane = built_in_choice(lanes, memory)) steps.push_back({0, INT64_MAX, {lane, {}, RouteReason::fallback}});
+  return steps;
+}
+
+void Routing::add_rows(Steps& steps, Op op, Memory memory, route::DTypeClass dtype, const RoutingSources& sources,
+                       const Lanes& lanes) {
+  if (!sources.table || sources.shape == route::Shape{}) return;   // one rank alone needs no rows
+  const auto usable = [&](const Choice& choice) {
+    return lane_named(lanes, choice.backend, memory) &&
+           (choice.algorithm == algorithms::native || algorithms::find(op, choice.algorithm));
+  };
+  const route::Chosen chosen = route::choose(*sources.table, op, memory, dtype, sources.shape, usable);
+  if (chosen.stretches.empty()) return;
+  if (chosen.shape != sources.shape) stand_in_ = chosen.shape;
+  for (const route::Stretch& stretch : chosen.stretches) {
+    // "native" is the lane's own choice, which also knows what to do where the library lacks a type.
+    const bool own = stretch.route.algorithm == algorithms::native;
+    steps.push_back({stretch.from, stretch.to,
+                     {lane_named(lanes, stretch.route.backend, memory), own ? std::string{} : stretch.route.algorithm,
+                      RouteReason::table}});
   }
 }
 

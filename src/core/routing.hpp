@@ -1,17 +1,19 @@
-// Where the operations of one comm go: the rules that apply to it, made into a short list per operation when the comm is
-// made. A look-up depends only on values that are equal on all its ranks.
+// Where the operations of one comm go: the rules and the table rows that apply to it, made into a short list per
+// operation when the comm is made. A look-up depends only on values that are equal on all its ranks.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <medley/backend.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <medley/rules.hpp>
 
 #include "core/record.hpp"
+#include "route/table.hpp"
 
 namespace medley::core {
 
@@ -23,19 +25,31 @@ struct Route {
   RouteReason reason = RouteReason::fallback;
 };
 
-/// Bytes of the whole tensor, as tables and rules count them; of a v-form, what this rank gives or takes.
-std::int64_t tensor_bytes(const Call& call, int ranks) noexcept;
+/// Where gatherv, scatterv and all_to_allv go: their sizes differ from rank to rank, so all of them count as this many
+/// bytes, about what a layer of experts or an embedding exchanges.
+inline constexpr std::int64_t nominal_v_bytes = std::int64_t{1} << 20;
 
-class Routing {
+/// Bytes of the whole tensor, as tables and rules count them; equal on all ranks.
+MEDLEY_API std::int64_t tensor_bytes(const Call& call, int ranks) noexcept;
+
+/// What decides the routes of a comm, besides its lanes.
+struct RoutingSources {
+  const Rules& of_comm;                  ///< counted first
+  const Rules& of_context;
+  const route::Table* table = nullptr;   ///< counted where no rule fits
+  route::Shape shape{};
+};
+
+class MEDLEY_API Routing {
  public:
-  /// The first list of rules counts before the second; rules for backends the comm does not have are passed over, which
-  /// all its ranks do alike. Throws Error(invalid) for an algorithm that an operation does not have.
   Routing() = default;
-  Routing(const Rules& of_comm, const Rules& of_context, const std::vector<std::unique_ptr<LaneState>>& lanes);
+  /// Rules and rows for backends the comm does not have are passed over, which all its ranks do alike. What neither
+  /// covers goes to nccl for CUDA memory, to shm for host memory, or to the first lane that moves it.
+  Routing(const RoutingSources& sources, const std::vector<std::unique_ptr<LaneState>>& lanes);
 
   /// Null when no lane moves this kind of memory.
   const Route* find(const Call& call, int ranks) const noexcept {
-    const std::vector<Step>& steps = steps_[static_cast<std::size_t>(call.memory)][static_cast<std::size_t>(call.op)];
+    const std::vector<Step>& steps = of(call.op, call.memory, route::class_of(call.op, call.dtype));
     if (steps.size() == 1) return &steps.front().route;   // not by size
     const std::int64_t bytes = tensor_bytes(call, ranks);
     for (const Step& step : steps) {
@@ -43,13 +57,25 @@ class Routing {
     }
     return nullptr;
   }
+  /// The shape whose rows stand in for this comm's, where the table has none of its own.
+  const std::optional<route::Shape>& stand_in() const noexcept { return stand_in_; }
 
  private:
   struct Step {
     std::int64_t from, to;
     Route route;
   };
-  std::array<std::array<std::vector<Step>, op_count>, 2> steps_;
+  using Steps = std::vector<Step>;
+  const Steps& of(Op op, Memory memory, route::DTypeClass dtype) const noexcept {
+    return steps_[static_cast<std::size_t>(memory)][static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)];
+  }
+  Steps steps_for(Op op, Memory memory, route::DTypeClass dtype, const RoutingSources& sources,
+                  const std::vector<std::unique_ptr<LaneState>>& lanes);
+  void add_rows(Steps& steps, Op op, Memory memory, route::DTypeClass dtype, const RoutingSources& sources,
+                const std::vector<std::unique_ptr<LaneState>>& lanes);
+
+  std::array<std::array<std::array<Steps, route::dtype_class_count>, op_count>, 2> steps_;
+  std::optional<route::Shape> stand_in_;
 };
 
 }  // namespace medley::core

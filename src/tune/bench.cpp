@@ -1,37 +1,18 @@
 #include "tune/bench.hpp"
 
 #include <algorithm>
-#include <array>
-#include <memory>
 #include <optional>
 
-#include "tune/sample_clock.hpp"
+#include "tune/contest.hpp"
 #include "tune/sizes.hpp"
-#include "tune/workload.hpp"
 
 namespace medley::tune {
 namespace {
 
-std::unique_ptr<SampleClock> shared_clock(Comm& world) {
-  std::array<std::uint8_t, 64> text{};
-  std::unique_ptr<SampleClock> clock;
-  if (world.rank() == 0) {
-    clock.reset(new SampleClock(SampleClock::create(world.size())));
-    std::copy(clock->name().begin(), clock->name().end(), text.begin());
-  }
-  world.broadcast(text, 0);
-  if (!clock) {
-    const auto* name = reinterpret_cast<const char*>(text.data());
-    clock.reset(new SampleClock(SampleClock::open(name, world.rank(), world.size())));
-  }
-  clock->meet();
-  return clock;
-}
-
 struct Cell {
   Op op;
   std::size_t bytes;
-  std::string backend;
+  Counts counts;
 };
 
 std::vector<Cell> cells_of(const BenchOptions& options, int ranks) {
@@ -42,35 +23,70 @@ std::vector<Cell> cells_of(const BenchOptions& options, int ranks) {
       const std::size_t elements = elements_of(op, bytes, size_of(options.dtype), ranks);
       if (elements == last) continue;   // rounding up made it the row before
       last = elements;
-      for (const std::string& backend : options.backends) cells.push_back({op, bytes, backend});
+      for (const Counts counts : options.counts) {
+        if (counts == Counts::uniform || is_v_form(op)) cells.push_back({op, bytes, counts});
+      }
       if (op == Op::barrier) break;
     }
   }
   return cells;
 }
 
+constexpr int least_samples = 5;         // even when they take longer than the time there is
+constexpr std::size_t most_samples = 100'000;
+
+/// All routes of a cell by turns until its time is used.
+void measure_by_turns(JobClock& clock, Workload& workload, Contest& contest, double seconds, int batch) {
+  for (Contest::Contestant& contestant : contest.contestants) {
+    workload.check(contestant.route);
+    workload.dirty();
+    const Sample warm = clock.time([&] { workload.run(contestant.route); });
+    contestant.batch = batch > 0 ? batch : static_cast<int>(std::clamp(std::ceil(20 / std::max(warm.us, 0.02)), 1., 1000.));
+  }
+  const double end = clock.seconds() + seconds;
+  double now = 0;
+  for (std::size_t round = 0; round < most_samples && (now < end || round < least_samples); ++round) {
+    for (Contest::Contestant& contestant : contest.contestants) {
+      workload.dirty();
+      const Sample sample = clock.time([&] { workload.run(contestant.route); }, contestant.batch);
+      contestant.samples_us.push_back(sample.us);
+      now = clock.seconds_at(sample);
+    }
+  }
+}
+
 }  // namespace
 
-std::vector<BenchRow> bench(Context& context, const BenchOptions& options,
+std::vector<BenchRow> bench(Context& context, JobClock& clock, const BenchOptions& options,
                             const std::function<void(std::size_t, std::size_t)>& progress) {
   Comm world = context.world();
-  const auto clock = shared_clock(world);
   const std::vector<Cell> cells = cells_of(options, world.size());
-  MeasureOptions measuring;
-  measuring.batch = options.batch;
-  measuring.seconds = options.seconds > 0 ? options.seconds / static_cast<double>(cells.size()) : 0.1;
   std::vector<BenchRow> rows;
-  for (const Cell& cell : cells) {
-    Workload workload(world, cell.op, cell.bytes, options.dtype, cell.backend);
-    workload.check();
-    const Measured measured = measure(*clock, measuring, [&] { workload.dirty(); }, [&] { workload.run(); });
-    BenchRow row{.op = cell.op, .backend = cell.backend, .algorithm = "native", .dtype = options.dtype,
-                 .bytes = workload.bytes(), .time = summarize(measured.samples_us),
-                 .iterations = measured.samples_us.size(), .batch = measured.batch};
-    row.algbw = static_cast<double>(row.bytes) / row.time.median / 1e3;
-    row.busbw = row.algbw * bus_factor(cell.op, world.size());
-    rows.push_back(row);
-    progress(rows.size(), cells.size());
+  std::vector<Candidate> routes;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const Cell& cell = cells[i];
+    if (i == 0 || cells[i - 1].op != cell.op) routes = candidates(world, cell.op, options.dtype, options.wanted);
+    Workload workload(world, cell.op, cell.bytes, options.dtype, cell.counts);
+    Contest contest;
+    for (const Candidate& candidate : routes) contest.add(candidate.route);
+    const double seconds = options.seconds > 0 ? options.seconds / static_cast<double>(cells.size())
+                                               : 0.1 * static_cast<double>(routes.size());
+    measure_by_turns(clock, workload, contest, seconds, options.batch);
+    const std::size_t first = rows.size();
+    for (std::size_t r = 0; r < routes.size(); ++r) {
+      const Contest::Contestant& measured = contest.contestants[r];
+      BenchRow row{.op = cell.op, .backend = routes[r].backend, .algorithm = routes[r].algorithm, .dtype = options.dtype,
+                   .counts = cell.counts, .bytes = workload.bytes(), .time = summarize(measured.samples_us),
+                   .iterations = measured.samples_us.size(), .batch = measured.batch};
+      row.algbw = static_cast<double>(row.bytes) / row.time.median / 1e3;
+      row.busbw = row.algbw * bus_factor(cell.op, world.size());
+      rows.push_back(row);
+    }
+    const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(first);
+    if (begin != rows.end()) {
+      std::min_element(begin, rows.end(), [](const auto& a, const auto& b) { return a.time.median < b.time.median; })->fastest = true;
+    }
+    progress(i + 1, cells.size());
   }
   return rows;
 }

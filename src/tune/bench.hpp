@@ -7,14 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "tune/candidates.hpp"
+#include "tune/job_clock.hpp"
 #include "tune/measure.hpp"
+#include "tune/workload.hpp"
 
 namespace medley::tune {
 
 struct BenchOptions {
   std::vector<Op> ops;
   std::vector<std::size_t> sizes;
-  std::vector<std::string> backends;
+  Wanted wanted;
+  std::vector<Counts> counts{Counts::uniform};   ///< of the v-forms
   DType dtype = DType::f32;
   double seconds = 0;       ///< for all rows together; 0: a tenth of a second each
   int batch = 0;            ///< operations per sample; 0: as many as last 20 µs
@@ -25,16 +29,18 @@ struct BenchRow {
   std::string backend;
   std::string algorithm;
   DType dtype{};
+  Counts counts{};
   std::size_t bytes = 0;
   Summary time{};           ///< µs
   double algbw = 0, busbw = 0;   ///< GB/s
   std::size_t iterations = 0;
   int batch = 1;
+  bool fastest = false;     ///< of its operation, size and counts
 };
 
-/// Measures every operation and size on every backend; `progress` is told how many rows of how many are done.
-/// Collective; the rows are the same on all ranks.
-std::vector<BenchRow> bench(Context& context, const BenchOptions& options,
+/// Measures every operation and size on every route, those of one size by turns; `progress` is told how many cells of how
+/// many are done. Collective; the rows are the same on all ranks.
+std::vector<BenchRow> bench(Context& context, JobClock& clock, const BenchOptions& options,
                             const std::function<void(std::size_t, std::size_t)>& progress);
 
 }  // namespace medley::tune

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <new>
+#include <numeric>
 
 #include "tune/element_values.hpp"
 #include "tune/sizes.hpp"
@@ -17,11 +18,11 @@ Workload::Block Workload::allocate(std::size_t bytes) {
   return Block(memory);
 }
 
-Workload::Workload(Comm comm, Op op, std::size_t bytes, DType dtype, std::string backend)
-    : comm_(std::move(comm)), op_(op), dtype_(dtype), backend_(std::move(backend)),
-      elements_(elements_of(op, bytes, size_of(dtype), comm_.size())),
-      part_(elements_ / static_cast<std::size_t>(comm_.size())) {
+Workload::Workload(Comm comm, Op op, std::size_t bytes, DType dtype, Counts counts)
+    : comm_(std::move(comm)), op_(op), dtype_(dtype), elements_(elements_of(op, bytes, size_of(dtype), comm_.size())) {
+  share_out(is_v_form(op) ? counts : Counts::uniform);
   const bool root = comm_.rank() == 0;
+  const auto part = static_cast<std::size_t>(counts_[static_cast<std::size_t>(comm_.rank())]);
   switch (op) {
     case Op::barrier: break;
     case Op::send:
@@ -29,20 +30,26 @@ Workload::Workload(Comm comm, Op op, std::size_t bytes, DType dtype, std::string
     case Op::broadcast: out_count_ = elements_; break;
     case Op::reduce: in_count_ = elements_, out_count_ = root ? elements_ : 0; break;
     case Op::gather:
-    case Op::gatherv: in_count_ = part_, out_count_ = root ? elements_ : 0; break;
+    case Op::gatherv: in_count_ = part, out_count_ = root ? elements_ : 0; break;
     case Op::scatter:
-    case Op::scatterv: in_count_ = root ? elements_ : 0, out_count_ = part_; break;
+    case Op::scatterv: in_count_ = root ? elements_ : 0, out_count_ = part; break;
     case Op::all_gather:
-    case Op::all_gatherv: in_count_ = part_, out_count_ = elements_; break;
+    case Op::all_gatherv: in_count_ = part, out_count_ = elements_; break;
     case Op::reduce_scatter:
-    case Op::reduce_scatterv: in_count_ = elements_, out_count_ = part_; break;
+    case Op::reduce_scatterv: in_count_ = elements_, out_count_ = part; break;
     case Op::all_reduce:
-    case Op::all_to_all:
-    case Op::all_to_allv: in_count_ = out_count_ = elements_; break;
+    case Op::all_to_all: in_count_ = out_count_ = elements_; break;
+    case Op::all_to_allv: in_count_ = elements_, out_count_ = part * static_cast<std::size_t>(comm_.size()); break;
   }
-  counts_.assign(static_cast<std::size_t>(comm_.size()), static_cast<std::int64_t>(part_));
+  received_.assign(counts_.size(), static_cast<std::int64_t>(part));
   in_ = allocate(in_count_ * size_of(dtype));
   out_ = allocate(out_count_ * size_of(dtype));
+}
+
+void Workload::share_out(Counts counts) {
+  const auto n = static_cast<std::int64_t>(comm_.size()), whole = static_cast<std::int64_t>(elements_);
+  for (std::int64_t r = 0; r < n; ++r) counts_.push_back(counts == Counts::uniform ? whole / n : whole * (r + 1) * 2 / (n * (n + 1)));
+  if (counts == Counts::skewed) counts_.back() += whole - std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
 }
 
 void Workload::dirty() {
@@ -51,9 +58,8 @@ void Workload::dirty() {
   fill(in_.get(), in_count_, dtype_, comm_.rank() + 1);
 }
 
-void Workload::run() {
-  const Options options{.backend = backend_};
-  const Parts parts{counts_};
+void Workload::run(const Choice& route) {
+  const Options options{.backend = route.backend, .algorithm = route.algorithm};
   const int rank = comm_.rank(), size = comm_.size();
   switch (op_) {
     case Op::barrier: comm_.barrier(options); break;
@@ -75,33 +81,46 @@ void Workload::run() {
     case Op::scatter: comm_.scatter(in(in_count_), out(out_count_), 0, options); break;
     case Op::reduce_scatter: comm_.reduce_scatter(in(in_count_), out(out_count_), sum, options); break;
     case Op::all_to_all: comm_.all_to_all(in(in_count_), out(out_count_), options); break;
+    default: run_v_form(options);
+  }
+}
+
+void Workload::run_v_form(const Options& options) {
+  const Parts parts{counts_};
+  switch (op_) {
     case Op::gatherv: comm_.gatherv(in(in_count_), out(out_count_), parts, 0, options); break;
     case Op::scatterv: comm_.scatterv(in(in_count_), parts, out(out_count_), 0, options); break;
     case Op::all_gatherv: comm_.all_gatherv(in(in_count_), out(out_count_), parts, options); break;
     case Op::reduce_scatterv: comm_.reduce_scatterv(in(in_count_), parts, out(out_count_), sum, options); break;
-    case Op::all_to_allv: comm_.all_to_allv(in(in_count_), parts, out(out_count_), parts, options); break;
+    default: comm_.all_to_allv(in(in_count_), parts, out(out_count_), Parts{received_}, options); break;
   }
 }
 
-void Workload::expect_filled_by(std::size_t begin, std::size_t count, double value) const {
+void Workload::expect_filled_by(const Choice& route, std::size_t begin, std::size_t count, double value) const {
   const std::size_t at = first_other(out_.get() + begin * size_of(dtype_), count, dtype_, value);
   if (at == count) return;
-  throw Error(ErrorKind::mismatch, fmt::format("{} of {} bytes over {} gave a wrong value at element {}", name(op_),
-                                               bytes(), backend_.empty() ? "auto" : backend_, begin + at));
+  throw Error(ErrorKind::mismatch, fmt::format("{} of {} bytes over {}{}{} gave a wrong value at element {}", name(op_), bytes(),
+                                               route.backend.empty() ? "auto" : route.backend,
+                                               route.algorithm.empty() ? "" : "/", route.algorithm, begin + at));
 }
 
-void Workload::check() {
+void Workload::check(const Choice& route) {
   dirty();
-  run();
+  run(route);
   const int rank = comm_.rank(), size = comm_.size();
   if (out_count_ == 0) return;
-  if (reduces(op_)) return expect_filled_by(0, out_count_, size * (size + 1) / 2);
-  if (rooted(op_) && op_ != Op::gather && op_ != Op::gatherv) return expect_filled_by(0, out_count_, 1);
+  if (reduces(op_)) return expect_filled_by(route, 0, out_count_, size * (size + 1) / 2);
+  if (rooted(op_) && op_ != Op::gather && op_ != Op::gatherv) return expect_filled_by(route, 0, out_count_, 1);
   if (op_ == Op::send || op_ == Op::recv) {
-    if (size == 1 || rank % 2 == 1) expect_filled_by(0, out_count_, size == 1 ? 1 : rank);
+    if (size == 1 || rank % 2 == 1) expect_filled_by(route, 0, out_count_, size == 1 ? 1 : rank);
     return;
   }
-  for (int r = 0; r < size; ++r) expect_filled_by(static_cast<std::size_t>(r) * part_, part_, r + 1);
+  std::size_t at = 0;
+  for (int r = 0; r < size; ++r) {
+    const auto part = static_cast<std::size_t>((op_ == Op::all_to_allv ? received_ : counts_)[static_cast<std::size_t>(r)]);
+    expect_filled_by(route, at, part, r + 1);
+    at += part;
+  }
 }
 
 }  // namespace medley::tune

@@ -1,11 +1,13 @@
-// A program that uses MPI itself beside Medley: what the mpi backend must leave alone, and what it must refuse.
-// Linked with one MPI and started by its launcher; its argument says how it initialises MPI.
+// A program that uses MPI itself beside Medley: what the mpi backend must leave alone, and what it must
+// refuse. Linked with one MPI and started by its launcher; its argument says how it initialises MPI.
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <limits>
 #include <medley/medley.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,26 +27,39 @@ float sum_of_ones(medley::Comm& comm) {
   return ones.back();
 }
 
+// A message that does not fit is an error of the receiver, which writes nothing beyond its buffer; the
+// process and the comm go on. Below MPI's eager limit and far above it, where Open MPI reads straight from
+// the sender.
+void send_too_much(medley::Comm& world, std::size_t count) {
+  const int next = (world.rank() + 1) % world.size(),
+            before = (world.rank() + world.size() - 1) % world.size();
+  std::vector<float> large(count, 1.0f), memory(count, 5.0f);
+  medley::Work sent = world.send(large, next, {.async = true, .tag = 5});
+  try {
+    world.recv(std::span(memory.data(), 10), before, {.tag = 5});
+    expect(false, "an error for a message that is too long");
+  } catch (const medley::Error& error) {
+    expect(error.kind() == medley::ErrorKind::mismatch, "kind mismatch");
+    expect(error.context().ranks == std::vector<int>{before}, "the sender's rank in the error");
+  }
+  sent.wait();
+  expect(std::all_of(memory.begin() + 10, memory.end(), [](float f) { return f == 5.0f; }),
+         "nothing written beyond");
+  expect(sum_of_ones(world) == static_cast<float>(world.size()), "an all_reduce after the error");
+}
+
 void use_medley() {
   medley::Context context(std::vector<std::string>{"mpi"});
   medley::Comm world = context.world();
   expect(sum_of_ones(world) == static_cast<float>(world.size()), "an all_reduce over mpi");
 
-  // Messages that do not fit are an error of the receiver, and the process goes on.
-  std::vector<float> large(500, 1.0f), small(10);
-  medley::Work sent = world.send(large, (world.rank() + 1) % world.size(), {.async = true, .tag = 5});
-  try {
-    world.recv(small, (world.rank() + world.size() - 1) % world.size(), {.tag = 5});
-    expect(false, "an error for a message that is too long");
-  } catch (const medley::Error& error) {
-    expect(error.kind() == medley::ErrorKind::mismatch, "kind mismatch");
-  }
-  sent.wait();
+  for (const std::size_t count : {500, 100'000}) send_too_much(world, count);
 
   // MPICH's largest tag is 2^28 - 1; Open MPI has no bound below int's.
   int* largest = nullptr;
   int known = 0;
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &largest, &known);
+  std::vector<float> small(10);
   std::int32_t out = 7, in = 0;
   world.sendrecv(medley::ConstBuffer(&out, 1, medley::DType::i32), world.rank(),
                  medley::Buffer(&in, 1, medley::DType::i32), world.rank(), {.tag = *largest});

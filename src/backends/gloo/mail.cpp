@@ -114,6 +114,7 @@ Mail::Receive* Mail::take_posted(int source, int tag) {
 
 void Mail::deliver(Receive& receive, int source, const Header& header, std::span<const std::byte> data) {
   receive.from = source;
+  receive.arrived = static_cast<std::int64_t>(header.bytes);
   if (header.bytes > receive.bytes) receive.error = too_long(header, source, receive.bytes);
   if (data.size() < header.bytes)
     return accept_rest(receive, *peers_[static_cast<std::size_t>(source)], header);

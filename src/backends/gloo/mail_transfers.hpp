@@ -25,6 +25,7 @@ class Mail::Message : public Transfer {
     return peer >= 0 ? std::vector<int>{peer} : std::vector<int>{};
   }
   int source() const override { return from; }
+  std::int64_t received() const override { return arrived; }
 
   static std::size_t bytes_of(const Call& call) {
     return static_cast<std::size_t>(call.op == Op::send ? call.in_count : call.out_count) *
@@ -41,7 +42,8 @@ class Mail::Message : public Transfer {
   std::size_t bytes;
   void* memory;
   int from = -1;
-  std::optional<Error> error;  ///< these two are written before `done`
+  std::int64_t arrived = -1;   ///< bytes
+  std::optional<Error> error;  ///< these three are written before `done`
   std::atomic<bool> done{false};
 };
 

@@ -23,7 +23,7 @@ Transfer* AloneLane::start(const Call& call) {
   if (!lane_) {
     Group self;
     self.name = name_;
-    lane_ = std::make_unique<MpiLane>(of_self(), self, false);
+    lane_ = std::make_unique<MpiLane>(of_self(), self, std::vector<int>{}, false);
   }
   return lane_->start(call);
 }

@@ -30,13 +30,19 @@ class MpiBackend final : public Backend {
     Library& library = Library::of_process();
     library.require_usable();
     require_right_thread(library);
-    auto lane = std::make_unique<MpiLane>(connect_members(group, members_, *store_), group, far(group));
+    std::vector<int> mpi_ranks;
+    for (int r : group.world_ranks) mpi_ranks.push_back(members_.mpi_ranks[static_cast<std::size_t>(r)]);
+    const Communicators comms = connect_members(group, mpi_ranks, *store_);
+    auto lane = std::make_unique<MpiLane>(comms, group, std::move(mpi_ranks), far(group));
     if (!library.one_thread_only()) return lane;
     return std::make_unique<MainThreadLane>(std::move(lane));
   }
   Waiter* waiter() override { return &waiter_; }
   // MPI only advises that a reduction repeated on the same ranks gives the same bits.
   bool fixed_order() const override { return false; }
+  void rank_lost(int world_rank) noexcept override {
+    if (in_a_job_) Library::of_process().lose(members_.mpi_ranks[static_cast<std::size_t>(world_rank)]);
+  }
 
  private:
   static void require_right_thread(const Library& library) {

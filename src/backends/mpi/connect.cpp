@@ -32,9 +32,7 @@ void go_on(const Group& group) {
 /// turns are taken for all members together, from the smallest rank of MPI up, which cannot deadlock.
 class Turns {
  public:
-  Turns(const Group& group, const Members& members, Store& store) : store_(store) {
-    std::vector<int> ranks;
-    for (int r : group.world_ranks) ranks.push_back(members.mpi_ranks[static_cast<std::size_t>(r)]);
+  Turns(const Group& group, std::vector<int> ranks, Store& store) : store_(store) {
     std::sort(ranks.begin(), ranks.end());
     for (int rank : ranks) {
       const std::string key = fmt::format("turn/{}", rank);
@@ -69,9 +67,7 @@ class Turns {
 };
 
 /// The calls that block, with every member about to be in them.
-Communicators make(const Group& group, const Members& members) {
-  std::vector<int> ranks;
-  for (int r : group.world_ranks) ranks.push_back(members.mpi_ranks[static_cast<std::size_t>(r)]);
+Communicators make(const Group& group, const std::vector<int>& ranks) {
   Library& library = Library::of_process();
   const Library::Guard guard(library.lock());
   library.sweep();
@@ -91,18 +87,18 @@ Communicators make(const Group& group, const Members& members) {
 
 }  // namespace
 
-Communicators connect_members(const Group& group, const Members& members, Store& turns) {
+Communicators connect_members(const Group& group, const std::vector<int>& mpi_ranks, Store& turns) {
   group.store->set(arrival(group.rank), "");
   if (group.rank != 0) {
     while (!group.store->try_get("go")) go_on(group);
-    return make(group, members);
+    return make(group, mpi_ranks);
   }
   for (int r = 0; r < group.size; ++r) {
     while (!group.store->try_get(arrival(r))) go_on(group);
   }
-  const Turns held(group, members, turns);
+  const Turns held(group, mpi_ranks, turns);
   group.store->set("go", "");
-  return make(group, members);  // once it returns everybody has been in it
+  return make(group, mpi_ranks);  // once it returns everybody has been in it
 }
 
 }  // namespace medley::mpi

@@ -35,9 +35,9 @@ bool Library::all_leave(bool wait) noexcept {
 
 /// `status` is what the process exits with; one that fails must not wait for ranks that wait for it.
 void Library::end(int status) noexcept {
-  if (!fork_guard_.here() || !usable() || wrong_thread()) return;
-  const bool all_is_well = status == 0 && !aborted_ && !poison_;
-  const bool all_leave_too = all_leave(!all_is_well && !poison_);
+  if (!callable()) return;
+  const bool all_is_well = status == 0 && !aborted_;
+  const bool all_leave_too = all_leave(!all_is_well);
   if (!all_is_well && !all_leave_too) return;
   const Guard guard(lock_);
   sweep();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backends/mpi/collectives.hpp"
 #include "backends/mpi/errors.hpp"
 
@@ -14,17 +16,18 @@ std::int64_t bytes_of(const Call& call, std::int64_t count) {
 
 }  // namespace
 
-MpiLane::MpiLane(Communicators comms, const Group& group, bool far)
+MpiLane::MpiLane(Communicators comms, const Group& group, std::vector<int> mpi_ranks, bool far)
     : library_(Library::of_process()),
       comms_(comms),
       rank_(group.rank),
       size_(group.size),
+      mpi_ranks_(std::move(mpi_ranks)),
       far_(far),
       notices_(comms.internal, group.rank, group.size) {}
 
 MpiLane::~MpiLane() {
   // What a failed lane has left behind still uses its communicators.
-  if (failure_ || active_ > 0 || !library_.usable() || library_.wrong_thread()) return;
+  if (failure_ || active_ > 0 || !library_.callable()) return;
   const Library::Guard guard(library_.lock());
   library_.bury(comms_);
 }
@@ -51,7 +54,19 @@ MpiLane::Channel MpiLane::channel_of(const Call& call) const {
   return {comms_.users, call.tag};
 }
 
+void MpiLane::throw_lost() const {
+  const int lost = library_.lost_rank();
+  const auto member = std::find(mpi_ranks_.begin(), mpi_ranks_.end(), lost);
+  if (member != mpi_ranks_.end()) {
+    const int rank = static_cast<int>(member - mpi_ranks_.begin());
+    throw Error(ErrorKind::rank_lost, fmt::format("rank {} was lost", rank), {.ranks = {rank}});
+  }
+  library_.require_usable();
+  throw Error(ErrorKind::rank_lost, "a rank of the job was lost");
+}
+
 Transfer* MpiLane::start(const Call& call) {
+  require_peers();
   library_.require_usable();
   if (failure_) throw *failure_;
   if (call.op == Op::recv) return receive(call);
@@ -70,22 +85,16 @@ Transfer* MpiLane::send(const Call& call) {
   mpi::check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
   if (done) return nullptr;  // most small ones leave at once
   auto transfer = take();
-  transfer->is_message(Op::send, call.root, call.tag, bytes);
+  transfer->is_send(call.root);
   *transfer->request() = request;
   return transfer.release();
 }
 
 Transfer* MpiLane::receive(const Call& call) {
   const auto [comm, tag] = channel_of(call);
-  const std::int64_t bytes = bytes_of(call, call.out_count);
   auto transfer = take();
-  transfer->is_message(Op::recv, call.root, call.tag, bytes);
-  const Library::Guard guard(library_.lock());
-  const Bulk bulk(bytes, library_.chunk());
-  const int from = call.root < 0 ? MPI_ANY_SOURCE : call.root;
-  const int code = MPI_Irecv(call.out, bulk.count(), bulk.type(), from, tag, comm, transfer->request());
-  if (code != MPI_SUCCESS) --active_;
-  mpi::check(code, "MPI_Irecv");
+  transfer->is_receive(call, {comm, call.root < 0 ? MPI_ANY_SOURCE : call.root, tag});
+  inbox_.add(transfer.get());
   return transfer.release();
 }
 
@@ -107,7 +116,7 @@ Transfer* MpiLane::collective(const Call& call) {
 
 void MpiLane::progress() {
   // A transfer that is polled moves everything in MPI; without one somebody must.
-  if (active_ > 0 || !undelivered() || library_.wrong_thread() || !library_.usable()) return;
+  if (active_ > 0 || !undelivered() || !library_.callable()) return;
   const Library::Guard guard(library_.lock());
   int arrived = 0;
   MPI_Iprobe(MPI_ANY_SOURCE, Mailbox::tag, comms_.internal, &arrived, MPI_STATUS_IGNORE);
@@ -115,7 +124,8 @@ void MpiLane::progress() {
 
 void MpiLane::check() {
   if (failure_) throw *failure_;
-  if (library_.wrong_thread() || !library_.usable()) return;
+  require_peers();
+  if (!library_.callable()) return;
   const Library::Guard guard(library_.lock());
   failure_ = notices_.look();
   if (failure_) throw *failure_;
@@ -123,10 +133,9 @@ void MpiLane::check() {
 
 void MpiLane::abort(const Error& why) noexcept {
   library_.note_abort();
-  if (why.kind() == ErrorKind::rank_lost) library_.poison(why);
   if (failure_) return;  // the peers know
   failure_ = why;
-  if (library_.wrong_thread() || !library_.usable()) return;
+  if (!library_.callable()) return;
   const Library::Guard guard(library_.lock());
   notices_.tell_everyone(why, library_);
 }

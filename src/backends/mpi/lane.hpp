@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "backends/mpi/inbox.hpp"
 #include "backends/mpi/library.hpp"
 #include "backends/mpi/notice.hpp"
 #include "backends/mpi/transfer.hpp"
@@ -17,8 +18,9 @@ namespace medley::mpi {
 
 class MpiLane final : public Lane {
  public:
-  /// `far`: whether some ranks are on other hosts, where a send that is complete may still need us.
-  MpiLane(Communicators comms, const Group& group, bool far);
+  /// `mpi_ranks`: of the members, in MPI_COMM_WORLD. `far`: whether some are on other hosts, where a send
+  /// that is complete may still need us.
+  MpiLane(Communicators comms, const Group& group, std::vector<int> mpi_ranks, bool far);
   ~MpiLane() override;
   MpiLane(const MpiLane&) = delete;
   MpiLane& operator=(const MpiLane&) = delete;
@@ -32,6 +34,11 @@ class MpiLane final : public Lane {
   Library& library() const { return library_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
+  Inbox& inbox() { return inbox_; }
+  /// Throws when a rank of the job was lost, a member or not: MPI then promises nothing any more.
+  void require_peers() const {
+    if (library_.lost_rank() >= 0) throw_lost();
+  }
   void take_back(MpiTransfer* transfer) noexcept;
 
  private:
@@ -44,13 +51,16 @@ class MpiLane final : public Lane {
   Transfer* receive(const Call& call);
   Transfer* collective(const Call& call);
   std::unique_ptr<MpiTransfer> take();
+  [[noreturn]] void throw_lost() const;
 
   Library& library_;
   Communicators comms_;
   int rank_, size_;
+  std::vector<int> mpi_ranks_;
   bool far_;
   bool sent_ = false;  ///< anything at all
   int active_ = 0;
+  Inbox inbox_;
   Mailbox notices_;
   std::optional<Error> failure_;  ///< an abort, here or on a peer
   std::vector<std::unique_ptr<MpiTransfer>> idle_;

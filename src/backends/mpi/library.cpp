@@ -69,7 +69,8 @@ void Library::start() {
   check(MPI_Initialized(&initialised), "MPI_Initialized");
   if (initialised) {
     check(MPI_Query_thread(&level), "MPI_Query_thread");
-    // Errors of a request go to this communicator's handler in MPI 4. The application keeps that of MPI_COMM_WORLD.
+    // Errors of a request go to this communicator's handler in MPI 4. The application keeps that of
+    // MPI_COMM_WORLD.
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   } else {
     make_global();
@@ -101,27 +102,29 @@ bool Library::usable() const {
 }
 
 void Library::require_usable() const {
-  if (poison_) {
-    throw Error(
-        poison_->kind(),
-        fmt::format("MPI is of no more use in this process since a rank was lost: {}", poison_->what()),
-        {.ranks = poison_->context().ranks});
+  if (const int lost = lost_rank(); lost >= 0) {
+    throw Error(ErrorKind::rank_lost, fmt::format("MPI is of no more use in this process since rank {} of "
+                                                  "MPI_COMM_WORLD was lost",
+                                                  lost));
   }
   if (ours_ && fork_guard_.here()) return;  // nobody else finalises it before the process ends
   if (!usable()) throw Error(ErrorKind::unavailable, "the application has finalised MPI");
 }
 
-void Library::poison(const Error& why) {
-  if (!poison_) poison_ = why;
+void Library::lose(int mpi_rank) noexcept {
+  int none = -1;
+  lost_rank_.compare_exchange_strong(none, mpi_rank);
 }
 
 void Library::adopt(Orphan orphan) {
-  std::erase_if(orphans_, [](Orphan& old) {
-    int done = 0;
-    return MPI_Testall(static_cast<int>(old.requests.size()), old.requests.data(), &done,
-                       MPI_STATUSES_IGNORE) != MPI_SUCCESS ||
-           done;
-  });
+  if (callable()) {
+    std::erase_if(orphans_, [](Orphan& old) {
+      int done = 0;
+      return MPI_Testall(static_cast<int>(old.requests.size()), old.requests.data(), &done,
+                         MPI_STATUSES_IGNORE) != MPI_SUCCESS ||
+             done;
+    });
+  }
   orphans_.push_back(std::move(orphan));
 }
 

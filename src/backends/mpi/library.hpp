@@ -10,7 +10,6 @@
 #include <medley/backend.hpp>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,11 +55,14 @@ class Library {
   /// Whether MPI can be called at all: not before it is started, after the application has finalised it, or
   /// in a child that was forked.
   bool usable() const;
+  /// Whether this thread may call it now, and need not fear to wait for a rank that is no more.
+  bool callable() const { return lost_rank() < 0 && usable() && !wrong_thread(); }
   /// Throws when it cannot, or when a rank was lost: MPI then promises nothing any more.
   void require_usable() const;
 
-  /// MPI is of no more use in this process.
-  void poison(const Error& why);
+  /// A rank of MPI_COMM_WORLD is dead: MPI is of no more use in this process. -1: none is.
+  void lose(int mpi_rank) noexcept;
+  int lost_rank() const { return lost_rank_.load(std::memory_order_relaxed); }
   /// An operation was given up: peers may never come to the end of what they share with us.
   void note_abort() { aborted_ = true; }
   void adopt(Orphan orphan);
@@ -86,7 +88,7 @@ class Library {
   bool ours_ = false;  ///< we initialised it, so we finalise it
   bool one_thread_only_ = false;
   std::atomic<bool> aborted_{false};
-  std::optional<Error> poison_;
+  std::atomic<int> lost_rank_{-1};
   int largest_tag_ = 32767;
   std::int64_t chunk_;
   struct Grave {

@@ -18,6 +18,7 @@ class WaitingTransfer final : public Transfer {
   }
   std::vector<int> awaited() const override { return inner_ ? inner_->awaited() : std::vector<int>{}; }
   int source() const override { return inner_ ? inner_->source() : -1; }
+  std::int64_t received() const override { return inner_ ? inner_->received() : -1; }
   void release() noexcept override {
     std::erase(lane_.waiting_, this);
     if (inner_) inner_->release();

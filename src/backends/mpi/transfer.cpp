@@ -9,16 +9,37 @@
 
 namespace medley::mpi {
 
-void MpiTransfer::is_message(Op op, int peer, int tag, std::int64_t bytes) {
-  op_ = op;
+void MpiTransfer::is_send(int peer) {
   peer_ = peer;
-  tag_ = tag;
-  room_ = bytes;
+}
+
+void MpiTransfer::is_receive(const Call& call, const Wanted& wanted) {
+  peer_ = call.root;
+  unmatched_ = true;
+  wanted_ = wanted;
+  tag_ = call.tag;
+  out_ = call.out;
+  room_ = call.out_count * static_cast<std::int64_t>(size_of(call.dtype));
 }
 
 void MpiTransfer::is_collective() {
-  op_ = Op::barrier;
   peer_ = everyone;
+}
+
+/// Nothing is thrown here: it may be another receive's poll that found the message.
+void MpiTransfer::take(Arrival arrival) noexcept {
+  unmatched_ = false;
+  source_ = arrival.source;
+  bytes_ = arrival.bytes;
+  try {
+    // What does not fit is taken all the same, so that its sender gets on.
+    void* to = bytes_ <= room_ ? out_ : stage(static_cast<std::size_t>(bytes_));
+    const Bulk bulk(bytes_, lane_.library().chunk());
+    refused_ = MPI_Imrecv(to, bulk.count(), bulk.type(), &arrival.message, request());
+  } catch (...) {
+    refused_ = MPI_ERR_NO_MEM;
+  }
+  if (refused_ != MPI_SUCCESS) requests_.clear();
 }
 
 std::byte* MpiTransfer::stage(std::size_t bytes) {
@@ -37,31 +58,37 @@ MPI_Datatype* MpiTransfer::types(std::size_t count) {
 Poll MpiTransfer::poll() {
   {
     const Library::Guard guard(lane_.library().lock());
+    lane_.require_peers();
+    if (unmatched_ && !lane_.inbox().look_for(*this)) return Poll::waiting;
     for (; next_ < requests_.size(); ++next_) {
       int done = 0;
-      MPI_Status status;
-      const int code = MPI_Test(&requests_[next_], &done, &status);
-      if (code != MPI_SUCCESS) fail(code, status);
+      const int code = MPI_Test(&requests_[next_], &done, MPI_STATUS_IGNORE);
+      if (code != MPI_SUCCESS) {
+        requests_[next_] = MPI_REQUEST_NULL;  // a request that failed is complete
+        fail(code, "MPI_Test");
+      }
       if (!done) return Poll::waiting;
-      if (op_ == Op::recv) source_ = status.MPI_SOURCE;
     }
   }
+  if (bytes_ > room_) fail_too_long();
+  if (refused_ != MPI_SUCCESS) fail(refused_, "MPI_Imrecv");
   for (const Copy& copy : copies_) std::memcpy(copy.to, staged_.data() + copy.from, copy.bytes);
   copies_.clear();
   return Poll::complete;
 }
 
-void MpiTransfer::fail(int code, const MPI_Status& status) {
-  requests_[next_] = MPI_REQUEST_NULL;  // a request that failed is complete
-  if (!is_truncation(code)) throw Error(ErrorKind::system, fmt::format("MPI_Test failed: {}", text_of(code)));
-  if (op_ != Op::recv) {
-    throw Error(ErrorKind::mismatch, fmt::format("ranks gave different counts: {}", text_of(code)),
-                {.ranks = awaited()});
-  }
-  throw Error(ErrorKind::mismatch,
-              fmt::format("rank {} sent more with tag {} than the {} bytes that the receive has room for",
-                          status.MPI_SOURCE, tag_, room_),
-              {.ranks = {status.MPI_SOURCE}});
+void MpiTransfer::fail(int code, const char* call) const {
+  if (!is_truncation(code)) throw Error(ErrorKind::system, fmt::format("{} failed: {}", call, text_of(code)));
+  throw Error(ErrorKind::mismatch, fmt::format("ranks gave different counts: {}", text_of(code)),
+              {.ranks = awaited()});
+}
+
+void MpiTransfer::fail_too_long() const {
+  const std::string sent = tag_ < 0
+                               ? fmt::format("rank {} gave other counts: it sent {} bytes", source_, bytes_)
+                               : fmt::format("rank {} sent {} bytes with tag {}", source_, bytes_, tag_);
+  throw Error(ErrorKind::mismatch, fmt::format("{}, and the receive has room for {}", sent, room_),
+              {.ranks = {source_}});
 }
 
 std::vector<int> MpiTransfer::awaited() const {
@@ -73,21 +100,12 @@ std::vector<int> MpiTransfer::awaited() const {
   return ranks;
 }
 
-/// A receive that has no message yet can be taken back. For the rest MPI has no way back: it is kept until it
-/// completes by itself, or the process ends.
+/// For what MPI has begun it has no way back: it is kept until it completes by itself, or the process ends.
 void MpiTransfer::give_up() noexcept {
   Orphan orphan;
   const Library::Guard guard(lane_.library().lock());
   for (; next_ < requests_.size(); ++next_) {
-    MPI_Request& request = requests_[next_];
-    if (request == MPI_REQUEST_NULL) continue;
-    int done = 0;
-    if (op_ == Op::recv && MPI_Cancel(&request) == MPI_SUCCESS) {
-      for (int tries = 0; tries < 100 && !done; ++tries) {
-        if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) done = 1;
-      }
-    }
-    if (!done) orphan.requests.push_back(request);
+    if (requests_[next_] != MPI_REQUEST_NULL) orphan.requests.push_back(requests_[next_]);
   }
   if (orphan.requests.empty()) return;
   orphan.memory = std::move(staged_);
@@ -97,7 +115,8 @@ void MpiTransfer::give_up() noexcept {
 }
 
 void MpiTransfer::release() noexcept {
-  if (next_ < requests_.size() && lane_.library().usable() && !lane_.library().wrong_thread()) give_up();
+  if (unmatched_) lane_.inbox().remove(this);
+  if (next_ < requests_.size()) give_up();
   clear();
   lane_.take_back(this);
 }
@@ -105,6 +124,10 @@ void MpiTransfer::release() noexcept {
 void MpiTransfer::clear() noexcept {
   next_ = 0;
   source_ = -1;
+  unmatched_ = false;
+  out_ = nullptr;
+  room_ = bytes_ = 0;
+  refused_ = MPI_SUCCESS;
   requests_.clear();
   copies_.clear();
   if (staged_.capacity() > 0) staged_ = {};  // staging of a large operation is not kept for the next

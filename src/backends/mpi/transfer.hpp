@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/mpi/bulk.hpp"
+#include "backends/mpi/inbox.hpp"
 
 namespace medley::mpi {
 
@@ -23,11 +24,19 @@ class MpiTransfer final : public Transfer {
   Poll poll() override;
   std::vector<int> awaited() const override;
   int source() const override { return source_; }
+  std::int64_t received() const override { return out_ ? bytes_ : -1; }
   void release() noexcept override;
 
   /// Whom it is about: a message's peer, or everyone.
-  void is_message(Op op, int peer, int tag, std::int64_t bytes);
+  void is_send(int peer);
+  void is_receive(const Call& call, const Wanted& wanted);
   void is_collective();
+
+  /// Of a receive: whether it still has no message, which one it wants, and the message it got.
+  bool unmatched() const { return unmatched_; }
+  const Wanted& wanted() const { return wanted_; }
+  void take(Arrival arrival) noexcept;
+
   /// Where the next call of MPI puts its request.
   MPI_Request* request() { return &requests_.emplace_back(MPI_REQUEST_NULL); }
   bool empty() const { return requests_.empty() && copies_.empty(); }
@@ -46,15 +55,21 @@ class MpiTransfer final : public Transfer {
     void* to;
     std::size_t from, bytes;
   };
-  [[noreturn]] void fail(int code, const MPI_Status& status);
+  [[noreturn]] void fail(int code, const char* call) const;
+  [[noreturn]] void fail_too_long() const;
   void give_up() noexcept;
   void clear() noexcept;
 
   MpiLane& lane_;
-  Op op_{};
-  int peer_ = everyone, tag_ = 0, source_ = -1;
-  std::int64_t room_ = 0;
-  std::size_t next_ = 0;  ///< the first request that is not complete
+  int peer_ = everyone, source_ = -1;
+  bool unmatched_ = false;
+  Wanted wanted_;
+  int tag_ = 0;                ///< as Medley calls it
+  void* out_ = nullptr;        ///< of a receive
+  std::int64_t room_ = 0;      ///< bytes there
+  std::int64_t bytes_ = 0;     ///< of its message
+  int refused_ = MPI_SUCCESS;  ///< why MPI did not receive its message
+  std::size_t next_ = 0;       ///< the first request that is not complete
   std::vector<MPI_Request> requests_;
   std::vector<std::byte> staged_;
   std::vector<Copy> copies_;

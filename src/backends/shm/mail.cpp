@@ -81,6 +81,7 @@ void Mail::arrived(int from, const Frame& frame, Pipe& pipe) {
       return;
     }
     recv->from_ = from;
+    recv->arrived_ = static_cast<std::int64_t>(frame.bytes);
     if (frame.bytes <= recv->capacity_) {
       pipe.pop(frame, recv->data_);
     } else {

@@ -42,6 +42,7 @@ class RecvTransfer final : public Transfer {
   Poll poll() override;
   std::vector<int> awaited() const override;
   int source() const override { return from_; }
+  std::int64_t received() const override { return arrived_; }
   void release() noexcept override;
 
  private:
@@ -56,6 +57,7 @@ class RecvTransfer final : public Transfer {
   int tag_;
   std::byte* data_;
   std::size_t capacity_;
+  std::int64_t arrived_ = -1;     ///< bytes of the message that matched
   Frame offer_{};
   std::size_t done_ = 0;
   std::size_t seen_ = 0;          ///< of done_, by the last poll

@@ -63,6 +63,7 @@ RecvTransfer::RecvTransfer(Mail& mail, const Call& call)
       capacity_(bytes_of(call, call.out_count)) {}
 
 void RecvTransfer::take(const std::byte* data, std::size_t bytes) {
+  arrived_ = static_cast<std::int64_t>(bytes);
   if (bytes > capacity_) {
     too_long_ = bytes;
   } else if (bytes > 0) {
@@ -74,6 +75,7 @@ void RecvTransfer::take(const std::byte* data, std::size_t bytes) {
 void RecvTransfer::take_offer(int from, const Frame& frame) {
   from_ = from;
   offer_ = frame;
+  arrived_ = static_cast<std::int64_t>(frame.bytes);
   if (frame.bytes > capacity_) too_long_ = frame.bytes;
   const bool direct = mail_.direct_reads_ || from == mail_.rank_;
   if (too_long_ || !direct) {

@@ -12,8 +12,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Data that is already arriving comes to its end within this unless its sender has stopped.
-constexpr auto patience_with_arrivals = 500ms;
+// Data that is already arriving comes to its end within this unless its sender has stopped. With the 400 ms in which
+// ranks are asked where they are, a timeout is told within a second of its deadline.
+constexpr auto patience_with_arrivals = 250ms;
 constexpr auto patience_with_closing = 200ms;
 // What was sent leaves at once where its receiver polls.
 constexpr auto patience_with_leaving = 50ms;
@@ -179,12 +180,15 @@ void UcxLane::withdraw(Message& message) noexcept {
 void UcxLane::await_receives(const Error& why) noexcept {
   const auto returned = [this] { return in_flight_.receives() == 0; };
   if (worker_.poll_until(returned, patience_with_arrivals) || worker_.stopped()) return;
+  bool closing = false;
   for (const Message* message : in_flight_.list()) {
     if (!message->receive() || message->peer() < 0) continue;
     Endpoint* endpoint = peer(message->peer()).endpoint.get();
-    if (endpoint && endpoint->watched()) endpoint->close();
+    if (!endpoint || !endpoint->watched()) continue;
+    endpoint->close();
+    closing = true;
   }
-  if (worker_.poll_until(returned, patience_with_closing)) return;
+  if (closing && worker_.poll_until(returned, patience_with_closing)) return;
   worker_.stop(Error(why.kind(),
                      fmt::format("ucx was stopped in this context, since a message that was given up is "
                                  "still arriving: {}",
@@ -209,7 +213,9 @@ void UcxLane::abort(const Error& why) noexcept {
     if (message->receive()) message->cancel(worker_.handle());
   }
   await_receives(why);
-  worker_.poll_until([this] { return peers_.flushed(); }, patience_with_leaving);
+  // What came and was not received is dropped now, which gives its senders their memory back; they do the same.
+  if (!worker_.stopped()) worker_.drop_messages(make_tag(id_, 0, 0), comm_mask);
+  worker_.poll_until([this] { return in_flight_.list().empty() && peers_.flushed(); }, patience_with_leaving);
 }
 
 UcxLane::~UcxLane() {

@@ -21,6 +21,9 @@ class Message final : public Transfer {
     return peer_ < 0 ? std::vector<int>{} : std::vector<int>{peer_};
   }
   int source() const override { return receive_ ? peer_ : -1; }
+  std::int64_t received() const override {
+    return receive_ ? static_cast<std::int64_t>(info_.length) : -1;
+  }
   void release() noexcept override;
 
   /// Hands it to UCX. False when it is complete already.

@@ -1,0 +1,65 @@
+#include "algorithms/hierarchical.hpp"
+
+#include <fmt/format.h>
+
+#include "algorithms/filled_lane.hpp"
+#include "algorithms/hierarchical_lane.hpp"
+#include "bootstrap/rendezvous.hpp"
+
+namespace medley::algorithms {
+
+HierarchicalBackend::HierarchicalBackend(Half inside, Half between, std::vector<std::string> hosts)
+    : inside_(inside), between_(between), hosts_(std::move(hosts)),
+      name_(fmt::format("{}+{}", inside.backend->name(), between.backend->name())) {}
+
+bool HierarchicalBackend::native(Op op, DType, ReduceOp, Memory memory) const {
+  if (memory != Memory::host) return false;
+  return op == Op::all_reduce || op == Op::all_gather || op == Op::reduce_scatter || op == Op::broadcast ||
+         op == Op::all_to_all || op == Op::send || op == Op::recv;
+}
+
+/// 0 unless the ranks lie in equal blocks, one for each host.
+int HierarchicalBackend::ranks_per_host(const std::vector<int>& world_ranks) const {
+  const auto host = [&](std::size_t i) -> const std::string& { return hosts_[static_cast<std::size_t>(world_ranks[i])]; };
+  std::size_t block = 1;
+  while (block < world_ranks.size() && host(block) == host(0)) ++block;
+  if (block < 2 || block == world_ranks.size() || world_ranks.size() % block != 0) return 0;
+  for (std::size_t i = 0; i < world_ranks.size(); ++i) {
+    if (host(i) != host(i / block * block)) return 0;
+    if (i % block == 0 && i > 0 && host(i) == host(i - 1)) return 0;
+  }
+  return static_cast<int>(block);
+}
+
+std::string HierarchicalBackend::refuses(const std::vector<int>& world_ranks) const {
+  const int block = ranks_per_host(world_ranks);
+  if (block == 0) return fmt::format("{} needs several hosts with equally many ranks each, in blocks", name_);
+  for (std::size_t i = 0; i < world_ranks.size(); i += static_cast<std::size_t>(block)) {
+    const std::vector<int> host(world_ranks.begin() + static_cast<std::ptrdiff_t>(i),
+                                world_ranks.begin() + static_cast<std::ptrdiff_t>(i) + block);
+    if (std::string why = inside_.backend->refuses(host); !why.empty()) return why;
+  }
+  return between_.backend->refuses(world_ranks);
+}
+
+std::unique_ptr<Lane> HierarchicalBackend::connect_part(const Half& half, const Group& whole, const std::string& part, int first,
+                                                        int step, int count) const {
+  Group group{.name = fmt::format("{}/{}/{}", whole.name, name_, part), .rank = (whole.rank - first) / step, .size = count,
+              .world_ranks = {}, .store = std::make_shared<PrefixStore>(whole.store, part + "/"), .deadline = whole.deadline,
+              .progress = whole.progress};
+  for (int i = 0; i < count; ++i) group.world_ranks.push_back(whole.world_ranks[static_cast<std::size_t>(first + i * step)]);
+  return std::make_unique<FilledLane>(half.backend->connect(group), half.capabilities, std::string(half.backend->name()),
+                                      group.rank, group.size);
+}
+
+std::unique_ptr<Lane> HierarchicalBackend::connect(const Group& group) {
+  const int block = ranks_per_host(group.world_ranks), hosts = group.size / block;
+  const int host = group.rank / block, place = group.rank % block;
+  HierarchicalLane::Parts parts;
+  parts.inside = connect_part(inside_, group, fmt::format("host{}", host), host * block, 1, block);
+  parts.between = connect_part(between_, group, fmt::format("place{}", place), place, block, hosts);
+  parts.all = connect_part(between_, group, "all", 0, 1, group.size);
+  return std::make_unique<HierarchicalLane>(std::move(parts), host, place, hosts, block);
+}
+
+}  // namespace medley::algorithms

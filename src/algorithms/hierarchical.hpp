@@ -1,0 +1,44 @@
+// A backend made of two: one inside each host, one between hosts, such as shm+mpi. It carries all_reduce, all_gather,
+// reduce_scatter, broadcast and all_to_all in phases, each byte crossing the network once; the rest is filled in over the
+// second. A context makes one when `shm+mpi` stands in its list of backends or in its route table.
+#pragma once
+
+#include <medley/backend.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/capabilities.hpp"
+
+namespace medley::algorithms {
+
+/// A backend with what it can do on all ranks.
+struct Half {
+  Backend* backend = nullptr;
+  core::Capabilities capabilities{};
+};
+
+/// Reductions round twice, once in each phase; the combining order is fixed where both backends fix theirs.
+class HierarchicalBackend final : public Backend {
+ public:
+  /// `hosts`: of each world rank; equal strings share memory.
+  HierarchicalBackend(Half inside, Half between, std::vector<std::string> hosts);
+
+  std::string_view name() const override { return name_; }
+  std::string version() const override { return inside_.backend->version() + " + " + between_.backend->version(); }
+  bool has_memory(Memory memory) const override { return memory == Memory::host; }
+  bool native(Op op, DType dtype, ReduceOp reduce, Memory memory) const override;
+  /// Needs several hosts with equally many ranks each, more than one, in blocks: that is how launchers place them.
+  std::string refuses(const std::vector<int>& world_ranks) const override;
+  std::unique_ptr<Lane> connect(const Group& group) override;
+  bool fixed_order() const override { return inside_.capabilities.fixed_order() && between_.capabilities.fixed_order(); }
+
+ private:
+  int ranks_per_host(const std::vector<int>& world_ranks) const;
+  std::unique_ptr<Lane> connect_part(const Half& half, const Group& whole, const std::string& part, int first, int step, int count) const;
+  Half inside_, between_;
+  std::vector<std::string> hosts_;
+  std::string name_;
+};
+
+}  // namespace medley::algorithms

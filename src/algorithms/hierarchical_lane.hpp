@@ -1,0 +1,38 @@
+// The lane of a backend made of two: private lanes inside the host, between hosts and among all, and the phases that go
+// over them. One collective at a time, so that all ranks start the phases of all collectives in the same order.
+#pragma once
+
+#include <medley/backend.hpp>
+#include <memory>
+#include <vector>
+
+namespace medley::algorithms {
+
+class HierarchicalTransfer;
+
+class HierarchicalLane final : public Lane {
+ public:
+  struct Parts {
+    std::unique_ptr<Lane> inside;    ///< the ranks of this host
+    std::unique_ptr<Lane> between;   ///< those with the same place on every host
+    std::unique_ptr<Lane> all;       ///< for messages
+  };
+  HierarchicalLane(Parts parts, int host, int place, int hosts, int places)
+      : parts_(std::move(parts)), host_(host), place_(place), hosts_(hosts), places_(places) {}
+  ~HierarchicalLane() override;
+
+  Transfer* start(const Call& call) override;
+  void progress() override;
+  bool undelivered() const override;
+  bool concurrent_collectives() const override { return false; }
+  void check() override;
+  void abort(const Error& why) noexcept override;
+
+ private:
+  friend class HierarchicalTransfer;
+  Parts parts_;
+  int host_, place_, hosts_, places_;
+  std::vector<HierarchicalTransfer*> orphans_;   ///< failed ones, whose memory a library may write until the lane is aborted
+};
+
+}  // namespace medley::algorithms

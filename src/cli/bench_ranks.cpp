@@ -1,0 +1,54 @@
+#include "cli/bench_ranks.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include "bootstrap/environment.hpp"
+#include "cli/sizes.hpp"
+
+namespace medley::cli {
+
+std::vector<Op> ops_of(const std::string& text) {
+  std::vector<Op> ops;
+  for (const std::string& word : parse_list(text)) {
+    if (word == "all") {
+      for (int i = 0; i < op_count; ++i) {
+        if (static_cast<Op>(i) != Op::recv) ops.push_back(static_cast<Op>(i));
+      }
+      continue;
+    }
+    const auto op = parse_op(word);
+    if (!op) throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not an operation; see medley info", word));
+    ops.push_back(*op);
+  }
+  if (ops.empty()) throw Error(ErrorKind::invalid, "--op lists no operation");
+  return ops;
+}
+
+DType dtype_of_word(const std::string& word) {
+  const auto dtype = parse_dtype(word);
+  if (!dtype) throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not an element type; see medley info", word));
+  return *dtype;
+}
+
+void bind_to_core() {
+  const auto place = find_place(process_environment());
+  cpu_set_t allowed, one;
+  if (!place || place->source != Place::Source::medley || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  if (CPU_COUNT(&allowed) < place->size) return;
+  CPU_ZERO(&one);
+  for (int core = 0, seen = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &allowed) && seen++ == place->rank) CPU_SET(core, &one);
+  }
+  sched_setaffinity(0, sizeof one, &one);
+}
+
+std::vector<std::string> available_backends(const Context& context) {
+  std::vector<std::string> names;
+  for (const BackendInfo& backend : context.backends()) {
+    if (backend.available) names.push_back(backend.name);
+  }
+  return names;
+}
+
+}  // namespace medley::cli

@@ -1,0 +1,153 @@
+#include "route/choose.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+namespace medley::route {
+namespace {
+
+double distance(const Shape& a, const Shape& b) {
+  return std::abs(std::log2(static_cast<double>(a.hosts) / b.hosts)) +
+         std::abs(std::log2(static_cast<double>(a.ranks_per_host) / b.ranks_per_host));
+}
+
+bool same_kind(const Shape& a, const Shape& b) { return (a.hosts == 1) == (b.hosts == 1); }
+
+/// Which classes of element types stand in for one, the nearest first.
+std::array<DTypeClass, 3> stand_ins(DTypeClass dtype) {
+  switch (dtype) {
+    case DTypeClass::half: return {DTypeClass::half, DTypeClass::floating, DTypeClass::integer};
+    case DTypeClass::integer: return {DTypeClass::integer, DTypeClass::floating, DTypeClass::half};
+    default: return {dtype, DTypeClass::half, DTypeClass::integer};
+  }
+}
+
+/// The nearest shape with a row, if any.
+std::optional<Shape> nearest_shape(const Table& table, Op op, Memory memory, DTypeClass dtype, const Shape& wanted) {
+  std::optional<Shape> best;
+  for (const Cell& cell : table.cells()) {
+    const Key& key = cell.key;
+    if (key.op != op || key.memory != memory || key.dtype != dtype || !same_kind(key.shape, wanted)) continue;
+    if (!best || distance(key.shape, wanted) < distance(*best, wanted)) best = key.shape;
+  }
+  return best;
+}
+
+/// One size with the routes a comm can take.
+struct Rung {
+  std::int64_t bytes;
+  std::vector<const Timing*> routes;   ///< fastest first
+
+  const Timing* find(const Choice& route) const {
+    for (const Timing* timing : routes) {
+      if (timing->route.backend == route.backend && timing->route.algorithm == route.algorithm) return timing;
+    }
+    return nullptr;
+  }
+  double ratio(const Choice& route) const {
+    const Timing* timing = find(route);
+    return timing ? timing->median_us / routes.front()->median_us : INFINITY;
+  }
+  bool near_best(const Choice& route) const {
+    const Timing* timing = find(route);
+    const double best = routes.front()->median_us;
+    return timing && (timing->median_us <= best * near_ratio || timing->median_us <= best + near_us);
+  }
+};
+
+/// Of the candidates, the one that loses least to the best over some rungs.
+const Choice* least_loss(const std::vector<const Choice*>& candidates, const Rung* begin, const Rung* end) {
+  const Choice* best = nullptr;
+  double least = INFINITY;
+  for (const Choice* candidate : candidates) {
+    double loss = 0;
+    for (const Rung* rung = begin; rung != end; ++rung) loss += std::log(rung->ratio(*candidate));
+    if (!best || loss < least) best = candidate, least = loss;
+  }
+  return best;
+}
+
+/// The fewest stretches in which one route is near the best at every size: each goes on as long as some route is.
+std::vector<Stretch> join(const std::vector<Rung>& rungs) {
+  std::vector<Stretch> stretches;
+  for (std::size_t begin = 0; begin < rungs.size();) {
+    std::vector<const Choice*> candidates;
+    for (const Timing* timing : rungs[begin].routes) {
+      if (rungs[begin].near_best(timing->route)) candidates.push_back(&timing->route);
+    }
+    std::size_t end = begin + 1;
+    for (; end < rungs.size(); ++end) {
+      std::vector<const Choice*> left;
+      std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(left),
+                   [&](const Choice* route) { return rungs[end].near_best(*route); });
+      if (left.empty()) break;
+      candidates = std::move(left);
+    }
+    const Choice* route = least_loss(candidates, rungs.data() + begin, rungs.data() + end);
+    const std::int64_t from = stretches.empty() ? 0 : stretches.back().to + 1;
+    const std::int64_t to = end == rungs.size() ? INT64_MAX : border(rungs[end - 1].bytes, rungs[end].bytes);
+    if (!stretches.empty() && stretches.back().route.backend == route->backend &&
+        stretches.back().route.algorithm == route->algorithm) {
+      stretches.back().to = to;
+    } else {
+      stretches.push_back({from, to, *route});
+    }
+    begin = end;
+  }
+  return stretches;
+}
+
+/// One route for all sizes: a receive may be larger than what is sent to it, so sizes must not decide.
+std::vector<Stretch> one_for_all(const std::vector<Rung>& rungs) {
+  std::vector<const Choice*> everywhere;
+  for (const Timing* timing : rungs.front().routes) {
+    if (std::all_of(rungs.begin(), rungs.end(), [&](const Rung& rung) { return rung.find(timing->route); })) {
+      everywhere.push_back(&timing->route);
+    }
+  }
+  if (everywhere.empty()) return {};
+  return {{0, INT64_MAX, *least_loss(everywhere, rungs.data(), rungs.data() + rungs.size())}};
+}
+
+}  // namespace
+
+std::int64_t border(std::int64_t smaller, std::int64_t larger) noexcept {
+  const double middle = std::sqrt(static_cast<double>(std::max<std::int64_t>(smaller, 1)) * static_cast<double>(larger));
+  return std::clamp(static_cast<std::int64_t>(middle), smaller, larger - 1);
+}
+
+Chosen choose(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape shape, const Usable& usable) {
+  Chosen chosen;
+  if (op == Op::recv) op = Op::send;
+  std::optional<Shape> nearest;
+  for (const DTypeClass candidate : stand_ins(dtype)) {
+    chosen.dtype = candidate;
+    if ((nearest = nearest_shape(table, op, memory, candidate, shape))) break;
+  }
+  if (!nearest) return chosen;
+  chosen.shape = *nearest;
+  std::vector<Rung> rungs;
+  for (const Cell& cell : table.cells()) {
+    const Key& key = cell.key;
+    if (key.op != op || key.memory != memory || key.dtype != chosen.dtype || key.shape != *nearest) continue;
+    Rung rung{key.bytes, {}};
+    for (const Timing& timing : cell.routes) {
+      if (usable(timing.route)) rung.routes.push_back(&timing);
+    }
+    chosen.cells.push_back(&cell);
+    if (!rung.routes.empty()) rungs.push_back(std::move(rung));
+  }
+  if (!rungs.empty()) chosen.stretches = is_collective(op) ? join(rungs) : one_for_all(rungs);
+  return chosen;
+}
+
+const Cell* nearest_size(const std::vector<const Cell*>& cells, std::int64_t bytes) noexcept {
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (i + 1 == cells.size() || bytes <= border(cells[i]->key.bytes, cells[i + 1]->key.bytes)) return cells[i];
+  }
+  return nullptr;
+}
+
+}  // namespace medley::route

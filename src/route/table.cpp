@@ -1,0 +1,69 @@
+#include "route/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+namespace medley::route {
+namespace {
+
+constexpr std::array<std::string_view, dtype_class_count> class_names = {"any", "float", "half", "integer"};
+
+void sort_routes(Cell& cell) {
+  std::stable_sort(cell.routes.begin(), cell.routes.end(),
+                   [](const Timing& a, const Timing& b) { return a.median_us < b.median_us; });
+}
+
+}  // namespace
+
+std::string_view name(DTypeClass dtype) noexcept { return class_names[static_cast<std::size_t>(dtype)]; }
+
+std::string text(const Shape& shape) {
+  return fmt::format("{} host{} x {} rank{}", shape.hosts, shape.hosts == 1 ? "" : "s", shape.ranks_per_host,
+                     shape.ranks_per_host == 1 ? "" : "s");
+}
+
+const Timing* Cell::find(const Choice& route) const noexcept {
+  for (const Timing& timing : routes) {
+    if (timing.route.backend == route.backend && timing.route.algorithm == route.algorithm) return &timing;
+  }
+  return nullptr;
+}
+
+const Cell* Table::find(const Key& key) const noexcept {
+  const auto at = std::lower_bound(cells_.begin(), cells_.end(), key, [](const Cell& c, const Key& k) { return c.key < k; });
+  return at != cells_.end() && at->key == key ? &*at : nullptr;
+}
+
+void Table::sort() {
+  std::stable_sort(cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) { return a.key < b.key; });
+  for (Cell& cell : cells_) sort_routes(cell);
+}
+
+void Table::put(Cell cell) {
+  sort_routes(cell);
+  const auto at = std::lower_bound(cells_.begin(), cells_.end(), cell.key, [](const Cell& c, const Key& k) { return c.key < k; });
+  if (at != cells_.end() && at->key == cell.key) {
+    *at = std::move(cell);
+  } else {
+    cells_.insert(at, std::move(cell));
+  }
+}
+
+std::string Table::hash() const {
+  std::uint64_t value = 0xcbf29ce484222325u;   // FNV-1a
+  for (const char c : text()) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return fmt::format("{:016x}", value);
+}
+
+std::filesystem::path cached_table() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache && *cache == '/') return std::filesystem::path(cache) / "medley" / "routes.json";
+  const char* home = std::getenv("HOME");
+  if (!home || *home != '/') return {};
+  return std::filesystem::path(home) / ".cache" / "medley" / "routes.json";
+}
+
+}  // namespace medley::route

@@ -1,0 +1,92 @@
+// A table as text, and as a file.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <medley/error.hpp>
+#include <nlohmann/json.hpp>
+
+#include "route/table.hpp"
+
+namespace medley::route {
+namespace {
+
+std::string in_quotes(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string text_of(const Machine& machine) {
+  std::string libraries;
+  for (const auto& [backend, version] : machine.libraries) {
+    libraries += fmt::format("{}{}: {}", libraries.empty() ? "" : ", ", in_quotes(backend), in_quotes(version));
+  }
+  return fmt::format("{{\"cpu\": {}, \"cores\": {}, \"gpu\": {}, \"fabric\": {},\n    \"libraries\": {{{}}}}}",
+                     in_quotes(machine.cpu), machine.cores, in_quotes(machine.gpu), in_quotes(machine.fabric), libraries);
+}
+
+std::string text_of(const Cell& cell) {
+  const Key& key = cell.key;
+  std::string text = fmt::format(
+      "    {{\"op\": \"{}\", \"bytes\": {}, \"hosts\": {}, \"ranks_per_host\": {}, \"memory\": \"{}\", \"dtype\": \"{}\", "
+      "\"confidence\": {:.3f}, \"routes\": [",
+      name(key.op), key.bytes, key.shape.hosts, key.shape.ranks_per_host, name(key.memory), name(key.dtype), cell.confidence);
+  const char* between = "\n";
+  for (const Timing& timing : cell.routes) {
+    text += fmt::format("{}      {{\"backend\": {}, \"algorithm\": {}, \"median_us\": {:.3f}, \"low_us\": {:.3f}, "
+                        "\"high_us\": {:.3f}, \"samples\": {}, \"slower\": {:.3f}}}",
+                        between, in_quotes(timing.route.backend), in_quotes(timing.route.algorithm), timing.median_us,
+                        timing.low_us, timing.high_us, timing.samples, timing.median_us / cell.routes.front().median_us);
+    between = ",\n";
+  }
+  return text + "]}";
+}
+
+[[noreturn]] void fail(const std::filesystem::path& file) {
+  throw Error(ErrorKind::invalid, fmt::format("cannot write {}: {}", file.string(), std::strerror(errno)));
+}
+
+void write_all(int descriptor, std::string_view text, const std::filesystem::path& file) {
+  while (!text.empty()) {
+    const ssize_t wrote = ::write(descriptor, text.data(), text.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) fail(file);
+    text.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+}
+
+}  // namespace
+
+std::string Table::text() const {
+  std::string text = fmt::format("{{\n  \"medley_routes\": {},\n  \"machine\": {},\n  \"cells\": [", table_version, text_of(machine));
+  const char* between = "\n";
+  for (const Cell& cell : cells_) {
+    text += between + text_of(cell);
+    between = ",\n";
+  }
+  return text + "\n  ]\n}\n";
+}
+
+void Table::save(const std::filesystem::path& file) const {
+  std::error_code ignored;
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
+  const std::string beside = fmt::format("{}.{}.new", file.string(), getpid());
+  const int descriptor = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor < 0) fail(file);
+  try {
+    write_all(descriptor, text(), file);
+    if (fsync(descriptor) != 0) fail(file);   // or a crash of the host could leave an empty file under the new name
+  } catch (...) {
+    ::close(descriptor);
+    ::unlink(beside.c_str());
+    throw;
+  }
+  ::close(descriptor);
+  if (::rename(beside.c_str(), file.c_str()) != 0) {
+    ::unlink(beside.c_str());
+    fail(file);
+  }
+}
+
+}  // namespace medley::route

@@ -1,0 +1,55 @@
+#include "tune/candidates.hpp"
+
+#include <algorithm>
+
+#include "algorithms/registry.hpp"
+#include "tune/workload.hpp"
+
+namespace medley::tune {
+namespace {
+
+constexpr std::size_t few_bytes = 64;
+
+/// Backends and algorithms are agreed when a comm is made, so every rank gets the same refusal before anything is sent.
+bool works(Workload& trial, const Choice& route) {
+  try {
+    trial.check(route);
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::invalid || error.kind() == ErrorKind::unavailable) return false;
+    throw;
+  }
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, const Wanted& wanted) {
+  Workload trial(comm, op, few_bytes, dtype);
+  std::vector<std::string> named = wanted.algorithms;
+  if (wanted.every_algorithm) {
+    named = {"native"};
+    for (const std::string_view name : algorithms::names(op)) named.emplace_back(name);
+  }
+  std::vector<Candidate> found;
+  for (const std::string& backend : wanted.backends) {
+    if (backend == "auto") {
+      found.push_back({{}, "auto", ""});
+      continue;
+    }
+    if (!works(trial, {backend, {}})) continue;
+    if (!is_collective(op)) {   // messages have no algorithms
+      found.push_back({{backend, {}}, backend, "native"});
+      continue;
+    }
+    const bool native = comm.size() == 1 || works(trial, {backend, "native"});
+    if (named.empty()) found.push_back({{backend, {}}, backend, native ? "native" : "filled"});
+    for (const std::string& algorithm : named) {
+      if (algorithm == "native" ? native : comm.size() > 1 && works(trial, {backend, algorithm})) {
+        found.push_back({{backend, algorithm}, backend, algorithm});
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace medley::tune

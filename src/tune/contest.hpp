@@ -1,0 +1,104 @@
+// Routes of one cell measured by turns, so that noise hits all alike, until it is clear which is fastest.
+// Used by tune, and by bench without the early end.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <medley/rules.hpp>
+#include <numeric>
+#include <vector>
+
+#include "route/choose.hpp"
+#include "tune/statistics.hpp"
+
+namespace medley::tune {
+
+/// 95 % interval of the median by order statistics: no assumption about how the noise is distributed.
+inline Interval median_interval(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  const double n = static_cast<double>(samples.size()), reach = 0.98 * std::sqrt(n);
+  const double low = std::max(0.0, std::floor((n - 1) / 2 - reach)),
+               high = std::min(n - 1, std::ceil((n - 1) / 2 + reach));
+  return {samples[static_cast<std::size_t>(low)], samples[static_cast<std::size_t>(high)]};
+}
+
+inline constexpr std::int64_t few_samples = 8;  ///< fewer cannot part two intervals at 95 %
+inline constexpr double hopeless_ratio = 3;     ///< two samples this far apart are enough
+
+/// How sure it is that `first` is faster than `second`: 0.5 when they are equal, by the normal law of two
+/// medians.
+inline double confidence_of(const route::Timing& first, const route::Timing& second) {
+  const std::int64_t samples = std::min(first.samples, second.samples);
+  if (samples < 2) return 0.5;
+  // Few samples are no interval: they tell only what is hopeless.
+  const double most = samples >= few_samples || second.low_us > hopeless_ratio * first.high_us ? 1 : 0.9;
+  const double spread = std::hypot(first.high_us - first.low_us, second.high_us - second.low_us) / (2 * 1.96);
+  if (spread <= 0) return first.median_us < second.median_us ? most : 0.5;
+  return std::min(most, 0.5 * std::erfc(-(second.median_us - first.median_us) / spread / std::sqrt(2.0)));
+}
+
+class Contest {
+ public:
+  struct Contestant {
+    Choice route;
+    std::vector<double> samples_us{};
+    int batch = 1;
+    bool out = false;  ///< lost: no more time is spent on it
+  };
+  std::vector<Contestant> contestants;
+
+  void add(const Choice& route) { contestants.push_back({route}); }
+
+  route::Timing timing(const Contestant& contestant) const {
+    const double middle = std::max(median(contestant.samples_us), 0.001);  // the least a table can hold
+    const Interval interval = median_interval(contestant.samples_us);
+    return {contestant.route, middle, std::min(interval.low, middle), std::max(interval.high, middle),
+            static_cast<std::int64_t>(contestant.samples_us.size())};
+  }
+
+  /// Those that cannot win any more leave. True when nothing is left to find out: one is in, or those that
+  /// are in are within what counts as equal.
+  bool settle() {
+    const Contestant* best = nullptr;
+    double best_us = INFINITY;
+    for (const Contestant& contestant : contestants) {
+      if (contestant.out || contestant.samples_us.empty()) continue;
+      if (const double here = median(contestant.samples_us); here < best_us)
+        best = &contestant, best_us = here;
+    }
+    if (!best) return true;
+    const route::Timing leader = timing(*best);
+    bool open = false;
+    for (Contestant& contestant : contestants) {
+      if (contestant.out || &contestant == best) continue;
+      const route::Timing here = timing(contestant);
+      const bool enough = std::min(here.samples, leader.samples) >= least_samples;
+      const bool hopeless = here.samples >= 2 && here.low_us > hopeless_ratio * leader.high_us;
+      contestant.out = hopeless || (enough && here.low_us > leader.high_us);
+      const bool equal =
+          here.samples >= plenty && here.high_us <= leader.low_us * route::near_ratio * route::near_ratio;
+      open = open || !(contestant.out || equal);
+    }
+    return !open && leader.samples >= least_samples;
+  }
+
+  /// What the table keeps; routes without a sample are left out.
+  route::Cell cell(const route::Key& key) const {
+    route::Cell cell{key, {}, 1};
+    for (const Contestant& contestant : contestants) {
+      if (!contestant.samples_us.empty()) cell.routes.push_back(timing(contestant));
+    }
+    std::stable_sort(cell.routes.begin(), cell.routes.end(),
+                     [](const auto& a, const auto& b) { return a.median_us < b.median_us; });
+    for (std::size_t i = 1; i < cell.routes.size(); ++i) {
+      cell.confidence = std::min(cell.confidence, confidence_of(cell.routes[0], cell.routes[i]));
+    }
+    return cell;
+  }
+
+  static constexpr std::int64_t least_samples = few_samples;
+  static constexpr std::int64_t plenty = 60;
+};
+
+}  // namespace medley::tune

@@ -1,0 +1,127 @@
+#include "tune/plan_cells.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "route/choose.hpp"
+#include "tune/contest.hpp"
+#include "tune/job_clock.hpp"
+#include "tune/sizes.hpp"
+
+namespace medley::tune {
+namespace {
+
+constexpr double sure = 0.95;
+
+bool same(const Choice& a, const Choice& b) { return a.backend == b.backend && a.algorithm == b.algorithm; }
+
+bool asked_for(const route::Key& key, const std::vector<route::Shape>& shapes, const TuneOptions& options) {
+  return std::find(shapes.begin(), shapes.end(), key.shape) != shapes.end() &&
+         std::find(options.ops.begin(), options.ops.end(), key.op) != options.ops.end() && key.memory == Memory::host;
+}
+
+/// The same key but for the size.
+bool neighbours(const route::Key& a, route::Key b) {
+  b.bytes = a.bytes;
+  return a == b;
+}
+
+/// A size between two neighbours whose routes differ by more than counts as equal; none when they are within a factor of 2.
+std::optional<route::Key> between(const route::Cell& smaller, const route::Cell& larger) {
+  if (!neighbours(smaller.key, larger.key) || larger.key.bytes <= 2 * std::max<std::int64_t>(smaller.key.bytes, 1)) return {};
+  const route::Timing* kept = larger.find(smaller.routes.front().route);
+  if (kept && kept->median_us <= larger.routes.front().median_us * route::near_ratio) return {};
+  route::Key key = smaller.key;
+  key.bytes = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(route::border(smaller.key.bytes, larger.key.bytes))));
+  if (key.bytes <= smaller.key.bytes) return {};
+  return key;
+}
+
+}  // namespace
+
+std::vector<ShapedComm> groups_of(Comm& world, const std::vector<int>& hosts) {
+  const route::Shape whole = shape_of(hosts);
+  std::vector<ShapedComm> groups{{whole, world}};
+  const bool even = whole.hosts * whole.ranks_per_host == world.size();
+  if (!even || whole.hosts == 1 || whole.ranks_per_host == 1) return groups;
+  const int own = hosts[static_cast<std::size_t>(world.rank())];
+  const auto place = static_cast<int>(std::count(hosts.begin(), hosts.begin() + world.rank(), own));
+  groups.push_back({{1, whole.ranks_per_host}, world.split(own, world.rank())});
+  groups.push_back({{whole.hosts, 1}, world.split(place, world.rank())});
+  return groups;
+}
+
+DType dtype_for(const route::Key& key, const TuneOptions& options) {
+  for (const DType dtype : options.dtypes) {
+    if (key.dtype == route::DTypeClass::any || route::class_of(key.op, dtype) == key.dtype) return dtype;
+  }
+  return DType::f32;
+}
+
+std::vector<route::Key> first_look(const TuneOptions& options, const std::vector<route::Shape>& shapes, const route::Table& table) {
+  std::vector<route::Key> keys;
+  for (const std::size_t odd : {0u, 1u}) {
+    for (const route::Shape& shape : shapes) {
+      for (const Op op : options.ops) {
+        for (std::size_t i = odd; i < options.sizes.size(); i += 2) {
+          for (std::size_t d = 0; d < (reduces(op) ? options.dtypes.size() : 1); ++d) {
+            route::Key key{.op = op, .memory = Memory::host, .dtype = route::class_of(op, options.dtypes[d]), .shape = shape};
+            const int ranks = shape.hosts * shape.ranks_per_host;
+            const DType dtype = dtype_for(key, options);
+            key.bytes = static_cast<std::int64_t>(elements_of(op, options.sizes[i], size_of(dtype), ranks) * size_of(dtype));
+            const route::Cell* known = table.find(key);
+            if (known && is_clear(*known)) continue;
+            if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+          }
+        }
+      }
+    }
+  }
+  return keys;
+}
+
+bool is_clear(const route::Cell& cell) {
+  if (cell.confidence >= sure) return true;
+  const route::Timing& first = cell.routes.front();
+  for (std::size_t i = 1; i < cell.routes.size(); ++i) {
+    const route::Timing& other = cell.routes[i];
+    const bool equal = std::min(first.samples, other.samples) >= Contest::plenty &&
+                       (other.median_us <= first.median_us * route::near_ratio || other.median_us <= first.median_us + route::near_us);
+    if (!equal && confidence_of(first, other) < sure) return false;
+  }
+  return true;
+}
+
+std::optional<route::Key> where_it_is_close(const route::Table& table, const std::vector<route::Shape>& shapes,
+                                            const TuneOptions& options, const std::map<route::Key, int>& visits) {
+  const auto may_visit = [&](const route::Key& key) {
+    const auto found = visits.find(key);
+    return asked_for(key, shapes, options) && (found == visits.end() || found->second < most_visits);
+  };
+  const std::vector<route::Cell>& cells = table.cells();
+  for (std::size_t i = 1; i < cells.size(); ++i) {
+    if (!is_collective(cells[i].key.op)) continue;   // one route for all sizes: no border to find
+    const auto middle = between(cells[i - 1], cells[i]);
+    if (middle && may_visit(*middle) && !table.find(*middle)) return middle;
+  }
+  const route::Cell* least = nullptr;
+  for (const route::Cell& cell : cells) {
+    if (!may_visit(cell.key) || is_clear(cell)) continue;
+    if (!least || cell.confidence < least->confidence) least = &cell;
+  }
+  return least ? std::optional(least->key) : std::nullopt;
+}
+
+bool far_behind(const route::Table& table, const route::Key& key, const Choice& route) {
+  const route::Cell* before = nullptr;
+  for (const route::Cell& cell : table.cells()) {
+    if (neighbours(cell.key, key) && cell.key.bytes < key.bytes) before = &cell;
+  }
+  if (!before || before->key.bytes * 64 < key.bytes) return false;
+  for (const route::Timing& timing : before->routes) {
+    if (same(timing.route, route)) return timing.median_us > 5 * before->routes.front().median_us;
+  }
+  return false;
+}
+
+}  // namespace medley::tune

@@ -1,0 +1,169 @@
+#include "tune/tuner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "tune/candidates.hpp"
+#include "tune/contest.hpp"
+#include "tune/job_clock.hpp"
+#include "tune/plan_cells.hpp"
+#include "tune/workload.hpp"
+
+namespace medley::tune {
+namespace {
+
+constexpr double share_of_first_look = 0.7;   // of the time; the rest goes where routes are close
+constexpr double least_seconds = 0.004;       // for a cell: less does not even warm up
+
+class Tuner {
+ public:
+  Tuner(Context& context, const TuneOptions& options, route::Table& table, const TuneHooks& hooks)
+      : options_(options), table_(table), hooks_(hooks), world_(context.world()), clock_(context), groups_(groups_of(world_, clock_.hosts())) {
+    table_.machine = route::this_machine();
+    for (const BackendInfo& backend : context.backends()) {
+      if (backend.available) table_.machine.libraries[backend.name] = backend.version;
+    }
+    share_table();
+  }
+
+  void run() {
+    std::vector<route::Key> cells = first_look(options_, shapes(), table_);
+    of_ = cells.size();
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const double left = options_.seconds * share_of_first_look - used();
+      if (used() >= options_.seconds || stopped(cells[i])) return;
+      // Twice a fair share: most cells part early and leave their time to the others.
+      measure(cells[i], std::max(least_seconds, 2 * left / static_cast<double>(cells.size() - i)));
+    }
+    std::map<route::Key, int> visits;   // each cell gets more time every time, and none is visited for ever
+    while (const auto next = where_it_is_close(table_, shapes(), options_, visits)) {
+      if (used() >= options_.seconds || stopped(*next)) return;
+      const int visit = ++visits[*next];
+      measure(*next, std::min(0.2 * visit, std::max(options_.seconds - used(), least_seconds)));
+    }
+  }
+
+ private:
+  double used() { return clock_.seconds(); }
+
+  std::vector<route::Shape> shapes() const {
+    std::vector<route::Shape> all;
+    for (const ShapedComm& group : groups_) all.push_back(group.shape);
+    return all;
+  }
+
+  /// Rank 0's file counts: the others may not even see it.
+  void share_table() {
+    std::vector<std::uint8_t> text;
+    if (world_.rank() == 0) {
+      const std::string own = table_.text();
+      text.assign(own.begin(), own.end());
+    }
+    std::vector<std::int64_t> length{static_cast<std::int64_t>(text.size())};
+    world_.broadcast(length, 0);
+    text.resize(static_cast<std::size_t>(length[0]));
+    world_.broadcast(text, 0);
+    if (world_.rank() != 0) table_ = route::Table::parse(std::string(text.begin(), text.end()), "of rank 0");
+  }
+
+  bool stopped(const route::Key& next) {
+    std::vector<std::uint8_t> stop{0};
+    const double now = used();
+    if (world_.rank() == 0) {
+      stop[0] = hooks_.stop() ? 1 : 0;
+      hooks_.progress({now, done_, of_, fmt::format("{} {}", name(next.op), next.bytes)});
+    }
+    world_.broadcast(stop, 0);
+    return stop[0] != 0;
+  }
+
+  const std::vector<Candidate>& routes_of(const ShapedComm& group, Op op, DType dtype) {
+    auto& list = routes_[{group.shape, op}];
+    if (list.empty()) {
+      Comm comm = group.comm;
+      list = candidates(comm, op, dtype, {.backends = options_.backends, .every_algorithm = true});
+    }
+    return list;
+  }
+
+  void measure(const route::Key& key, double seconds) {
+    ++done_;
+    const ShapedComm& group = *std::find_if(groups_.begin(), groups_.end(), [&](const auto& g) { return g.shape == key.shape; });
+    const DType dtype = dtype_for(key, options_);
+    const double end = used() + seconds;
+    Workload workload(group.comm, key.op, static_cast<std::size_t>(key.bytes), dtype);
+    Contest contest;
+    const route::Cell* before = table_.find(key);
+    for (const Candidate& candidate : routes_of(group, key.op, dtype)) {
+      const Choice shown{candidate.backend, candidate.algorithm};
+      // Far behind here or at the size before: known well enough.
+      const route::Timing* known = before ? before->find(shown) : nullptr;
+      if (known ? known->median_us > 2 * before->routes.front().median_us : far_behind(table_, key, shown)) continue;
+      contest.add(shown);
+      contest.contestants.back().route.algorithm = candidate.route.algorithm;
+    }
+    if (contest.contestants.empty()) return;
+    sample(workload, contest, end);
+    for (auto& contestant : contest.contestants) {
+      if (contestant.route.algorithm.empty()) contestant.route.algorithm = "native";   // messages
+    }
+    keep(key, contest);
+  }
+
+  void sample(Workload& workload, Contest& contest, double end) {
+    for (auto& contestant : contest.contestants) {
+      workload.check(contestant.route);   // also its warm-up
+      workload.dirty();
+      const Sample first = clock_.time([&] { workload.run(contestant.route); });
+      contestant.samples_us.push_back(first.us);
+      contestant.batch = static_cast<int>(std::clamp(20 / std::max(first.us, 0.02), 1., 100.));
+    }
+    for (bool over = false; !over;) {
+      double now = 0;
+      for (auto& contestant : contest.contestants) {
+        if (contestant.out) continue;
+        workload.dirty();
+        const Sample taken = clock_.time([&] { workload.run(contestant.route); }, contestant.batch);
+        if (contestant.samples_us.size() == 1) contestant.samples_us.clear();   // the first was not in a batch
+        contestant.samples_us.push_back(taken.us);
+        now = clock_.seconds_at(taken);
+      }
+      over = contest.settle() || now >= end;
+    }
+  }
+
+  /// Routes that were not measured again keep their times; of two measurements the one with more samples counts.
+  void keep(const route::Key& key, const Contest& contest) {
+    route::Cell cell = contest.cell(key);
+    if (const route::Cell* before = table_.find(key)) {
+      for (const route::Timing& old : before->routes) {
+        const auto same = std::find_if(cell.routes.begin(), cell.routes.end(), [&](const route::Timing& t) {
+          return t.route.backend == old.route.backend && t.route.algorithm == old.route.algorithm;
+        });
+        if (same == cell.routes.end()) cell.routes.push_back(old);
+      }
+    }
+    table_.put(std::move(cell));
+    if (world_.rank() == 0) hooks_.changed(table_);
+  }
+
+  const TuneOptions& options_;
+  route::Table& table_;
+  const TuneHooks& hooks_;
+  Comm world_;
+  JobClock clock_;
+  std::vector<ShapedComm> groups_;
+  std::map<std::pair<route::Shape, Op>, std::vector<Candidate>> routes_;
+  std::size_t done_ = 0, of_ = 0;
+};
+
+}  // namespace
+
+void tune(Context& context, const TuneOptions& options, route::Table& table, const TuneHooks& hooks) {
+  Tuner(context, options, table, hooks).run();
+}
+
+}  // namespace medley::tune

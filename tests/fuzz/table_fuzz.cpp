@@ -1,0 +1,38 @@
+// Fuzzes the reader of route tables and of rules: each must return or refuse, and what was read can be written, read
+// again and chosen from.
+#include <medley/error.hpp>
+
+#include "route/choose.hpp"
+
+namespace {
+
+void use(const medley::route::Table& table) {
+  using namespace medley;
+  const std::string text = table.text();
+  const route::Table again = route::Table::parse(text, "again");
+  if (again.text() != text) __builtin_trap();
+  for (const auto& cell : table.cells()) {
+    const auto chosen = route::choose(table, cell.key.op, cell.key.memory, cell.key.dtype, cell.key.shape,
+                                      [](const Choice&) { return true; });
+    if (chosen.stretches.empty() && is_collective(cell.key.op)) __builtin_trap();
+    if (!route::nearest_size(chosen.cells, cell.key.bytes)) __builtin_trap();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  try {
+    use(medley::route::Table::parse(text, "fuzzed"));
+  } catch (const medley::Error& error) {
+    if (error.kind() != medley::ErrorKind::invalid) __builtin_trap();
+  }
+  try {
+    const std::string rules = medley::Rules::parse(text).text();
+    if (medley::Rules::parse(rules).text() != rules) __builtin_trap();
+  } catch (const medley::Error& error) {
+    if (error.kind() != medley::ErrorKind::invalid) __builtin_trap();
+  }
+  return 0;
+}

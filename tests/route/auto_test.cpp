@@ -1,0 +1,194 @@
+// Routes of a comm by rules, rows and the built-in order; and that ranks must have the same table.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "core/comm_state.hpp"
+#include "harness/ranks.hpp"
+#include "route/tables.hpp"
+
+namespace medley {
+namespace {
+
+using core::LaneState;
+using core::RouteReason;
+using core::Routing;
+using route::cell;
+using route::timing;
+using ::testing::HasSubstr;
+
+struct FakeBackend final : Backend {
+  explicit FakeBackend(std::string is, Memory has) : name_(std::move(is)), memory_(has) {}
+  std::string_view name() const override { return name_; }
+  std::string version() const override { return "1"; }
+  bool has_memory(Memory memory) const override { return memory == memory_; }
+  bool native(Op, DType, ReduceOp, Memory) const override { return true; }
+  std::string refuses(const std::vector<int>&) const override { return {}; }
+  std::unique_ptr<Lane> connect(const Group&) override { return nullptr; }
+  std::string name_;
+  Memory memory_;
+};
+
+class RoutingOfAComm : public ::testing::Test {
+ protected:
+  RoutingOfAComm() {
+    for (FakeBackend* backend : {&mpi, &shm, &ucx, &nccl}) {
+      lanes.push_back(std::make_unique<LaneState>());
+      lanes.back()->backend = backend;
+      lanes.back()->name = backend->name_;
+    }
+  }
+  std::string taken(const Routing& routing, Op op, std::int64_t count, Memory memory = Memory::host) const {
+    Call call;
+    call.op = op;
+    call.dtype = DType::u8;
+    call.memory = memory;
+    call.in_count = call.out_count = count;
+    const core::Route* route = routing.find(call, 4);
+    if (!route) return "none";
+    const char* reasons[] = {"named", "rule", "table", "fallback"};
+    return fmt::format("{}/{} {}", route->lane->name, route->algorithm, reasons[static_cast<int>(route->reason)]);
+  }
+  FakeBackend mpi{"mpi", Memory::host}, shm{"shm", Memory::host}, ucx{"ucx", Memory::host}, nccl{"nccl", Memory::cuda};
+  std::vector<std::unique_ptr<LaneState>> lanes;
+  Rules none;
+};
+
+TEST_F(RoutingOfAComm, RulesComeBeforeRowsAndRowsBeforeTheBuiltInOrder) {
+  route::Table table;
+  table.put(cell(Op::all_gather, {1, 4}, 64, {timing("mpi", "native", 1), timing("ucx", "ring", 3)}));
+  table.put(cell(Op::all_gather, {1, 4}, 4096, {timing("mpi", "native", 9), timing("ucx", "ring", 3)}));
+  const Rules rules = Rules::parse("all_gather:100-200=shm");
+  const Routing routing({rules, none, &table, {1, 4}}, lanes);
+  EXPECT_EQ(taken(routing, Op::all_gather, 64), "mpi/ table");
+  EXPECT_EQ(taken(routing, Op::all_gather, 150), "shm/ rule");
+  EXPECT_EQ(taken(routing, Op::all_gather, 4096), "ucx/ring table");
+  EXPECT_EQ(taken(routing, Op::broadcast, 64), "shm/ fallback");
+  EXPECT_EQ(taken(routing, Op::broadcast, 64, Memory::cuda), "nccl/ fallback");
+  EXPECT_FALSE(routing.stand_in());
+}
+
+TEST_F(RoutingOfAComm, WhatTheCommCannotTakeIsPassedOver) {
+  route::Table table;
+  table.put(cell(Op::all_gather, {1, 8}, 64,
+                 {timing("gloo", "native", 1), timing("mpi", "spiral", 2), timing("ucx", "bruck", 3), timing("mpi", "native", 9)}));
+  const Routing routing({none, none, &table, {1, 4}}, lanes);
+  EXPECT_EQ(taken(routing, Op::all_gather, 64), "ucx/bruck table");
+  EXPECT_EQ(routing.stand_in(), (route::Shape{1, 8}));
+}
+
+TEST_F(RoutingOfAComm, WithoutSharedMemoryTheFirstBackendServes) {
+  lanes.erase(lanes.begin() + 1);
+  const Routing routing({none, none, nullptr, {2, 2}}, lanes);
+  EXPECT_EQ(taken(routing, Op::all_reduce, 64), "mpi/ fallback");
+  lanes.pop_back();
+  EXPECT_EQ(taken(Routing({none, none, nullptr, {2, 2}}, lanes), Op::all_reduce, 64, Memory::cuda), "none");
+}
+
+TEST_F(RoutingOfAComm, CountsThatDifferFromRankToRankDoNotDecide) {
+  const Rules rules = Rules::parse("all_to_allv:0-4K=ucx;all_gatherv:0-4K=ucx;*=mpi");
+  const Routing routing({rules, none, nullptr, {1, 4}}, lanes);
+  EXPECT_EQ(taken(routing, Op::all_to_allv, 8), taken(routing, Op::all_to_allv, 1 << 30));
+  EXPECT_EQ(taken(routing, Op::all_gatherv, 8), "ucx/ rule");   // its total is known to all
+}
+
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::temp_directory_path() / fmt::format("medley_auto_{}", getpid())) {
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string operator/(const char* name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// What making a context said on each of two ranks.
+std::vector<std::string> errors_with(const std::string& first, const std::string& second) {
+  const auto store = make_local_store();
+  std::vector<std::string> errors(2, "no error");
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.emplace_back([&, rank] {
+      ContextOptions options = test::options_of(rank, 2, store);
+      options.table = rank == 0 ? first : second;
+      try {
+        Context context(options);
+      } catch (const Error& error) {
+        errors[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  return errors;
+}
+
+TEST(TableOfAContext, MustBeTheSameOnAllRanks) {
+  const Folder folder;
+  route::Table table = route::small_table();
+  table.save(folder / "one.json");
+  table.put(cell(Op::barrier, {1, 2}, 0, {timing("shm", "native", 1)}));
+  table.save(folder / "two.json");
+  std::ofstream(folder / "broken.json") << "{";
+  for (const std::string& error : errors_with(folder / "one.json", folder / "two.json")) {
+    EXPECT_THAT(error, HasSubstr("rank 0 has the route table " + (folder / "one.json")));
+    EXPECT_THAT(error, HasSubstr("but rank 1 has " + (folder / "two.json")));
+  }
+  for (const std::string& error : errors_with(folder / "one.json", folder / "broken.json")) {
+    EXPECT_THAT(error, HasSubstr("broken.json is not JSON"));
+    EXPECT_THAT(error, HasSubstr("rank 1"));
+  }
+  for (const std::string& error : errors_with(folder / "one.json", folder / "none.json")) {
+    EXPECT_THAT(error, HasSubstr("none.json does not exist"));
+  }
+  for (const std::string& error : errors_with(folder / "one.json", folder / "one.json")) EXPECT_EQ(error, "no error");
+}
+
+TEST(TableOfAContext, CarriesOperations) {
+  const Folder folder;
+  route::Table table = route::small_table();
+  table.machine.libraries = {};
+  table.save(folder / "routes.json");
+  test::run_threads(2, [&](Context& context) {
+    EXPECT_EQ(context.table().hash, table.hash());
+    EXPECT_EQ(context.table().note, "");
+    Comm world = context.world();
+    for (const std::size_t count : {1u, 1u << 18}) {   // one route each
+      std::vector<float> values(count, 1.0f);
+      world.all_reduce(values, sum);
+      EXPECT_EQ(values.back(), 2.0f);
+    }
+  }, [&](ContextOptions& options) { options.table = folder / "routes.json"; });
+}
+
+TEST(TableOfAContext, OfAnotherMachineIsUsedWhenAskedForAndSaysSo) {
+  const Folder folder;
+  route::Table table = route::small_table();
+  table.machine.cores += 1000;
+  table.save(folder / "far.json");
+  test::run_threads(2, [&](Context& context) { EXPECT_THAT(context.table().note, HasSubstr("from another machine")); },
+                    [&](ContextOptions& options) { options.table = folder / "far.json"; });
+}
+
+TEST(TableOfAContext, LiesInTheCacheAndIsPassedOverWhereItDoesNotFit) {
+  const Folder folder;
+  setenv("XDG_CACHE_HOME", (folder / "").c_str(), 1);
+  route::Table table = route::small_table();
+  table.save(route::cached_table());
+  test::run_threads(2, [&](Context& context) { EXPECT_EQ(context.table().hash, table.hash()); });
+  table.machine.cpu = "abacus";
+  table.save(route::cached_table());
+  test::run_threads(2, [&](Context& context) {
+    EXPECT_EQ(context.table().path, "");
+    EXPECT_THAT(context.table().note, HasSubstr("does not fit"));
+  });
+  std::ofstream(route::cached_table()) << "rubbish";
+  test::run_threads(2, [&](Context& context) { EXPECT_THAT(context.table().note, HasSubstr("not JSON")); });
+  unsetenv("XDG_CACHE_HOME");
+}
+
+}  // namespace
+}  // namespace medley

@@ -1,0 +1,162 @@
+// Choosing by size and shape, against a look through all rows.
+#include "route/choose.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+#include <set>
+
+#include "route/tables.hpp"
+
+namespace medley::route {
+namespace {
+
+const Usable all_usable = [](const Choice&) { return true; };
+
+std::string taken(const Chosen& chosen, std::int64_t bytes) {
+  std::string route;
+  for (const Stretch& stretch : chosen.stretches) {
+    if (bytes < stretch.from || bytes > stretch.to) continue;
+    EXPECT_EQ(route, "") << "two stretches hold " << bytes;
+    route = stretch.route.backend + "/" + stretch.route.algorithm;
+  }
+  return route;
+}
+
+Chosen ask(const Table& table, Op op, Shape shape, const Usable& usable = all_usable) {
+  return choose(table, op, Memory::host, reduces(op) ? DTypeClass::floating : DTypeClass::any, shape, usable);
+}
+
+/// A table of one operation and shape with random times, so close that routes are often near-equal.
+struct Random {
+  Table table;
+  std::vector<std::int64_t> sizes;
+  std::set<std::string> usable;
+  bool can(const Choice& choice) const { return usable.count(choice.algorithm) > 0; }
+};
+
+Random any_table() {
+  Random random;
+  const auto steps = *rc::gen::inRange(1, 9);
+  for (int i = 0; i < steps; ++i) {
+    random.sizes.push_back(std::int64_t{4} << (2 * i));
+    std::vector<Timing> routes;
+    for (const char* name : {"a", "b", "c", "d"}) {
+      if (*rc::gen::inRange(0, 6) > 0) routes.push_back(timing("shm", name, *rc::gen::inRange(100, 112)));
+    }
+    if (routes.empty()) routes.push_back(timing("shm", "a", 100));
+    random.table.put(cell(Op::all_gather, {1, 4}, random.sizes.back(), routes));
+  }
+  for (const char* name : {"a", "b", "c", "d"}) {
+    if (*rc::gen::inRange(0, 4) > 0) random.usable.insert(name);
+  }
+  return random;
+}
+
+const Timing* best_of(const Cell& cell, const Random& random) {
+  for (const Timing& timing : cell.routes) {
+    if (random.can(timing.route)) return &timing;
+  }
+  return nullptr;
+}
+
+TEST(Choose, IsNearTheBestAtEverySizeAndLeavesNoGap) {
+  EXPECT_TRUE(rc::check([] {
+    const Random random = any_table();
+    const Chosen chosen = ask(random.table, Op::all_gather, {1, 4}, [&](const Choice& c) { return random.can(c); });
+    std::int64_t next = 0;
+    for (const Stretch& stretch : chosen.stretches) {
+      RC_ASSERT(stretch.from == next);
+      RC_ASSERT(stretch.to >= stretch.from);
+      next = stretch.to == INT64_MAX ? -1 : stretch.to + 1;
+    }
+    RC_ASSERT(chosen.stretches.empty() || next == -1);
+    for (const Cell& row : random.table.cells()) {
+      const Timing* best = best_of(row, random);
+      if (!best) continue;
+      bool found = false;
+      for (const Stretch& stretch : chosen.stretches) {
+        if (row.key.bytes < stretch.from || row.key.bytes > stretch.to) continue;
+        found = true;
+        const Timing* here = row.find(stretch.route);
+        RC_ASSERT(here && random.can(here->route));
+        RC_ASSERT(here->median_us <= best->median_us * near_ratio);
+      }
+      RC_ASSERT(found);
+    }
+  }));
+}
+
+/// The least number of routes that are near the best at every size, tried in all ways.
+std::size_t fewest(const Random& random, const std::vector<const Cell*>& rows, std::size_t from) {
+  if (from == rows.size()) return 0;
+  std::size_t least = rows.size();
+  for (const char* name : {"a", "b", "c", "d"}) {
+    if (!random.usable.count(name)) continue;
+    for (std::size_t end = from; end < rows.size(); ++end) {
+      const Timing* here = rows[end]->find({"shm", name});
+      if (!here || here->median_us > best_of(*rows[end], random)->median_us * near_ratio) break;
+      least = std::min(least, 1 + fewest(random, rows, end + 1));
+    }
+  }
+  return least;
+}
+
+TEST(Choose, NearEqualRoutesDoNotAlternate) {
+  EXPECT_TRUE(rc::check([] {
+    const Random random = any_table();
+    const Chosen chosen = ask(random.table, Op::all_gather, {1, 4}, [&](const Choice& c) { return random.can(c); });
+    std::vector<const Cell*> rows;
+    for (const Cell& row : random.table.cells()) {
+      if (best_of(row, random)) rows.push_back(&row);
+    }
+    RC_ASSERT(chosen.stretches.size() <= fewest(random, rows, 0));
+  }));
+}
+
+TEST(Choose, TakesTheNearestShapeOfItsKind) {
+  Table table;
+  for (const Shape shape : {Shape{1, 2}, Shape{1, 8}, Shape{2, 1}, Shape{4, 4}}) {
+    table.put(cell(Op::broadcast, shape, 64, {timing(shape.hosts == 1 ? "shm" : "mpi", text(shape), 1)}));
+  }
+  const auto nearest = [&](Shape shape) { return ask(table, Op::broadcast, shape).shape; };
+  EXPECT_EQ(nearest({1, 2}), (Shape{1, 2}));
+  EXPECT_EQ(nearest({1, 3}), (Shape{1, 2}));
+  EXPECT_EQ(nearest({1, 100}), (Shape{1, 8}));
+  EXPECT_EQ(nearest({64, 4}), (Shape{4, 4}));
+  EXPECT_EQ(nearest({8, 1}), (Shape{2, 1}));
+  EXPECT_TRUE(ask(small_table(), Op::all_reduce, {2, 2}).stretches.empty()) << "rows of one host say nothing of a network";
+}
+
+TEST(Choose, BordersLieInTheMiddleByRatio) {
+  Table table;
+  table.put(cell(Op::broadcast, {1, 2}, 1024, {timing("shm", "a", 1), timing("shm", "b", 9)}));
+  table.put(cell(Op::broadcast, {1, 2}, 4096, {timing("shm", "a", 9), timing("shm", "b", 1)}));
+  const Chosen chosen = ask(table, Op::broadcast, {1, 2});
+  EXPECT_EQ(taken(chosen, 0), "shm/a");
+  EXPECT_EQ(taken(chosen, 2048), "shm/a");
+  EXPECT_EQ(taken(chosen, 2049), "shm/b");
+  EXPECT_EQ(taken(chosen, INT64_MAX), "shm/b");
+  EXPECT_EQ(nearest_size(chosen.cells, 2048)->key.bytes, 1024);
+  EXPECT_EQ(nearest_size(chosen.cells, 2049)->key.bytes, 4096);
+}
+
+TEST(Choose, SendsTakeOneRouteForAllSizes) {
+  Table table;
+  table.put(cell(Op::send, {1, 2}, 4, {timing("a", "native", 1), timing("b", "native", 1.1)}));
+  table.put(cell(Op::send, {1, 2}, 1 << 20, {timing("a", "native", 300), timing("b", "native", 100)}));
+  const Chosen chosen = ask(table, Op::recv, {1, 2});
+  ASSERT_EQ(chosen.stretches.size(), 1u);
+  EXPECT_EQ(chosen.stretches.front().route.backend, "b");
+}
+
+TEST(Choose, AnotherClassOfTypesStandsIn) {
+  const Chosen chosen = choose(small_table(), Op::all_reduce, Memory::host, DTypeClass::half, {1, 2}, all_usable);
+  EXPECT_EQ(chosen.dtype, DTypeClass::floating);
+  EXPECT_FALSE(chosen.stretches.empty());
+  EXPECT_TRUE(choose(small_table(), Op::all_reduce, Memory::cuda, DTypeClass::floating, {1, 2}, all_usable).stretches.empty());
+}
+
+}  // namespace
+}  // namespace medley::route

@@ -1,0 +1,115 @@
+// Route tables as files: what is written is read back, and nothing wrong gets in.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <medley/error.hpp>
+
+#include "route/tables.hpp"
+
+namespace medley::route {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string refusal(const std::string& text) {
+  try {
+    Table::parse(text, "t.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::invalid);
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string with(const std::string& was, const std::string& now) {
+  std::string text = small_table().text();
+  const std::size_t at = text.find(was);
+  EXPECT_NE(at, text.npos) << was;
+  return text.replace(at, was.size(), now);
+}
+
+TEST(Table, ReadsWhatItWrote) {
+  const Table table = small_table();
+  const Table again = Table::parse(table.text(), "t");
+  EXPECT_EQ(again.text(), table.text());
+  EXPECT_EQ(again.hash(), table.hash());
+  EXPECT_EQ(again.machine, table.machine);
+  ASSERT_EQ(again.cells().size(), 3u);
+  const Cell* found = again.find(table.cells()[1].key);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->routes.front().route.algorithm, "ring");   // the fastest is first
+  EXPECT_EQ(found->routes.front().samples, 20);
+}
+
+TEST(Table, AnotherFigureIsAnotherHash) {
+  EXPECT_NE(Table::parse(with("\"samples\": 20", "\"samples\": 21"), "t").hash(), small_table().hash());
+}
+
+TEST(Table, PutReplacesTheCellOfItsKey) {
+  Table table = small_table();
+  table.put(cell(Op::all_to_all, {1, 2}, 4096, {timing("mpi", "native", 2)}));
+  EXPECT_EQ(table.cells().size(), 3u);
+  EXPECT_EQ(table.find(table.cells().back().key)->routes.front().route.backend, "mpi");
+}
+
+TEST(Table, ARefusalNamesThePlace) {
+  EXPECT_THAT(refusal(with("\"median_us\": 2.000", "\"median_us\": -2")), HasSubstr("t.json: cells[0].routes[1].median_us: -2"));
+  EXPECT_THAT(refusal(with("\"median_us\": 2.000", "\"median_us\": 1e999")), HasSubstr("not JSON"));
+  EXPECT_THAT(refusal(with("\"low_us\": 1.800", "\"low_us\": 5")), HasSubstr("cells[0].routes[1].low_us"));
+  EXPECT_THAT(refusal(with("\"samples\": 20", "\"samples\": 0")), HasSubstr("cells[0].routes[0].samples: 0"));
+  EXPECT_THAT(refusal(with("\"samples\": 20", "\"samples\": 18446744073709551615")), HasSubstr("cells[0].routes[0].samples"));
+  EXPECT_THAT(refusal(with("\"op\": \"all_to_all\"", "\"op\": \"spin\"")), HasSubstr("cells[2].op: \"spin\" is not an operation"));
+  EXPECT_THAT(refusal(with("\"bytes\": 64", "\"bytes\": -1")), HasSubstr("cells[0].bytes: -1"));
+  EXPECT_THAT(refusal(with("\"hosts\": 1", "\"hosts\": 0")), HasSubstr("cells[0].hosts: 0"));
+  EXPECT_THAT(refusal(with("\"dtype\": \"any\"", "\"dtype\": \"half\"")), HasSubstr("cells[2].dtype"));
+  EXPECT_THAT(refusal(with("\"memory\": \"host\"", "\"memory\": \"tape\"")), HasSubstr("cells[0].memory"));
+  EXPECT_THAT(refusal(with("\"algorithm\": \"ring\"", "\"algorithm\": \"a/b\"")), HasSubstr("is not a name"));
+  EXPECT_THAT(refusal(with("\"algorithm\": \"ring\"", "\"algorithm\": \"native\"")), HasSubstr("shm/native is there twice"));
+  EXPECT_THAT(refusal(with("\"bytes\": 1048576", "\"bytes\": 64")), HasSubstr("all_reduce of 64 bytes on 1 host x 2 ranks is there twice"));
+  EXPECT_THAT(refusal(with("\"medley_routes\": 1", "\"medley_routes\": 2")), HasSubstr("version 2 is not known"));
+  EXPECT_THAT(refusal(with("\"machine\"", "\"engine\"")), HasSubstr("\"machine\" is missing"));
+  EXPECT_THAT(refusal("[]"), HasSubstr("it is not an object"));
+  EXPECT_THAT(refusal("{\n\"medley_routes\": 1,\n"), HasSubstr("line 3"));
+  EXPECT_THAT(refusal(std::string(100'000, '[')), HasSubstr("not JSON"));
+}
+
+TEST(Table, NoBeginningOfATableIsATable) {
+  const std::string whole = small_table().text();
+  for (std::size_t length = 0; length + 2 < whole.size(); ++length) {
+    EXPECT_NE(refusal(whole.substr(0, length)), "accepted") << length;
+  }
+}
+
+TEST(Table, AFileIsReplacedWhole) {
+  const auto folder = std::filesystem::temp_directory_path() / fmt::format("medley_table_{}", getpid());
+  const auto file = folder / "deeper" / "routes.json";
+  Table table = small_table();
+  table.save(file);
+  EXPECT_EQ(Table::load(file).hash(), table.hash());
+  table.put(cell(Op::broadcast, {1, 2}, 8, {timing("shm", "native", 1)}));
+  table.save(file);
+  EXPECT_EQ(Table::load(file).hash(), table.hash());
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "deeper"), {}), 1);   // nothing is left beside it
+  std::filesystem::remove_all(folder);
+  EXPECT_THROW(Table::load(file), Error);
+  EXPECT_THROW(Table::load("/"), Error);
+}
+
+TEST(Machine, DecidesWhetherATableFits) {
+  Machine here = this_machine(), other = here;
+  EXPECT_EQ(misfit(here, here), "");
+  EXPECT_GE(here.cores, 1);
+  other.cores += 1;
+  EXPECT_THAT(misfit(other, here), HasSubstr("cores"));
+  other = here;
+  other.libraries["mpi"] = "4.1";
+  EXPECT_EQ(misfit(other, here), "");   // a job without mpi may use the rows of the rest
+  here.libraries["mpi"] = "5.0";
+  EXPECT_THAT(misfit(other, here), HasSubstr("mpi 4.1, here is 5.0"));
+}
+
+}  // namespace
+}  // namespace medley::route

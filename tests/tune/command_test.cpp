@@ -1,0 +1,121 @@
+// medley tune, explain and bench as commands: resuming, being killed, refusing.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/process.hpp"
+#include "route/table.hpp"
+
+namespace medley {
+namespace {
+
+using ::testing::HasSubstr;
+using test::Process;
+
+class TuneCommand : public ::testing::Test {
+ protected:
+  TuneCommand() {
+    std::filesystem::create_directories(folder);
+    setenv("XDG_CACHE_HOME", folder.c_str(), 1);   // no table of the user's
+  }
+  ~TuneCommand() override { std::filesystem::remove_all(folder); }
+  std::string file(const std::string& name) const { return folder / name; }
+  struct Ended {
+    int status;
+    std::string out, err;
+  };
+  static Ended run(std::vector<std::string> words) {
+    words.insert(words.begin(), MEDLEY_COMMAND);
+    Process process(words);
+    process.finish();
+    return {process.status, process.out, process.err};
+  }
+  std::vector<std::string> tune_words(const std::string& seconds) const {
+    return {"tune", "-n", "2", "--backends", "shm", "--op", "all_reduce,all_to_all", "--sizes", "64:16K", "--seconds", seconds,
+            "-o", file("t.json")};
+  }
+  std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("medley_tune_{}", getpid());
+};
+
+TEST_F(TuneCommand, WritesATableAndASecondCallGoesOnWithIt) {
+  const Ended first = run(tune_words("1.5"));
+  ASSERT_EQ(first.status, 0) << first.err;
+  const route::Table table = route::Table::load(file("t.json"));
+  ASSERT_FALSE(table.cells().empty());
+  EXPECT_EQ(table.machine.libraries.count("shm"), 1u);
+  const Ended second = run(tune_words("1"));
+  ASSERT_EQ(second.status, 0) << second.err;
+  const route::Table more = route::Table::load(file("t.json"));
+  for (const route::Cell& cell : table.cells()) EXPECT_NE(more.find(cell.key), nullptr);
+
+  const Ended explained = run({"explain", "--table", file("t.json"), "--op", "allreduce", "--bytes", "64", "--ranks", "2", "--json", "-"});
+  ASSERT_EQ(explained.status, 0) << explained.err;
+  const auto answer = nlohmann::json::parse(explained.out);
+  EXPECT_EQ(answer["reason"], "table");
+  EXPECT_EQ(answer["route"]["backend"], "shm");
+  EXPECT_EQ(answer["table"], more.hash());
+
+  const Ended bench = run({"bench", "-n", "2", "--op", "all_reduce,all_to_allv", "--sizes", "64:64", "--backends", "shm,auto", "--table", file("t.json"),
+                       "--counts", "both", "--seconds", "0.2", "--json", "-"});
+  ASSERT_EQ(bench.status, 0) << bench.err;
+  const auto rows = nlohmann::json::parse(bench.out)["rows"];
+  EXPECT_EQ(rows.size(), 6u);
+  int fastest = 0;
+  for (const auto& row : rows) fastest += row["fastest"].get<bool>();
+  EXPECT_EQ(fastest, 3);
+  EXPECT_THAT(bench.err, HasSubstr("auto by " + file("t.json")));
+}
+
+TEST_F(TuneCommand, KilledAtAnyMomentLeavesAReadableTable) {
+  for (const int milliseconds : {300, 900, 1700}) {
+    std::vector<std::string> words = tune_words("30");
+    words.insert(words.begin(), MEDLEY_COMMAND);
+    {
+      Process process(words);
+      usleep(static_cast<unsigned>(milliseconds) * 1000);   // any moment will do
+      process.signal(SIGKILL);
+    }
+    std::error_code none;
+    if (std::filesystem::exists(file("t.json"), none)) {
+      EXPECT_NO_THROW(route::Table::load(file("t.json")));
+    }
+  }
+}
+
+TEST_F(TuneCommand, AnInterruptKeepsWhatWasMeasured) {
+  std::vector<std::string> words = tune_words("60");
+  words.insert(words.begin(), MEDLEY_COMMAND);
+  Process process(words);
+  for (int i = 0; i < 600 && !std::filesystem::exists(file("t.json")); ++i) usleep(50'000);
+  process.signal(SIGINT);
+  process.finish();
+  EXPECT_THAT(process.err, HasSubstr("the same command goes on"));
+  EXPECT_FALSE(route::Table::load(file("t.json")).cells().empty());
+}
+
+TEST_F(TuneCommand, RefusesWhatIsNoTableOrOfAnotherMachine) {
+  std::ofstream(file("t.json")) << "{\"medley_routes\": 1}";
+  const Ended broken = run(tune_words("1"));
+  EXPECT_NE(broken.status, 0);
+  EXPECT_THAT(broken.err, HasSubstr("\"machine\" is missing"));
+  const Ended explained = run({"explain", "--table", file("t.json"), "--op", "all_reduce", "--bytes", "4", "--ranks", "2"});
+  EXPECT_EQ(explained.status, 2);
+  EXPECT_THAT(explained.err, HasSubstr("\"machine\" is missing"));
+  route::Table far;
+  far.machine.cpu = "abacus";
+  far.machine.cores = 10;
+  far.save(file("t.json"));
+  const Ended other = run(tune_words("1"));
+  EXPECT_NE(other.status, 0);
+  EXPECT_THAT(other.err, HasSubstr("another machine"));
+  EXPECT_EQ(run({"explain", "--table", file("t.json"), "--op", "spin", "--bytes", "4", "--ranks", "2"}).status, 2);
+  EXPECT_EQ(run({"explain", "--table", file("t.json"), "--op", "all_reduce", "--bytes", "4x", "--ranks", "2"}).status, 2);
+  EXPECT_EQ(run({"explain", "--table", file("t.json"), "--op", "all_reduce", "--bytes", "4", "--ranks", "2", "--hosts", "3"}).status, 2);
+}
+
+}  // namespace
+}  // namespace medley

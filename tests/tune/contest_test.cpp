@@ -1,0 +1,92 @@
+// When a contest of routes is decided, on samples made up for the purpose.
+#include "tune/contest.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace medley::tune {
+namespace {
+
+std::vector<double> noisy(double middle, double spread, int count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::lognormal_distribution<double> noise(0, spread);
+  std::vector<double> samples;
+  for (int i = 0; i < count; ++i) samples.push_back(middle * noise(random));
+  return samples;
+}
+
+Contest contest_of(std::vector<std::vector<double>> samples) {
+  Contest contest;
+  for (auto& one : samples) {
+    contest.add({"shm", "r" + std::to_string(contest.contestants.size())});
+    contest.contestants.back().samples_us = std::move(one);
+  }
+  return contest;
+}
+
+TEST(MedianInterval, HoldsTheTrueMedianInAtLeastNineOfTenCases) {
+  int held = 0;
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    const Interval interval = median_interval(noisy(10, 0.3, 25, seed));
+    held += interval.low <= 10 && 10 <= interval.high;
+  }
+  EXPECT_GE(held, 368);  // 95 % of 400 is 380; six deviations below would be 354
+}
+
+TEST(MedianInterval, OfFewSamplesIsAllOfThem) {
+  const Interval interval = median_interval({3, 1, 2});
+  EXPECT_EQ(interval.low, 1);
+  EXPECT_EQ(interval.high, 3);
+}
+
+TEST(Contest, EndsWhenTheIntervalsPart) {
+  Contest contest = contest_of({noisy(10, 0.05, 12, 1), noisy(15, 0.05, 12, 2), noisy(20, 0.05, 12, 3)});
+  EXPECT_TRUE(contest.settle());
+  EXPECT_FALSE(contest.contestants[0].out);
+  EXPECT_TRUE(contest.contestants[1].out);
+  const route::Cell cell = contest.cell({});
+  EXPECT_EQ(cell.routes.front().route.algorithm, "r0");
+  EXPECT_GT(cell.confidence, 0.99);
+}
+
+TEST(Contest, GoesOnWhileTheIntervalsOverlap) {
+  std::vector<double> first, second;
+  for (int i = 0; i < 12; ++i) first.push_back(8 + i / 3.0), second.push_back(8.5 + i / 3.0);
+  Contest contest = contest_of({first, second});
+  EXPECT_FALSE(contest.settle());
+  EXPECT_LT(contest.cell({}).confidence, 0.95);
+}
+
+TEST(Contest, FewSamplesDecideOnlyWhatIsHopeless) {
+  Contest contest = contest_of({{10, 10.1}, {12, 12.1}, {100, 101}});
+  EXPECT_FALSE(contest.settle());
+  EXPECT_FALSE(contest.contestants[1].out);
+  EXPECT_TRUE(contest.contestants[2].out);
+}
+
+TEST(Contest, EqualRoutesNeedNoWinner) {
+  Contest contest = contest_of({noisy(10, 0.02, 200, 1), noisy(10.05, 0.02, 200, 2)});
+  EXPECT_TRUE(contest.settle());
+}
+
+TEST(Confidence, IsACoinForEqualsAndGrowsWithTheDistance) {
+  const auto timing = [](double middle) {
+    return route::Timing{{"a", "b"}, middle, middle - 1, middle + 1, 20};
+  };
+  EXPECT_DOUBLE_EQ(confidence_of(timing(10), timing(10)), 0.5);
+  EXPECT_GT(confidence_of(timing(10), timing(11)), confidence_of(timing(10), timing(10.5)));
+  EXPECT_GT(confidence_of(timing(10), timing(14)), 0.999);
+}
+
+TEST(Confidence, OfFewSamplesIsLow) {
+  const auto timing = [](double middle, std::int64_t samples) {
+    return route::Timing{{"a", "b"}, middle, middle, middle, samples};
+  };
+  EXPECT_EQ(confidence_of(timing(1, 1), timing(9, 1)), 0.5);
+  EXPECT_EQ(confidence_of(timing(1, 4), timing(2, 4)), 0.9);
+  EXPECT_EQ(confidence_of(timing(1, 4), timing(9, 4)), 1);
+}
+
+}  // namespace
+}  // namespace medley::tune

@@ -1,0 +1,81 @@
+// What the tuner visits: everything once, then where it is close.
+#include "tune/plan_cells.hpp"
+
+#include <gtest/gtest.h>
+
+#include "route/tables.hpp"
+
+namespace medley::tune {
+namespace {
+
+using route::cell;
+using route::timing;
+
+const TuneOptions two_ops{.ops = {Op::all_gather, Op::barrier}, .sizes = {64, 256, 1024, 4096}, .backends = {"shm"}};
+const std::vector<route::Shape> pair{{1, 2}};
+
+TEST(FirstLook, VisitsEveryOtherSizeFirstAndABarrierOnce) {
+  const auto keys = first_look(two_ops, pair, {});
+  std::vector<std::int64_t> sizes;
+  int barriers = 0;
+  for (const auto& key : keys) key.op == Op::barrier ? static_cast<void>(++barriers) : sizes.push_back(key.bytes);
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{64, 1024, 256, 4096}));
+  EXPECT_EQ(barriers, 1);
+}
+
+TEST(FirstLook, PassesOverWhatTheTableIsSureOf) {
+  route::Table table;
+  table.put(cell(Op::all_gather, {1, 2}, 64, {timing("shm", "native", 1), timing("shm", "ring", 5)}));   // 0.99
+  route::Cell unsure = cell(Op::all_gather, {1, 2}, 256, {timing("shm", "native", 1), timing("shm", "ring", 1.01)});
+  unsure.confidence = 0.55;
+  table.put(unsure);
+  std::vector<std::int64_t> sizes;
+  for (const auto& key : first_look(two_ops, pair, table)) sizes.push_back(key.bytes);
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{1024, 0, 256, 4096}));
+}
+
+TEST(WhereItIsClose, LooksBetweenNeighboursThatTakeDifferentRoutes) {
+  route::Table table;
+  table.put(cell(Op::all_gather, {1, 2}, 1024, {timing("shm", "a", 1), timing("shm", "b", 2)}));
+  table.put(cell(Op::all_gather, {1, 2}, 16384, {timing("shm", "a", 9), timing("shm", "b", 4)}));
+  const auto next = where_it_is_close(table, pair, two_ops, {});
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->bytes, 4096);
+  EXPECT_FALSE(where_it_is_close(table, {{1, 4}}, two_ops, {})) << "that shape is not in this job";
+}
+
+TEST(WhereItIsClose, GivesTimeToTheLeastSureAndEnds) {
+  route::Table table;
+  for (const double confidence : {0.8, 0.6}) {
+    route::Cell unsure = cell(Op::all_gather, {1, 2}, confidence > 0.7 ? 64 : 256, {timing("shm", "a", 10), timing("shm", "b", 10.5)});
+    unsure.confidence = confidence;
+    table.put(unsure);
+  }
+  std::map<route::Key, int> visits;
+  int steps = 0;
+  while (const auto next = where_it_is_close(table, pair, two_ops, visits)) {
+    if (steps++ == 0) {
+      EXPECT_EQ(next->bytes, 256);
+    }
+    ++visits[*next];
+    ASSERT_LT(steps, 100);
+  }
+  EXPECT_EQ(steps, 2 * most_visits);
+}
+
+TEST(FarBehind, IsToldByTheNextSmallerSize) {
+  route::Table table;
+  table.put(cell(Op::all_gather, {1, 2}, 1024, {timing("shm", "a", 1), timing("shm", "b", 6)}));
+  route::Key key = table.cells().front().key;
+  key.bytes = 4096;
+  EXPECT_TRUE(far_behind(table, key, {"shm", "b"}));
+  EXPECT_FALSE(far_behind(table, key, {"shm", "a"}));
+  EXPECT_FALSE(far_behind(table, key, {"shm", "unknown"}));
+  key.bytes = 1 << 20;
+  EXPECT_FALSE(far_behind(table, key, {"shm", "b"})) << "too far away to tell";
+  key.bytes = 256;
+  EXPECT_FALSE(far_behind(table, key, {"shm", "b"})) << "small sizes are not judged by large ones";
+}
+
+}  // namespace
+}  // namespace medley::tune
