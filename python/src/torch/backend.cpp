@@ -110,28 +110,35 @@ WorkPtr TorchBackend::barrier(const c10d::BarrierOptions& opts) {
 
 /// Rank 0 hears of everyone through the store, and so can say who is missing; then it lets everyone go.
 void TorchBackend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) {
-  const auto timeout = opts.timeout.count() > 0 ? opts.timeout : options_->timeout;
+  const auto timeout = opts.timeout == c10d::kUnsetTimeout ? options_->timeout : opts.timeout;
   const auto until = std::chrono::steady_clock::now() + timeout;
   TorchStore store(store_);
   const std::string place = "monitored/" + std::to_string(++monitored_) + "/";
   if (rank_ != 0) {
     store.set(place + std::to_string(rank_), "here");
     const std::string verdict = store.get(place + "verdict", until + std::chrono::seconds(1));
-    TORCH_CHECK(verdict.empty(), verdict);
+    TORCH_CHECK(
+        verdict.empty(), "Rank ", rank_, " successfully reached monitoredBarrier, but received errors ",
+        "while waiting for send/recv from rank 0: ", verdict);  // as gloo says it: programs look for it
     return;
   }
   std::string missing;
+  int absent = 0;
   for (int rank = 1; rank < size_; ++rank) {
     try {
       static_cast<void>(store.get(place + std::to_string(rank), until));
     } catch (const Error&) {
-      missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+      missing += (absent++ == 0 ? "" : ", ") + std::to_string(rank);
       if (!wait_all_ranks) break;
     }
   }
-  const std::string verdict = missing.empty() ? ""
-                                              : "Rank " + missing + " failed to pass monitoredBarrier in " +
-                                                    std::to_string(timeout.count()) + " ms";
+  const std::string after = std::to_string(timeout.count()) + " ms";
+  std::string verdict;
+  if (timeout.count() == 0) {  // nobody can have been heard
+    verdict = "Rank 0 timed out in monitoredBarrier after " + after;
+  } else if (absent > 0) {
+    verdict = (absent > 1 ? "Ranks " : "Rank ") + missing + " failed to pass monitoredBarrier in " + after;
+  }
   store.set(place + "verdict", verdict);
   TORCH_CHECK(verdict.empty(), verdict);
 }

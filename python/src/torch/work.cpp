@@ -4,6 +4,8 @@
 #include <ATen/core/ivalue.h>
 #include <medley/error.hpp>
 
+#include <utility>
+
 #include "cuda.hpp"
 #include "gil.hpp"
 
@@ -34,23 +36,28 @@ void TorchWork::watch(const c10::intrusive_ptr<TorchWork>& self, Parts parts) {
 }
 
 void TorchWork::settle() {
-  std::call_once(settled_, [this] {
-    std::exception_ptr problem;
-    for (const medley::Work& work : parts_.works) {
-      if (const Error* error = work.error(); error && !problem) problem = std::make_exception_ptr(*error);
-    }
-    if (!problem && parts_.after) {
-      try {
-        parts_.after();
-      } catch (...) {
-        problem = std::current_exception();
-      }
-    }
-    parts_.after = nullptr;
-    parts_.kept.clear();
-    finish(problem);
-  });
+  {
+    const std::lock_guard lock(settle_mutex_);
+    if (!std::exchange(settled_, true)) settle_once();
+  }
   tell_future();
+}
+
+void TorchWork::settle_once() {
+  std::exception_ptr problem;
+  for (const medley::Work& work : parts_.works) {
+    if (const Error* error = work.error(); error && !problem) problem = std::make_exception_ptr(*error);
+  }
+  if (!problem && parts_.after) {
+    try {
+      parts_.after();
+    } catch (...) {
+      problem = std::current_exception();
+    }
+  }
+  parts_.after = nullptr;
+  parts_.kept.clear();
+  finish(problem);
 }
 
 bool TorchWork::isCompleted() {

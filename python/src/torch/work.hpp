@@ -45,12 +45,14 @@ class TorchWork final : public c10d::Work {
 
  private:
   void settle();
+  void settle_once();
   void tell_future();
 
   Parts parts_;
   std::uint64_t sequence_;
   std::atomic<int> open_{0};  ///< works that have not called back
-  std::once_flag settled_;
+  std::mutex settle_mutex_;   ///< not a once_flag, which enters the kernel each time it is set
+  bool settled_ = false;
   std::mutex future_mutex_;
   bool future_told_ = false;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
