@@ -31,8 +31,6 @@ SendTransfer::SendTransfer(SocketLane& lane, const Call& call)
       data_(static_cast<const std::byte*>(call.in)) {}
 
 Poll SendTransfer::poll() {
-  const auto& peer = lane_.peers_[static_cast<std::size_t>(to_)];
-  if (!done_ && (peer.gone || peer.deaf)) throw lost(to_);
   return done_ ? Poll::complete : Poll::waiting;
 }
 
@@ -50,7 +48,6 @@ RecvTransfer::RecvTransfer(SocketLane& lane, const Call& call)
 
 Poll RecvTransfer::poll() {
   if (!done_) {
-    if (from_ >= 0 && lane_.peers_[static_cast<std::size_t>(from_)].gone) throw lost(from_);
     return std::exchange(lane_.moved_, false) ? Poll::moved : Poll::waiting;
   }
   if (too_long_ > 0) {
@@ -74,6 +71,19 @@ SocketLane::SocketLane(const medley::Group& group)
     : rank_(group.rank), peers_(static_cast<std::size_t>(group.size)), discard_(64 * 1024) {
   std::vector<Socket> streams = connect_all(group);
   for (std::size_t r = 0; r < streams.size(); ++r) peers_[r].stream = std::move(streams[r]);
+}
+
+/// Only here, not in poll(): a peer that gave up the comm closes its connection too, and the engine gives its reason the
+/// time to arrive before it takes a closed connection for a loss.
+void SocketLane::check() {
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    const Peer& peer = peers_[r];
+    const bool sends = !peer.leaving.empty() && (peer.gone || peer.deaf);
+    const bool receives = peer.gone && (peer.into || std::any_of(posted_.begin(), posted_.end(), [r](const RecvTransfer* recv) {
+                                          return recv->from_ == static_cast<int>(r);
+                                        }));
+    if (sends || receives) throw lost(static_cast<int>(r));
+  }
 }
 
 medley::Transfer* SocketLane::start(const Call& call) {

@@ -68,6 +68,7 @@ class SocketLane final : public medley::Lane {
   explicit SocketLane(const medley::Group& group);
   medley::Transfer* start(const medley::Call& call) override;
   void progress() override;
+  void check() override;
   void abort(const medley::Error& why) noexcept override;
 
  private:
