@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,7 +37,9 @@ class BlockingLibrary {
 class MEDLEY_API BlockingLane final : public Lane {
  public:
   /// `patience`: how long one operation may run; deadlines of callers that are shorter end it by abort().
-  BlockingLane(std::shared_ptr<BlockingLibrary> library, int ranks, std::chrono::nanoseconds patience);
+  /// `ring`: called by a worker when an operation has become complete, for a backend whose waiters sleep.
+  BlockingLane(std::shared_ptr<BlockingLibrary> library, int ranks, std::chrono::nanoseconds patience,
+               std::function<void()> ring = {});
   ~BlockingLane() override;
 
   Transfer* start(const Call& call) override;

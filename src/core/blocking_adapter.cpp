@@ -83,6 +83,7 @@ struct BlockingLane::State {
   std::shared_ptr<BlockingLibrary> library;
   int ranks;
   std::chrono::nanoseconds patience;
+  std::function<void()> ring;
   core::ForkGuard fork_guard;
   std::mutex mutex;
   std::condition_variable changed;
@@ -99,8 +100,9 @@ struct BlockingLane::State {
 };
 
 BlockingLane::BlockingLane(std::shared_ptr<BlockingLibrary> library, int ranks,
-                           std::chrono::nanoseconds patience)
+                           std::chrono::nanoseconds patience, std::function<void()> ring)
     : state_(std::make_shared<State>()) {
+  state_->ring = std::move(ring);
   state_->library = std::move(library);
   state_->ranks = ranks;
   state_->patience = patience;
@@ -152,6 +154,7 @@ void BlockingLane::State::run_one(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   --performing;   // before anybody learns that it is done: a lane that is closed then has nothing running
   errand->done.store(true, std::memory_order_release);
+  if (ring) ring();
   if (stopped) {  // what waited was dropped, and nothing more is to run
     changed.notify_all();
     return;

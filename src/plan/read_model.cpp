@@ -38,6 +38,8 @@ nlohmann::json parse_json(const std::string& text, const std::string& source) {
     return value;
   } catch (const nlohmann::json::parse_error& error) {
     refuse_at(source, fmt::format("is not JSON: byte {} is unexpected", error.byte));
+  } catch (const nlohmann::json::out_of_range&) {
+    refuse_at(source, "holds a number that is too large");
   }
 }
 

@@ -198,6 +198,8 @@ WorldSchedule read_schedule(const std::string& path) {
     return schedule_from_json(Json::parse(text), path);
   } catch (const Json::parse_error& error) {
     refuse(path, fmt::format("is not JSON from byte {} on", error.byte));
+  } catch (const Json::out_of_range&) {
+    refuse(path, "holds a number that is too large");
   }
 }
 

@@ -185,6 +185,8 @@ void import_flight_json(std::string_view text, const std::string& place, Trace& 
     root = Json::parse(text);
   } catch (const Json::parse_error& error) {
     refuse_import(place, fmt::format("is not JSON from byte {} on", error.byte));
+  } catch (const Json::out_of_range&) {
+    refuse_import(place, "holds a number that is too large");
   }
   import_dump(root, place, trace);
 }

@@ -156,6 +156,8 @@ void import_kineto(std::string_view text, const std::string& place, Trace& trace
     root = Json::parse(text);
   } catch (const Json::parse_error& error) {
     refuse_import(place, fmt::format("is not JSON from byte {} on", error.byte));
+  } catch (const Json::out_of_range&) {
+    refuse_import(place, "holds a number that is too large");
   }
   Importer(place, trace).read(root);
 }

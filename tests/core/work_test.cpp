@@ -60,6 +60,7 @@ TEST(Work, CallsBackForABatchAndAfterAnError) {
     both_there.arrive_and_wait();   // an abort would end what the other is still in
     Work never = world.recv(in, 1 - world.rank(), {.async = true, .tag = 9});
     never.on_complete([&] { failed = never.error() != nullptr; });
+    both_there.arrive_and_wait();
     world.abort();
     EXPECT_THROW(never.wait(), Error);
     EXPECT_TRUE(failed);

@@ -49,8 +49,6 @@ class Mail {
   /// Says that this rank begins its next native collective.
   void begin_collective(const Doing& doing);
   void end_collective();
-  /// Whether this rank has completed its collective `number`.
-  bool completed(std::uint64_t number) const { return completed_.load(std::memory_order_acquire) >= number; }
   /// Ranks that have not been seen in collective `number`.
   std::vector<int> absent(std::uint64_t number);
 
@@ -115,7 +113,6 @@ class Mail {
       first_note_;  ///< what a peer gave up the comm for, as it came, and from which rank it came first
   Header first_header_;
   std::atomic<bool> failed_{false};
-  std::atomic<std::uint64_t> completed_{0};   ///< of this rank's collectives
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null for this one
 };
 
