@@ -124,10 +124,16 @@ void ContextState::on_message(int from, const control::Message& message) {
   const json body = json::parse(message.body, nullptr, false);
   if (body.is_discarded() || !body.contains("comm")) return;
   const auto comm = find_comm(body["comm"]);
-  if (message.kind == "failed" && comm) {
-    engine->fail_as_told(*comm, Error(static_cast<ErrorKind>(body["kind"].get<int>()),
-                                      fmt::format("rank {} says: {}", body["by"].get<int>(), body["what"].get<std::string>()),
-                                      {.ranks = body["ranks"]}));
+  if (message.kind == "failed") {
+    const Error told(static_cast<ErrorKind>(body["kind"].get<int>()),
+                     fmt::format("rank {} says: {}", body["by"].get<int>(), body["what"].get<std::string>()),
+                     {.ranks = body["ranks"]});
+    if (comm) {
+      engine->fail_as_told(*comm, told);
+    } else {   // not this rank's, or still being made here
+      const std::lock_guard lock(comms_mutex_);
+      if (failed_early_.size() < 1000) failed_early_.emplace(body["comm"], told);
+    }
   } else if (message.kind == "call") {
     judge(from, body);
   } else if (message.kind == "alike" && comm) {

@@ -64,6 +64,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   void say_stand_in(const CommState& comm, const route::Shape& shape);
   std::vector<Ready> backends_;   ///< in order of preference
   std::mutex comms_mutex_;
+  std::map<std::string, Error> failed_early_;   ///< comms that others gave up before they were made here
   std::vector<std::weak_ptr<CommState>> comms_;
   bool said_stand_in_ = false;
   ForkGuard fork_guard_;
