@@ -27,12 +27,14 @@ class FilledLane final : public Lane {
   ~FilledLane() override;
 
   /// Throws Error(invalid) when the call names an algorithm that this lane does not have for it.
-  void check_algorithm(const Call& call) const;
+  /// `memory`: where the algorithm would run, which is host memory for a staged call.
+  void check_algorithm(const Call& call, Memory memory) const;
 
   Transfer* start(const Call& call) override;
   void progress() override { inner_->progress(); }
   bool undelivered() const override { return inner_->undelivered(); }
   bool concurrent_collectives() const override { return inner_->concurrent_collectives(); }
+  bool in_streams() const override { return inner_->in_streams(); }
   void check() override { inner_->check(); }
   void abort(const Error& why) noexcept override;
 

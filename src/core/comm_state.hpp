@@ -17,14 +17,21 @@ class ContextState;
 class Engine;
 class Operation;
 
-/// One backend on one comm, with what the engine keeps about it.
+/// One backend on one comm, with what the engine keeps about it. A host backend has a second one for CUDA memory, which
+/// stages: its messages and collectives are then apart from those on host memory.
 struct LaneState {
   Backend* backend = nullptr;
   std::string name;                       ///< the backend's
-  std::unique_ptr<algorithms::FilledLane> lane;
+  std::unique_ptr<Lane> lane;
+  const algorithms::FilledLane* filled = nullptr;   ///< the lane itself, or the one it stages for
+  bool host = true, cuda = false;         ///< the memory it moves
+  bool staged = false;
+  bool in_streams = false;
   Operation* last_collective = nullptr;   ///< the latest one that is not complete
   int active = 0;                         ///< started and not complete
   Waiter* waiter = nullptr;
+
+  bool moves(const Call& call) const { return call.op == Op::barrier || (call.memory == Memory::cuda ? cuda : host); }
 };
 
 /// Lanes, counters and failure are guarded by the engine's lock.
@@ -33,6 +40,8 @@ class CommState {
   std::string name;
   int rank = 0;
   int size = 1;
+  int device = 0;                                  ///< the CUDA device of this rank
+  std::string why_no_cuda;                         ///< why nothing is staged here; empty if it is
   std::vector<int> world_ranks;
   std::chrono::nanoseconds deadline{};
   std::shared_ptr<Engine> engine;

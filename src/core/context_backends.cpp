@@ -12,6 +12,7 @@
 #include "bootstrap/host.hpp"
 #include "bootstrap/rendezvous.hpp"
 #include "core/context_state.hpp"
+#include "core/device.hpp"
 #include "core/plugins.hpp"
 
 namespace medley::core {
@@ -109,7 +110,7 @@ void ContextState::make_backends(const ContextOptions& options) {
   if (names.empty()) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
-  json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}};
+  json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"cuda", why_no_device()}};
   for (const std::string& name : names) {
     KnownBackend* known = find_backend(name);
     mine["reasons"][name] = known ? known->unavailable() : "there is no such backend";
@@ -118,7 +119,12 @@ void ContextState::make_backends(const ContextOptions& options) {
   compare_wishes(answers);
   Surroundings surroundings{
       .rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
-  for (const json& answer : answers) surroundings.hosts.push_back(answer["host"]);
+  for (const json& answer : answers) {
+    if (const std::string why = answer["cuda"]; why_no_cuda_.empty() && !why.empty()) {
+      why_no_cuda_ = fmt::format("rank {}: {}", surroundings.hosts.size(), why);
+    }
+    surroundings.hosts.push_back(answer["host"]);
+  }
   if (wanted.empty()) names = names_of_all(answers);
 
   std::vector<int> lacking;

@@ -26,6 +26,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
 
   int rank = 0;
   int size = 1;
+  int device = 0;
   std::chrono::nanoseconds deadline{};
   std::shared_ptr<Store> store;
   std::shared_ptr<Engine> engine = std::make_shared<Engine>();
@@ -38,12 +39,15 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
     Capabilities capabilities;   ///< common to all ranks
   };
   void make_backends(const ContextOptions& options);
+  /// One backend on one comm; `staged`: for CUDA memory that the backend does not move itself.
+  std::unique_ptr<LaneState> connect(const CommState& comm, const Ready& ready, bool staged);
   std::vector<nlohmann::json> ask_all(const std::string& about, const nlohmann::json& mine, Deadline until);
   static std::vector<std::string> names_of_all(const std::vector<nlohmann::json>& answers);
   std::string create(const std::string& name, const Surroundings& surroundings, std::unique_ptr<Backend>& made);
   void agree_on_made(const std::vector<nlohmann::json>& answers, bool named,
                      std::map<std::string, std::unique_ptr<Backend>>& made);
   std::vector<Ready> backends_;   ///< in order of preference
+  std::string why_no_cuda_;       ///< why CUDA memory is not staged, on the first rank where it is not; empty if it is
   std::mutex comms_mutex_;
   std::vector<std::weak_ptr<CommState>> comms_;
   ForkGuard fork_guard_;

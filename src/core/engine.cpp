@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/device.hpp"
 #include "core/hazards.hpp"
 #include "core/pause.hpp"
 
@@ -19,7 +20,9 @@ constexpr int eager_polls = 32;
 
 std::string available(const CommState& comm) {
   std::string names;
-  for (const auto& lane : comm.lanes) names += (names.empty() ? "" : ", ") + std::string(lane->backend->name());
+  for (const auto& lane : comm.lanes) {
+    if (!lane->staged) names += (names.empty() ? "" : ", ") + lane->name;
+  }
   return names.empty() ? "none" : names;
 }
 
@@ -47,18 +50,19 @@ bool same_stream_of_messages(const Call& a, const Call& b) {
 
 LaneState& Engine::choose_lane(CommState& comm, const Call& call, std::string_view backend) const {
   for (auto& lane : comm.lanes) {
-    if (!backend.empty() && lane->name != backend) continue;
-    if (lane->backend->has_memory(call.memory)) return *lane;
-    if (backend.empty()) continue;
-    throw Error(ErrorKind::unavailable,
-                fmt::format("{} on comm {}: backend {} does not move {} memory", name(call.op), comm.name, backend,
-                            name(call.memory)),
-                {.op = call.op, .comm = comm.name, .backend = std::string(backend)});
+    if ((backend.empty() || lane->name == backend) && lane->moves(call)) return *lane;
   }
-  if (backend.empty()) {
-    throw Error(ErrorKind::unavailable, fmt::format("{} on comm {}: no backend of this comm ({}) moves {} memory",
-                                                    name(call.op), comm.name, available(comm), name(call.memory)),
-                {.op = call.op, .comm = comm.name});
+  const bool there = std::any_of(comm.lanes.begin(), comm.lanes.end(), [&](const auto& lane) {
+    return backend.empty() || lane->name == backend;
+  });
+  if (there) {
+    const bool cuda = call.memory == Memory::cuda;
+    throw Error(ErrorKind::unavailable,
+                fmt::format("{} on comm {}: {} does not move {} memory{}{}", name(call.op), comm.name,
+                            backend.empty() ? "any backend of this comm (" + available(comm) + ")" : std::string(backend),
+                            name(call.memory), cuda && !comm.why_no_cuda.empty() ? ", and it is not staged: " : "",
+                            cuda ? comm.why_no_cuda : ""),
+                {.op = call.op, .comm = comm.name, .backend = std::string(backend)});
   }
   throw Error(ErrorKind::unavailable,
               fmt::format("{} on comm {}: backend \"{}\" is not available here; this comm has {}", name(call.op),
@@ -77,13 +81,14 @@ LaneState& Engine::admit(CommState& comm, const Call& call, std::string_view bac
     throw with_context(*comm.failure, comm, call, (is_collective(call.op) ? comm.collectives : comm.messages) + 1, "");
   }
   LaneState& lane = choose_lane(comm, call, backend);
-  if (!call.algorithm.empty()) lane.lane->check_algorithm(call);
+  if (!call.algorithm.empty()) lane.filled->check_algorithm(call, lane.staged ? Memory::host : call.memory);
   return lane;
 }
 
 Operation* Engine::issue(const std::shared_ptr<CommState>& shared, const Call& call, const Options& options,
                          int& source) {
   refuse_forked_child();   // before the lock, which the parent may have held
+  if (call.memory == Memory::cuda) return issue_on_device(shared, call, options);
   CommState& comm = *shared;
   Operation* operation = nullptr;
   {
@@ -152,6 +157,7 @@ Operation* Engine::enlist(const std::shared_ptr<CommState>& comm, const Call& ca
   operation->deadline =
       std::chrono::steady_clock::now() + (options.deadline.count() > 0 ? options.deadline : comm->deadline);
   operation->accesses = accesses_of(operation->call, comm->size);
+  if (call.memory == Memory::cuda) operation->call.ready = device_->record(call.stream);
   pending_.push_back(operation);
   if (thread_) thread_->nudge();
   return operation;
@@ -161,17 +167,20 @@ void Engine::depend_on_earlier(Operation& operation) {
   LaneState& lane = *operation.lane;
   for (Operation* earlier : pending_) {
     if (earlier == &operation || earlier->complete() || !earlier->lane) continue;
-    bool after_completion = conflict(earlier->accesses, operation.accesses);
     bool after_start = false;
+    bool after_completion = conflict(earlier->accesses, operation.accesses);
+    if (earlier->lane->in_streams && lane.in_streams) {
+      after_start = depend_in_streams(*earlier, operation, after_completion);
+      after_completion = false;
+    }
     if (earlier->lane == &lane && earlier->collective() && operation.collective()) {
-      if (earlier != lane.last_collective && !after_completion) continue;   // the chain of collectives covers it
+      if (earlier != lane.last_collective && !after_completion && !after_start) continue;   // the chain covers it
       after_completion = after_completion || !lane.lane->concurrent_collectives();
       after_start = true;
     } else if (earlier->lane == &lane && !earlier->collective() && !operation.collective()) {
-      after_start = same_stream_of_messages(earlier->call, operation.call);
+      after_start = after_start || same_stream_of_messages(earlier->call, operation.call);
     }
-    const bool waits = earlier->state.load(std::memory_order_relaxed) == Operation::State::waiting;
-    if (!after_completion && !(after_start && waits)) continue;
+    if (!after_completion && !(after_start && !earlier->launched)) continue;
     (after_completion ? earlier->after_completion : earlier->after_start).push_back(&operation);
     operation.retain();   // its comm may fail and the caller drop it before the earlier one lets it go
     ++operation.blockers;
@@ -179,12 +188,15 @@ void Engine::depend_on_earlier(Operation& operation) {
   if (operation.collective()) lane.last_collective = &operation;
 }
 
-Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, const std::vector<Call>& calls,
-                               const Options& options) {
+Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call> calls, const Options& options) {
   refuse_forked_child();
+  if (calls.front().memory == Memory::cuda) use_device(*comm);
   const std::lock_guard lock(mutex_);
   std::vector<LaneState*> lanes;
-  for (const Call& call : calls) lanes.push_back(&admit(*comm, call, options.backend));   // all or none
+  for (Call& call : calls) {   // all or none
+    lanes.push_back(&admit(*comm, call, options.backend));
+    if (call.memory == Memory::cuda) admit_on_device(*comm, call, *lanes.back());
+  }
   auto* group = new Operation;
   group->comm = comm;
   group->call = calls.front();

@@ -18,6 +18,7 @@
 namespace medley::core {
 
 struct Patience;
+class Device;
 
 class Engine {
  public:
@@ -27,11 +28,17 @@ class Engine {
   /// otherwise a reference that the caller takes over. `source` gets the sender of a completed receive.
   Operation* issue(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, int& source);
   /// Issues several that belong together; the result is complete when all are.
-  Operation* issue_group(const std::shared_ptr<CommState>& comm, const std::vector<Call>& calls, const Options& options);
+  Operation* issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call> calls, const Options& options);
   /// Waits until it is complete and throws its error.
-  void wait(Operation& operation, Deadline deadline);
+  void wait(Operation& operation, Deadline deadline) { wait_for(operation, deadline, false); }
+  /// On CUDA memory: makes the operation's stream wait for it instead, as soon as that is possible.
+  void wait_in_stream(Operation& operation, Deadline deadline) { wait_for(operation, deadline, true); }
   /// Moves everything that is pending.
   void progress();
+  /// Whether the first operation on CUDA memory may start that thread.
+  void allow_thread(bool allowed) { thread_allowed_ = allowed; }
+  /// Of the operations on CUDA memory; opened by the first of them.
+  Device& device() const { return *device_; }
   /// Moves everything from a thread of its own from now on. Who starts it stops it, before the comms are closed.
   void start_thread();
   void stop_thread();
@@ -52,8 +59,18 @@ class Engine {
   LaneState& choose_lane(CommState& comm, const Call& call, std::string_view backend) const;
   Transfer* try_inline(CommState& comm, const Call& call, LaneState& lane, int& source);
   Operation* enlist(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, LaneState& lane);
+  Operation* issue_on_device(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options);
+  void use_device(const CommState& comm);
+  void admit_on_device(const CommState& comm, Call& call, const LaneState& lane);
   void depend_on_earlier(Operation& operation);
+  static bool depend_in_streams(Operation& earlier, Operation& operation, bool conflict);
+  std::vector<Transfer*> running_before(const Operation& operation) const;
+  void drop_device_state(Operation& operation);
+  bool order_stream_behind(Operation& operation);
+  bool all_in_streams() const;
+  void wait_for(Operation& operation, Deadline deadline, bool in_stream);
   void start(Operation& operation);
+  void look_for_launch(Operation& operation);
   void adopt(Operation& operation, Transfer* transfer);
   void settle(Operation& operation);
   void complete(Operation& operation);
@@ -81,6 +98,9 @@ class Engine {
   std::atomic<int> callers_{0};            ///< threads inside wait()
   std::mutex thread_mutex_;                ///< of starting and stopping it
   std::unique_ptr<ProgressThread> thread_;
+  std::shared_ptr<Device> device_;         ///< opened by the first operation on CUDA memory
+  std::atomic<bool> device_used_{false};
+  std::atomic<bool> thread_allowed_{true};
 };
 
 /// The operation, its comm, its number and its backend in front of what went wrong.

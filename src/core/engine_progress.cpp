@@ -29,6 +29,8 @@ void Engine::start(Operation& operation) {
   LaneState& lane = *operation.lane;
   if (operation.comm->failure) return finish_with_error(operation, *operation.comm->failure);
   Transfer* transfer = nullptr;
+  const std::vector<Transfer*> before = running_before(operation);
+  operation.call.after = before;
   try {
     transfer = lane.lane->start(operation.call);
   } catch (const Error& error) {
@@ -39,7 +41,8 @@ void Engine::start(Operation& operation) {
   } else {
     settle(operation);   // complete at once; taken off the list by the next progress
   }
-  let_go(std::exchange(operation.after_start, {}));
+  operation.call.after = {};
+  if (operation.launched) let_go(std::exchange(operation.after_start, {}));
 }
 
 void Engine::let_go(const std::vector<Operation*>& waiting) {
@@ -63,6 +66,7 @@ void Engine::let_go(const std::vector<Operation*>& waiting) {
 
 void Engine::adopt(Operation& operation, Transfer* transfer) {
   operation.transfer = transfer;
+  operation.launched = transfer->launched();
   operation.state.store(Operation::State::active, std::memory_order_relaxed);
   ++operation.lane->active;
   if (std::find(busy_lanes_.begin(), busy_lanes_.end(), operation.lane) == busy_lanes_.end()) {
@@ -78,6 +82,8 @@ void Engine::settle(Operation& operation) {
     operation.transfer = nullptr;
     --lane.active;
   }
+  operation.launched = true;
+  drop_device_state(operation);
   if (lane.last_collective == &operation) lane.last_collective = nullptr;
   complete(operation);
 }
@@ -110,7 +116,11 @@ bool Engine::progress_locked() {
       try {
         const Poll seen = operation.transfer->poll();
         moved = moved || seen == Poll::moved;
-        if (seen == Poll::complete) settle(operation);
+        if (seen == Poll::complete) {
+          settle(operation);
+        } else if (!operation.launched) {
+          look_for_launch(operation);
+        }
       } catch (const Error& error) {
         finish_with_error(operation, error);
       }

@@ -21,6 +21,7 @@ constexpr auto death_grace = 50ms;
 constexpr auto longest_sleep = 20ms;      // how soon a death or an abort is noticed
 constexpr timespec nap_without_waiter{0, 50'000};
 constexpr timespec nap_beside_callers{0, 200'000};
+constexpr timespec nap_beside_streams{0, 5'000'000};
 
 Error timeout_error(const Operation& operation) {
   const std::vector<int> awaited = operation.transfer ? operation.transfer->awaited() : std::vector<int>{};
@@ -158,12 +159,12 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
   return false;
 }
 
-void Engine::wait(Operation& operation, Deadline deadline) {
+void Engine::wait_for(Operation& operation, Deadline deadline, bool in_stream) {
   refuse_forked_child();
   callers_.fetch_add(1, std::memory_order_relaxed);
   Patience patience;
   Waiter* waiter = nullptr;
-  while (!operation.complete()) {
+  while (!operation.complete() && !(in_stream && order_stream_behind(operation))) {
     const Poll seen = advance(operation, waiter);
     if (seen == Poll::complete) break;
     if (seen == Poll::moved) {
@@ -185,14 +186,19 @@ void Engine::tend(ProgressThread& thread) {
       continue;
     }
     Waiter* waiter = nullptr;
-    bool moved = false;
+    bool moved = false, in_streams = false;
     {
       const std::lock_guard lock(mutex_);
       moved = progress_locked();
+      in_streams = all_in_streams();
       waiter = common_waiter();
       if (quiet()) return thread.going_idle();
     }
-    if (moved) {
+    if (in_streams) {   // the device moves them; what is left is deadlines and deaths
+      nanosleep(&nap_beside_streams, nullptr);
+      const std::lock_guard lock(mutex_);
+      expire_all(patience);
+    } else if (moved) {
       patience.spins = patience.yields = 0;
     } else if (patience.over(waiter)) {
       sleep(nullptr, steady_clock::now() + longest_sleep, waiter, patience);

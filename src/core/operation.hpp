@@ -45,6 +45,8 @@ class Operation {
   int source = -1;
 
   std::vector<Access> accesses;
+  bool launched = false;                      ///< started, and on CUDA memory also in its stream
+  std::vector<Operation*> follows;            ///< whose streams this one's waits for; a reference each
   int blockers = 0;                           ///< operations that must start or complete before this one starts
   std::vector<Operation*> after_start;        ///< those that wait for this one to start; a reference each
   std::vector<Operation*> after_completion;   ///< those that wait for this one to be complete; a reference each

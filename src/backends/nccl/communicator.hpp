@@ -1,0 +1,40 @@
+// An ncclComm_t that is made, used and left without blocking. Lanes and channels each have one.
+#pragma once
+
+#include <nccl.h>
+
+#include <medley/error.hpp>
+#include <medley/store.hpp>
+#include <string>
+
+namespace medley::nccl {
+
+std::string version_text();
+
+class Communicator {
+ public:
+  /// Begins to connect; idle() tells when it is done. On the current device, which is kept current by callers.
+  Communicator(int ranks, int rank, const ncclUniqueId& id);
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  /// Lets what was launched reach the peers, for a bounded time, then leaves.
+  ~Communicator();
+
+  ncclComm_t get() const { return comm_; }
+  /// False while NCCL is still busy with the last call. Throws when NCCL has failed.
+  bool idle();
+  /// Throws unless a call succeeded or goes on in the background; true if it is done.
+  bool accept(ncclResult_t result, const char* what);
+  /// Throws when NCCL has noticed an error since.
+  void look_for_errors() { idle(); }
+  /// Stops running kernels and drops the connections; waits a bounded time for it.
+  void abort() noexcept;
+  bool aborted() const { return comm_ == nullptr; }
+
+ private:
+  [[noreturn]] void fail(ncclResult_t result, const char* what);
+  ncclComm_t comm_ = nullptr;
+  bool busy_ = false;
+};
+
+}  // namespace medley::nccl
