@@ -77,11 +77,13 @@ class MEDLEY_API Comm {
 
   // New comms, made by all ranks of this one together.
   /// Ranks of one color form a comm, ordered by (key, rank); a negative color gets an empty Comm.
-  Comm split(int color, int key = 0);
+  Comm split(int color, int key = 0, const CommOptions& options = {});
   /// The listed ranks, in that order; an empty Comm for everyone else.
-  Comm subset(std::span<const int> ranks);
-  Comm subset(std::initializer_list<int> ranks) { return subset(std::span(ranks.begin(), ranks.size())); }
-  Comm dup();
+  Comm subset(std::span<const int> ranks, const CommOptions& options = {});
+  Comm subset(std::initializer_list<int> ranks, const CommOptions& options = {}) {
+    return subset(std::span(ranks.begin(), ranks.size()), options);
+  }
+  Comm dup(const CommOptions& options = {});
 
   /// False for the Comm that a rank outside a split or subset gets.
   explicit operator bool() const noexcept { return state_ != nullptr; }

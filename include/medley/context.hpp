@@ -25,6 +25,7 @@ enum class UseThread : std::uint8_t { automatic, never, always };
 /// Everything a context may be told; what is left empty comes from the launcher's environment.
 struct ContextOptions {
   std::vector<std::string> backends{};        ///< in order of preference; empty: MEDLEY_BACKENDS or all that work
+  std::string rules{};                        ///< which backend carries what, see medley/rules.hpp; empty: MEDLEY_RULES
   int rank = -1;                              ///< with size and store: an explicit place in the job
   int size = 0;
   std::shared_ptr<Store> store{};             ///< where the ranks of this context meet

@@ -6,6 +6,8 @@
 #include <medley/context.hpp>
 #include <medley/error.hpp>
 #include <medley/options.hpp>
+#include <medley/rules.hpp>
+#include <medley/scope.hpp>
 #include <medley/store.hpp>
 #include <medley/types.hpp>
 #include <medley/work.hpp>

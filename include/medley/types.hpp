@@ -18,6 +18,17 @@ enum class Op : std::uint8_t {
 };
 inline constexpr int op_count = 16;
 
+constexpr bool is_collective(Op op) noexcept { return op != Op::send && op != Op::recv; }
+constexpr bool reduces(Op op) noexcept {
+  return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter || op == Op::reduce_scatterv;
+}
+constexpr bool rooted(Op op) noexcept {
+  return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter || op == Op::gatherv ||
+         op == Op::scatterv;
+}
+/// Parts of different sizes: gatherv and the like.
+constexpr bool is_v_form(Op op) noexcept { return op >= Op::gatherv; }
+
 /// The type of one element.
 enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 inline constexpr int dtype_count = 10;

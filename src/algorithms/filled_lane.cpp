@@ -54,10 +54,6 @@ class FilledTransfer final : public Transfer {
   core::Task task_;
 };
 
-bool FilledLane::reduces(Op op) {
-  return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter || op == Op::reduce_scatterv;
-}
-
 void FilledLane::check_algorithm(const Call& call, Memory memory) const {
   const bool filled = memory == Memory::host && call.op != Op::send && call.op != Op::recv;
   if (call.algorithm.empty() || (filled && find(call.op, call.algorithm))) return;

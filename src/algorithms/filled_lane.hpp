@@ -44,7 +44,6 @@ class FilledLane final : public Lane {
     return capabilities_.native(call.op, call.dtype, call.reduce, call.memory) &&
            (!call.deterministic || capabilities_.fixed_order() || !reduces(call.op));
   }
-  static bool reduces(Op op);
   const Algorithm& algorithm_of(const Call& call) const;
   /// Whether number `sequence` may use its tag: the collective that had it before is complete.
   bool may_run(std::uint64_t sequence) const;

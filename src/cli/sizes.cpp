@@ -2,32 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cstdint>
+#include <algorithm>
 #include <medley/error.hpp>
+
+#include "route/sizes.hpp"
 
 namespace medley::cli {
 
 std::size_t parse_size(const std::string& text) {
-  std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, problem] = std::from_chars(text.data(), end, value);
-  int shift = 0;
-  if (problem == std::errc{} && rest + 1 == end) {
-    switch (*rest) {
-      case 'K': case 'k': shift = 10; break;
-      case 'M': case 'm': shift = 20; break;
-      case 'G': case 'g': shift = 30; break;
-      case 'B': case 'b': break;
-      default: shift = -1;
-    }
-  } else if (problem != std::errc{} || rest != end) {
-    shift = -1;
-  }
-  if (shift < 0 || value > (UINT64_MAX >> 1) >> shift) {
-    throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not a size; write it as 4, 64K, 1M or 2G", text));
-  }
-  return static_cast<std::size_t>(value << shift);
+  const auto bytes = route::read_size(text);
+  if (!bytes) throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not a size; write it as 4, 64K, 1M or 2G", text));
+  return static_cast<std::size_t>(*bytes);
 }
 
 std::pair<std::size_t, std::size_t> parse_size_range(const std::string& text) {

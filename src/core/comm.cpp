@@ -160,7 +160,8 @@ Work Comm::all_to_all(const ConstBuffer& in, const Buffer& out, const Options& o
 
 Work Comm::barrier(const Options& options) {
   state();
-  return core::issue(state_, core::call_of(Op::barrier, DType::u8, Memory::host, options), options);
+  Call call = core::call_of(Op::barrier, DType::u8, Memory::host, options);
+  return core::issue(state_, call, options);
 }
 
 void Comm::abort() {

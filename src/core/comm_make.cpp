@@ -13,22 +13,25 @@ namespace medley {
 namespace {
 
 struct Bid {
-  int color;
-  int key;
+  int color = 0;
+  int key = 0;
+  std::string rules;   ///< in one spelling
 };
 
 /// Everyone's bid, by rank of the parent. Polls, so that operations of other comms go on meanwhile.
 std::vector<Bid> exchange_bids(core::ContextState& context, core::CommState& parent, const std::string& prefix, Bid mine) {
   const Deadline deadline = std::chrono::steady_clock::now() + parent.deadline;
-  context.store->set(fmt::format("{}/{}", prefix, parent.rank), fmt::format("{} {}", mine.color, mine.key));
+  context.store->set(fmt::format("{}/{}", prefix, parent.rank), fmt::format("{} {} {}", mine.color, mine.key, mine.rules));
   std::vector<Bid> bids;
   Deadline next_check{};
   while (static_cast<int>(bids.size()) < parent.size) {
     const auto text = context.store->try_get(fmt::format("{}/{}", prefix, bids.size()));
     if (text) {
-      Bid bid{};
-      sscanf(text->c_str(), "%d %d", &bid.color, &bid.key);
-      bids.push_back(bid);
+      Bid bid;
+      int rules_at = 0;
+      sscanf(text->c_str(), "%d %d %n", &bid.color, &bid.key, &rules_at);
+      bid.rules = text->substr(static_cast<std::size_t>(rules_at));
+      bids.push_back(std::move(bid));
       continue;
     }
     const Deadline now = std::chrono::steady_clock::now();
@@ -47,6 +50,17 @@ std::vector<Bid> exchange_bids(core::ContextState& context, core::CommState& par
   return bids;
 }
 
+void compare_rules(const std::string& name, const std::vector<Bid>& bids, const std::vector<int>& members) {
+  const int first = members.front();
+  for (int r : members) {
+    const std::string &here = bids[static_cast<std::size_t>(r)].rules, &there = bids[static_cast<std::size_t>(first)].rules;
+    if (here == there) continue;
+    throw Error(ErrorKind::mismatch,
+                fmt::format("making comm {}: rank {} gives the rules \"{}\" but rank {} gives \"{}\"", name, first, there, r, here),
+                {.comm = name, .ranks = {first, r}});
+  }
+}
+
 std::shared_ptr<core::ContextState> context_of(const core::CommState& comm) {
   auto context = comm.context.lock();
   if (!context) {
@@ -57,12 +71,13 @@ std::shared_ptr<core::ContextState> context_of(const core::CommState& comm) {
 
 }  // namespace
 
-Comm Comm::split(int color, int key) {
+Comm Comm::split(int color, int key, const CommOptions& options) {
   core::CommState& parent = state();
   parent.engine->refuse_forked_child();
   const auto context = context_of(parent);
+  const Rules rules = Rules::parse(options.rules);
   const std::string name = fmt::format("{}/{}", parent.name, ++parent.children);
-  const std::vector<Bid> bids = exchange_bids(*context, parent, "bids/" + name, {color, key});
+  const std::vector<Bid> bids = exchange_bids(*context, parent, "bids/" + name, {color, key, rules.text()});
   if (color < 0) return {};
   std::vector<int> members;
   for (int r = 0; r < parent.size; ++r) {
@@ -73,10 +88,12 @@ Comm Comm::split(int color, int key) {
   });
   std::vector<int> world_ranks;
   for (int r : members) world_ranks.push_back(parent.world_ranks[static_cast<std::size_t>(r)]);
-  return Comm(context->make_comm(fmt::format("{}.{}", name, color), world_ranks));
+  const std::string own_name = fmt::format("{}.{}", name, color);
+  compare_rules(own_name, bids, members);
+  return Comm(context->make_comm(own_name, world_ranks, rules, options.deadline.count() > 0 ? options.deadline : parent.deadline));
 }
 
-Comm Comm::subset(std::span<const int> ranks) {
+Comm Comm::subset(std::span<const int> ranks, const CommOptions& options) {
   core::CommState& parent = state();
   std::vector<int> seen(static_cast<std::size_t>(parent.size), 0);
   for (int r : ranks) {
@@ -93,9 +110,9 @@ Comm Comm::subset(std::span<const int> ranks) {
     throw Error(ErrorKind::invalid, fmt::format("subset of comm {}: no ranks are listed", parent.name), {.comm = parent.name});
   }
   const auto place = std::find(ranks.begin(), ranks.end(), parent.rank);
-  return split(place == ranks.end() ? -1 : 0, static_cast<int>(place - ranks.begin()));
+  return split(place == ranks.end() ? -1 : 0, static_cast<int>(place - ranks.begin()), options);
 }
 
-Comm Comm::dup() { return split(0, state().rank); }
+Comm Comm::dup(const CommOptions& options) { return split(0, state().rank, options); }
 
 }  // namespace medley

@@ -41,12 +41,14 @@ Message outgoing(ConstBuffer buffer, int to, int tag) {
 Message incoming(Buffer buffer, int from, int tag) { return {false, buffer, from, tag}; }
 
 Work Comm::send(const ConstBuffer& buffer, int to, const Options& options) {
-  return core::issue(state_, message_call(state(), outgoing(buffer, to, options.tag), options), options);
+  Call call = message_call(state(), outgoing(buffer, to, options.tag), options);
+  return core::issue(state_, call, options);
 }
 
 Work Comm::recv(const Buffer& buffer, int from, const Options& options) {
   int source = -1;
-  Work work = core::issue(state_, message_call(state(), incoming(buffer, from, options.tag), options), options, &source);
+  Call call = message_call(state(), incoming(buffer, from, options.tag), options);
+  Work work = core::issue(state_, call, options, &source);
   work.source_ = source;
   return work;
 }

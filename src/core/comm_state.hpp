@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/filled_lane.hpp"
+#include "core/routing.hpp"
 
 namespace medley::core {
 
@@ -20,8 +21,13 @@ class Operation;
 /// One backend on one comm, with what the engine keeps about it. A host backend has a second one for CUDA memory, which
 /// stages: its messages and collectives are then apart from those on host memory.
 struct LaneState {
+  LaneState() = default;
+  LaneState(const LaneState&) = delete;
+  LaneState& operator=(const LaneState&) = delete;
+
   Backend* backend = nullptr;
   std::string name;                       ///< the backend's
+  std::uint8_t note = 0;                  ///< the backend's in records
   std::unique_ptr<Lane> lane;
   const algorithms::FilledLane* filled = nullptr;   ///< the lane itself, or the one it stages for
   bool host = true, cuda = false;         ///< the memory it moves
@@ -30,8 +36,10 @@ struct LaneState {
   Operation* last_collective = nullptr;   ///< the latest one that is not complete
   int active = 0;                         ///< started and not complete
   Waiter* waiter = nullptr;
+  Route named{this, {}, RouteReason::named};
 
-  bool moves(const Call& call) const { return call.op == Op::barrier || (call.memory == Memory::cuda ? cuda : host); }
+  /// A barrier moves no memory, so every lane has it.
+  bool moves(Op op, Memory memory) const { return op == Op::barrier || (memory == Memory::cuda ? cuda : host); }
 };
 
 /// Lanes, counters and failure are guarded by the engine's lock.
@@ -47,6 +55,8 @@ class CommState {
   std::shared_ptr<Engine> engine;
   std::weak_ptr<ContextState> context;
   std::vector<std::unique_ptr<LaneState>> lanes;   ///< in order of preference
+  Routing routing;
+  std::uint32_t note = 0;                          ///< its number in records
   std::uint64_t collectives = 0;                   ///< issued so far
   std::uint64_t messages = 0;
   std::uint64_t children = 0;                      ///< comms made from this one

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "bootstrap/environment.hpp"
 #include "bootstrap/rendezvous.hpp"
@@ -13,6 +14,11 @@
 namespace medley {
 namespace core {
 namespace {
+
+std::string text_of_rules(const ContextOptions& options) {
+  const char* text = std::getenv("MEDLEY_RULES");
+  return options.rules.empty() && text ? text : options.rules;
+}
 
 void find_place_in_job(const ContextOptions& options, ContextState& state) {
   const Deadline deadline = std::chrono::steady_clock::now() + options.deadline;
@@ -45,6 +51,7 @@ ContextState::ContextState(const ContextOptions& options) : deadline(options.dea
   if (options.deadline <= std::chrono::nanoseconds{0}) {
     throw Error(ErrorKind::invalid, "a context's deadline must be positive");
   }
+  rules = Rules::parse(text_of_rules(options));
   find_place_in_job(options, *this);
   make_backends(options);
   device = options.device;
@@ -62,6 +69,7 @@ std::unique_ptr<LaneState> ContextState::connect(const CommState& comm, const Re
   auto lane = std::make_unique<LaneState>();
   lane->backend = ready.backend.get();
   lane->name = ready.backend->name();
+  lane->note = ready.note;
   lane->waiter = staged ? nullptr : ready.backend->waiter();   // the device rings nobody
   auto filled = std::make_unique<algorithms::FilledLane>(ready.backend->connect(group), ready.capabilities, lane->name,
                                                          comm.rank, comm.size);
@@ -78,18 +86,21 @@ std::unique_ptr<LaneState> ContextState::connect(const CommState& comm, const Re
   return lane;
 }
 
-std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, const std::vector<int>& world_ranks) {
+std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, const std::vector<int>& world_ranks,
+                                                   const Rules& own_rules, std::chrono::nanoseconds comm_deadline) {
+  check_rules(own_rules);
   auto comm = std::make_shared<CommState>();
   comm->name = name;
   comm->world_ranks = world_ranks;
   comm->size = static_cast<int>(world_ranks.size());
   comm->rank = static_cast<int>(std::find(world_ranks.begin(), world_ranks.end(), rank) - world_ranks.begin());
-  comm->deadline = deadline;
+  comm->deadline = comm_deadline;
   comm->engine = engine;
   comm->device = device;
   comm->why_no_cuda = why_no_cuda_;
   comm->context = weak_from_this();
   std::string refusals;
+  comm->note = engine->note_comm(name, world_ranks);
   std::vector<const Ready*> to_stage;
   for (const Ready& ready : backends_) {
     if (std::string why = ready.backend->refuses(world_ranks); !why.empty()) {
@@ -105,10 +116,25 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
     throw Error(ErrorKind::unavailable, fmt::format("comm {}: no backend can serve it: {}", name,
                                                     refusals.empty() ? "none is available" : refusals), {.comm = name});
   }
+  comm->routing = Routing(own_rules, rules, comm->lanes);
   const std::lock_guard lock(comms_mutex_);
   std::erase_if(comms_, [](const auto& weak) { return weak.expired(); });
   comms_.push_back(comm);
   return comm;
+}
+
+void ContextState::check_rules(const Rules& checked) const {
+  for (const Rules::Rule& rule : checked.list()) {
+    std::string known, reason = "it is not one of this context's";
+    for (const BackendInfo& info : infos) {
+      if (info.name == rule.choice.backend) reason = info.reason;
+      if (info.available) known += (known.empty() ? "" : ", ") + info.name;
+    }
+    if (reason.empty()) continue;
+    throw Error(ErrorKind::unavailable, fmt::format("a rule names backend {}, which cannot be used: {}; available: {}",
+                                                    rule.choice.backend, reason, known),
+                {.backend = rule.choice.backend});
+  }
 }
 
 ContextState::~ContextState() {
@@ -128,7 +154,7 @@ ContextState::~ContextState() {
 Context::Context(ContextOptions options) : state_(std::make_shared<core::ContextState>(options)) {
   std::vector<int> everyone(static_cast<std::size_t>(state_->size));
   for (int r = 0; r < state_->size; ++r) everyone[static_cast<std::size_t>(r)] = r;
-  state_->world = state_->make_comm("world", everyone);
+  state_->world = state_->make_comm("world", everyone, {}, state_->deadline);
 }
 
 Context::~Context() = default;

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -72,6 +74,17 @@ std::string who_lacks(const std::vector<json>& answers, const std::string& name,
   return fmt::format("not on {}: {}", ranks_text(ranks), reason);
 }
 
+/// Rules decide where operations go, so ranks with different ones would wait for each other for ever.
+void compare_rules(const std::vector<json>& answers) {
+  for (std::size_t r = 1; r < answers.size(); ++r) {
+    const std::string here = answers[r]["rules"], first = answers[0]["rules"];
+    if (here == first) continue;
+    throw Error(ErrorKind::mismatch,
+                fmt::format("rank 0 has the rules \"{}\" but rank {} has \"{}\"; all ranks must have the same", first, r, here),
+                {.ranks = {0, static_cast<int>(r)}});
+  }
+}
+
 void compare_wishes(const std::vector<json>& answers) {
   for (std::size_t r = 1; r < answers.size(); ++r) {
     const json &here = answers[r]["wanted"], &first = answers[0]["wanted"];
@@ -83,6 +96,11 @@ void compare_wishes(const std::vector<json>& answers) {
                     first.dump(), r, here.dump()),
         {.ranks = {0, static_cast<int>(r)}});
   }
+}
+
+/// Rank 0's names the job in the files of all ranks.
+std::string new_job_name() {
+  return fmt::format("{:x}-{}", clock_ns(CLOCK_REALTIME), getpid());
 }
 
 [[noreturn]] void refuse(const std::string& name, const std::string& reason, const std::vector<int>& ranks) {
@@ -110,13 +128,16 @@ void ContextState::make_backends(const ContextOptions& options) {
   if (names.empty()) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
-  json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"cuda", why_no_device()}};
+  json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
+            {"rules", rules.text()}, {"cuda", why_no_device()}};
   for (const std::string& name : names) {
     KnownBackend* known = find_backend(name);
     mine["reasons"][name] = known ? known->unavailable() : "there is no such backend";
   }
   const std::vector<json> answers = ask_all("backends", mine, until);
   compare_wishes(answers);
+  compare_rules(answers);
+  engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
   Surroundings surroundings{
       .rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
   for (const json& answer : answers) {
@@ -139,6 +160,7 @@ void ContextState::make_backends(const ContextOptions& options) {
     if (mine_made[name]) made["abilities"][name] = Capabilities(*mine_made[name]).to_text();
   }
   agree_on_made(ask_all("abilities", made, until), !wanted.empty(), mine_made);
+  check_rules(rules);
 }
 
 /// shm first, then by name: the order of preference of a program that names none.
@@ -182,7 +204,8 @@ void ContextState::agree_on_made(const std::vector<nlohmann::json>& answers, boo
       common.keep_common(Capabilities::from_text(answer["abilities"][info.name]));
     info.version = made[info.name]->version();
     info.available = true;
-    backends_.push_back({std::move(made[info.name]), common});
+    const auto note = static_cast<std::uint8_t>(engine->recorder()->note(NoteKind::backend, info.name));
+    backends_.push_back({std::move(made[info.name]), common, note});
   }
 }
 

@@ -22,7 +22,10 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   ~ContextState();
 
   /// Makes a comm of these world ranks; called by all of them together, with the same name.
-  std::shared_ptr<CommState> make_comm(const std::string& name, const std::vector<int>& world_ranks);
+  std::shared_ptr<CommState> make_comm(const std::string& name, const std::vector<int>& world_ranks, const Rules& own_rules,
+                                       std::chrono::nanoseconds comm_deadline);
+  /// Throws when a rule names a backend that the context does not have.
+  void check_rules(const Rules& checked) const;
 
   int rank = 0;
   int size = 1;
@@ -31,12 +34,14 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::shared_ptr<Store> store;
   std::shared_ptr<Engine> engine = std::make_shared<Engine>();
   std::vector<BackendInfo> infos;
+  Rules rules;
   std::shared_ptr<CommState> world;
 
  private:
   struct Ready {
     std::unique_ptr<Backend> backend;
     Capabilities capabilities;   ///< common to all ranks
+    std::uint8_t note;           ///< its number in records
   };
   void make_backends(const ContextOptions& options);
   /// One backend on one comm; `staged`: for CUDA memory that the backend does not move itself.

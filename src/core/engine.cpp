@@ -26,6 +26,11 @@ std::string available(const CommState& comm) {
   return names.empty() ? "none" : names;
 }
 
+std::string why_not_staged(const CommState& comm, const Call& call) {
+  if (call.memory != Memory::cuda || comm.why_no_cuda.empty()) return {};
+  return ", and it is not staged: " + comm.why_no_cuda;
+}
+
 /// Makes the operation own what its call points to.
 void copy_parts(Operation& operation, int ranks) {
   Call& call = operation.call;
@@ -48,20 +53,21 @@ bool same_stream_of_messages(const Call& a, const Call& b) {
 
 }  // namespace
 
-LaneState& Engine::choose_lane(CommState& comm, const Call& call, std::string_view backend) const {
-  for (auto& lane : comm.lanes) {
-    if ((backend.empty() || lane->name == backend) && lane->moves(call)) return *lane;
+const Route& Engine::route(CommState& comm, const Call& call, std::string_view backend) const {
+  if (backend.empty() || backend == "auto") {
+    if (const Route* found = comm.routing.find(call, comm.size)) return *found;
+    throw Error(ErrorKind::unavailable, fmt::format("{} on comm {}: no backend of this comm ({}) moves {} memory{}",
+                                                    name(call.op), comm.name, available(comm), name(call.memory),
+                                                    why_not_staged(comm, call)),
+                {.op = call.op, .comm = comm.name});
   }
-  const bool there = std::any_of(comm.lanes.begin(), comm.lanes.end(), [&](const auto& lane) {
-    return backend.empty() || lane->name == backend;
-  });
-  if (there) {
-    const bool cuda = call.memory == Memory::cuda;
+  for (auto& lane : comm.lanes) {
+    if (lane->name == backend && lane->moves(call.op, call.memory)) return lane->named;
+  }
+  if (std::any_of(comm.lanes.begin(), comm.lanes.end(), [&](const auto& lane) { return lane->name == backend; })) {
     throw Error(ErrorKind::unavailable,
-                fmt::format("{} on comm {}: {} does not move {} memory{}{}", name(call.op), comm.name,
-                            backend.empty() ? "any backend of this comm (" + available(comm) + ")" : std::string(backend),
-                            name(call.memory), cuda && !comm.why_no_cuda.empty() ? ", and it is not staged: " : "",
-                            cuda ? comm.why_no_cuda : ""),
+                fmt::format("{} on comm {}: backend {} does not move {} memory{}", name(call.op), comm.name, backend,
+                            name(call.memory), why_not_staged(comm, call)),
                 {.op = call.op, .comm = comm.name, .backend = std::string(backend)});
   }
   throw Error(ErrorKind::unavailable,
@@ -76,34 +82,40 @@ void Engine::refuse_forked_child() const {
               "this process was forked from the one that made the context; make a new context here");
 }
 
-LaneState& Engine::admit(CommState& comm, const Call& call, std::string_view backend) const {
+const Route& Engine::admit(CommState& comm, Call& call, std::string_view backend) const {
   if (comm.failure) {
     throw with_context(*comm.failure, comm, call, (is_collective(call.op) ? comm.collectives : comm.messages) + 1, "");
   }
-  LaneState& lane = choose_lane(comm, call, backend);
-  if (!call.algorithm.empty()) lane.filled->check_algorithm(call, lane.staged ? Memory::host : call.memory);
-  return lane;
+  const Route& chosen = route(comm, call, backend);
+  if (call.algorithm.empty()) call.algorithm = chosen.algorithm;
+  if (!call.algorithm.empty()) {
+    chosen.lane->filled->check_algorithm(call, chosen.lane->staged ? Memory::host : call.memory);
+  }
+  return chosen;
 }
 
-Operation* Engine::issue(const std::shared_ptr<CommState>& shared, const Call& call, const Options& options,
-                         int& source) {
+Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, const Options& options, int& source) {
   refuse_forked_child();   // before the lock, which the parent may have held
   if (call.memory == Memory::cuda) return issue_on_device(shared, call, options);
   CommState& comm = *shared;
   Operation* operation = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    LaneState& lane = admit(comm, call, options.backend);
+    const Route& chosen = admit(comm, call, options.backend);
+    LaneState& lane = *chosen.lane;
     ++(is_collective(call.op) ? comm.collectives : comm.messages);
     if (!options.async && quiet()) {
       // Nothing is pending, so nothing can conflict and the lane is free: no bookkeeping unless it takes long.
-      Transfer* transfer = try_inline(comm, call, lane, source);
+      std::uint64_t record = 0;
+      Transfer* transfer = try_inline(comm, call, chosen, options, source, record);
       if (!transfer) return nullptr;
       operation = enlist(shared, call, options, lane);
+      operation->record = record;
       adopt(*operation, transfer);
       if (is_collective(call.op)) lane.last_collective = operation;
     } else {
       operation = enlist(shared, call, options, lane);
+      operation->record = record(comm, call, chosen, options, ticks());
       depend_on_earlier(*operation);
       if (operation->blockers == 0) start(*operation);
     }
@@ -117,10 +129,14 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, const Call& c
   return nullptr;
 }
 
-Transfer* Engine::try_inline(CommState& comm, const Call& call, LaneState& lane, int& source) {
+Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& route, const Options& options, int& source,
+                             std::uint64_t& number) {
+  LaneState& lane = *route.lane;
   Transfer* transfer = nullptr;
+  const std::uint64_t begun = ticks();
   try {
     transfer = lane.lane->start(call);
+    number = record(comm, call, route, options, begun);   // while the peers' answers are on their way
     const int polls = lane.waiter && lane.waiter->spins() == 0 ? 1 : inline_polls;
     for (int i = 0; transfer && i < polls; ++i) {
       if (transfer->poll() == Poll::complete) {
@@ -134,10 +150,13 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, LaneState& lane,
     }
   } catch (const Error& error) {
     if (transfer) transfer->release();
+    if (number == 0) number = record(comm, call, route, options, begun);
+    note_end(number, true);
     const Error full = with_context(error, comm, call, is_collective(call.op) ? comm.collectives : comm.messages, lane.name);
     if (ends_comm(call, error)) fail_locked(comm, full);
     throw full;
   }
+  if (!transfer) note_end(number, false);
   if (!transfer && lane.lane->undelivered()) {
     busy_lanes_.push_back(&lane);
     ++undelivered_lanes_;
@@ -188,14 +207,15 @@ void Engine::depend_on_earlier(Operation& operation) {
   if (operation.collective()) lane.last_collective = &operation;
 }
 
-Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call> calls, const Options& options) {
+Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls,
+                               const Options& options) {
   refuse_forked_child();
   if (calls.front().memory == Memory::cuda) use_device(*comm);
   const std::lock_guard lock(mutex_);
-  std::vector<LaneState*> lanes;
+  std::vector<const Route*> routes;
   for (Call& call : calls) {   // all or none
-    lanes.push_back(&admit(*comm, call, options.backend));
-    if (call.memory == Memory::cuda) admit_on_device(*comm, call, *lanes.back());
+    routes.push_back(&admit(*comm, call, options.backend));
+    if (call.memory == Memory::cuda) admit_on_device(*comm, call, *routes.back()->lane);
   }
   auto* group = new Operation;
   group->comm = comm;
@@ -205,8 +225,9 @@ Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vect
   group->references = 1 + group->members;   // the caller's, and one for each member
   for (std::size_t i = 0; i < calls.size(); ++i) {
     ++comm->messages;
-    Operation* operation = enlist(comm, calls[i], options, *lanes[i]);
+    Operation* operation = enlist(comm, calls[i], options, *routes[i]->lane);
     operation->group = group;
+    operation->record = record(*comm, calls[i], *routes[i], options, ticks());
     group->deadline = operation->deadline;
     depend_on_earlier(*operation);
     if (operation->blockers == 0) start(*operation);

@@ -13,6 +13,7 @@
 #include "core/fork_guard.hpp"
 #include "core/operation.hpp"
 #include "core/progress_thread.hpp"
+#include "core/recorder.hpp"
 #include "core/spinlock.hpp"
 
 namespace medley::core {
@@ -24,11 +25,17 @@ class Engine {
  public:
   Engine() = default;
   ~Engine();
+  /// Before the first comm is made.
+  void record_to(std::unique_ptr<Recorder> recorder) { recorder_ = std::move(recorder); }
+  Recorder* recorder() { return recorder_.get(); }
+  /// The number of a new comm in records.
+  std::uint32_t note_comm(const std::string& name, const std::vector<int>& world_ranks);
   /// Issues an operation and, unless it is async, waits for it. Returns null when it is already complete;
   /// otherwise a reference that the caller takes over. `source` gets the sender of a completed receive.
-  Operation* issue(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, int& source);
+  /// The call's algorithm is filled in by its route.
+  Operation* issue(const std::shared_ptr<CommState>& comm, Call& call, const Options& options, int& source);
   /// Issues several that belong together; the result is complete when all are.
-  Operation* issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call> calls, const Options& options);
+  Operation* issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls, const Options& options);
   /// Waits until it is complete and throws its error.
   void wait(Operation& operation, Deadline deadline) { wait_for(operation, deadline, false); }
   /// On CUDA memory: makes the operation's stream wait for it instead, as soon as that is possible.
@@ -55,13 +62,18 @@ class Engine {
   void refuse_forked_child() const;
 
  private:
-  LaneState& admit(CommState& comm, const Call& call, std::string_view backend) const;
-  LaneState& choose_lane(CommState& comm, const Call& call, std::string_view backend) const;
-  Transfer* try_inline(CommState& comm, const Call& call, LaneState& lane, int& source);
+  const Route& admit(CommState& comm, Call& call, std::string_view backend) const;
+  const Route& route(CommState& comm, const Call& call, std::string_view backend) const;
+  Transfer* try_inline(CommState& comm, const Call& call, const Route& route, const Options& options, int& source,
+                       std::uint64_t& record);
   Operation* enlist(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, LaneState& lane);
-  Operation* issue_on_device(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options);
+  Operation* issue_on_device(const std::shared_ptr<CommState>& comm, Call& call, const Options& options);
   void use_device(const CommState& comm);
   void admit_on_device(const CommState& comm, Call& call, const LaneState& lane);
+  std::uint64_t record(const CommState& comm, const Call& call, const Route& route, const Options& options,
+                       std::uint64_t issued);
+  void note_start(std::uint64_t record) noexcept;
+  void note_end(std::uint64_t record, bool failed) noexcept;
   void depend_on_earlier(Operation& operation);
   static bool depend_in_streams(Operation& earlier, Operation& operation, bool conflict);
   std::vector<Transfer*> running_before(const Operation& operation) const;
@@ -88,6 +100,7 @@ class Engine {
   bool quiet() const { return pending_.empty() && undelivered_lanes_ == 0; }
 
   Spinlock mutex_;
+  std::unique_ptr<Recorder> recorder_;
   ForkGuard fork_guard_;
   std::vector<Operation*> pending_;        ///< issued and not complete, in order of issue
   std::vector<LaneState*> busy_lanes_;     ///< with active operations

@@ -52,19 +52,19 @@ void Engine::admit_on_device(const CommState& comm, Call& call, const LaneState&
   }
 }
 
-Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, const Call& given, const Options& options) {
+Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, Call& call, const Options& options) {
   use_device(*shared);
   CommState& comm = *shared;
   Operation* operation = nullptr;
   bool ordered = false;
   {
     const std::lock_guard lock(mutex_);
-    Call call = given;
-    LaneState& lane = admit(comm, call, options.backend);
-    admit_on_device(comm, call, lane);
+    const Route& chosen = admit(comm, call, options.backend);
+    admit_on_device(comm, call, *chosen.lane);
     ++(is_collective(call.op) ? comm.collectives : comm.messages);
     if (pending_.size() >= look_after) progress_locked();
-    operation = enlist(shared, call, options, lane);
+    operation = enlist(shared, call, options, *chosen.lane);
+    operation->record = record(comm, call, chosen, options, ticks());
     depend_on_earlier(*operation);
     if (operation->blockers == 0) start(*operation);
     operation->retain();

@@ -67,6 +67,7 @@ void Engine::let_go(const std::vector<Operation*>& waiting) {
 void Engine::adopt(Operation& operation, Transfer* transfer) {
   operation.transfer = transfer;
   operation.launched = transfer->launched();
+  note_start(operation.record);
   operation.state.store(Operation::State::active, std::memory_order_relaxed);
   ++operation.lane->active;
   if (std::find(busy_lanes_.begin(), busy_lanes_.end(), operation.lane) == busy_lanes_.end()) {
@@ -89,6 +90,7 @@ void Engine::settle(Operation& operation) {
 }
 
 void Engine::complete(Operation& operation) {
+  note_end(operation.record, operation.error.has_value());
   operation.state.store(Operation::State::complete, std::memory_order_release);
   let_go(std::exchange(operation.after_completion, {}));
   let_go(std::exchange(operation.after_start, {}));

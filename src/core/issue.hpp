@@ -28,7 +28,7 @@ inline void set_buffers(Call& call, const ConstBuffer& in, const Buffer& out) {
   call.out_count = out.count;
 }
 
-inline Work issue(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+inline Work issue(const std::shared_ptr<CommState>& comm, Call& call, const Options& options,
                   int* source = nullptr) {
   int from = -1;
   Operation* pending = comm->engine->issue(comm, call, options, from);

@@ -15,8 +15,6 @@ namespace medley::core {
 class CommState;
 struct LaneState;
 
-inline bool is_collective(Op op) { return op != Op::send && op != Op::recv; }
-
 /// A stretch of memory that an operation reads or writes.
 struct Access {
   const std::byte* begin;
@@ -39,6 +37,7 @@ class Operation {
   std::vector<std::int64_t> parts;            ///< what the call's counts and offsets point into
   std::string algorithm;                      ///< what the call's algorithm points into
   std::uint64_t sequence = 0;
+  std::uint64_t record = 0;                   ///< its number in the recorder
   Deadline deadline{};
   Transfer* transfer = nullptr;
   std::optional<Error> error;

@@ -9,19 +9,6 @@
 #include "tune/sizes.hpp"
 
 namespace medley::tune {
-namespace {
-
-bool reduces(Op op) {
-  return op == Op::all_reduce || op == Op::reduce || op == Op::reduce_scatter || op == Op::reduce_scatterv;
-}
-
-bool rooted(Op op) {
-  return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter || op == Op::gatherv ||
-         op == Op::scatterv;
-}
-
-}  // namespace
-
 void Workload::Free::operator()(std::byte* memory) const { std::free(memory); }
 
 Workload::Block Workload::allocate(std::size_t bytes) {

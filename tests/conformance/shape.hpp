@@ -176,18 +176,8 @@ inline Shape v_shape(const Case& c, int rank, int n) {
   return s;
 }
 
-inline bool v_form(Op op) {
-  return op >= Op::gatherv;
-}
-inline bool reduces(Op op) {
-  return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter || op == Op::reduce_scatterv;
-}
-inline bool rooted(Op op) {
-  return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter ||
-         op == Op::gatherv || op == Op::scatterv;
-}
 inline Shape shape_of(const Case& c, int rank, int n) {
-  return v_form(c.op) ? v_shape(c, rank, n) : equal_shape(c, rank, n);
+  return is_v_form(c.op) ? v_shape(c, rank, n) : equal_shape(c, rank, n);
 }
 
 }  // namespace medley::conformance

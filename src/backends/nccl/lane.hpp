@@ -29,6 +29,7 @@ class NcclLane final : public Lane {
   void abort(const Error& why) noexcept override;
 
  private:
+  friend class StreamTransfer;
   friend class CollectiveTransfer;
   friend class MessageTransfer;
   friend class SelfTransfer;

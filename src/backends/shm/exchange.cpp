@@ -34,15 +34,6 @@ std::uint64_t flag(std::uint32_t sequence, std::uint32_t fingerprint) {
   return static_cast<std::uint64_t>(sequence) << 32 | fingerprint;
 }
 
-bool rooted(Op op) {
-  return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter || op == Op::gatherv ||
-         op == Op::scatterv;
-}
-
-bool reduces(Op op) {
-  return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter || op == Op::reduce_scatterv;
-}
-
 std::string describe(const Identity& i) {
   std::string text = fmt::format("{} of {}", name(i.op), name(i.dtype));
   if (reduces(i.op)) text += fmt::format(" by {}", name(i.reduce));

@@ -1,0 +1,53 @@
+// Rules that say which backend carries which operation, written as one line of text:
+//     all_reduce:0-4K=shm; all_to_all=mpi/pairwise; send=ucx; *@cuda=nccl; *=gloo
+// A context or a comm takes them; tools that route calls themselves ask choose().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <medley/export.hpp>
+#include <medley/types.hpp>
+
+namespace medley {
+
+/// A backend, and optionally one of its algorithms by name.
+struct Choice {
+  std::string backend;
+  std::string algorithm{};   ///< empty: the backend's own choice
+};
+
+/// OP[:FROM-TO][@MEMORY]=BACKEND[/ALGORITHM], separated by semicolons; the first that fits counts. OP may be `*`. Sizes are
+/// those of the whole tensor (docs/routing.md), both ends included, either may be left out. Sends and receives are routed
+/// alike, by `send`, `recv` or `p2p`, and never by size: a receive may be larger than what is sent to it.
+class MEDLEY_API Rules {
+ public:
+  Rules() = default;
+  /// Throws Error(invalid) that quotes the rule it does not understand.
+  static Rules parse(std::string_view text);
+
+  struct Rule {
+    std::optional<Op> op{};          ///< none: every operation
+    std::int64_t from = 0;
+    std::int64_t to = INT64_MAX;
+    std::optional<Memory> memory{};  ///< none: every kind
+    Choice choice;
+    bool sized() const noexcept { return from > 0 || to < INT64_MAX; }
+    bool fits(Op what, Memory where) const noexcept;
+  };
+
+  /// The first rule that fits; null if none does.
+  const Choice* choose(Op op, std::int64_t bytes, Memory memory = Memory::host) const noexcept;
+  const std::vector<Rule>& list() const noexcept { return rules_; }
+  bool empty() const noexcept { return rules_.empty(); }
+  /// The same rules in one spelling: equal rules have equal texts.
+  std::string text() const;
+
+ private:
+  std::vector<Rule> rules_;
+};
+
+}  // namespace medley

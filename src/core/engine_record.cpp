@@ -1,0 +1,62 @@
+// What the engine writes down about every operation.
+#include <nlohmann/json.hpp>
+
+#include "core/engine.hpp"
+
+namespace medley::core {
+
+std::uint32_t Engine::note_comm(const std::string& name, const std::vector<int>& world_ranks) {
+  const std::lock_guard lock(mutex_);
+  return recorder_->note(NoteKind::comm, nlohmann::json{{"name", name}, {"ranks", world_ranks}}.dump());
+}
+
+std::uint64_t Engine::record(const CommState& comm, const Call& call, const Route& route, const Options& options,
+                             std::uint64_t issued) {
+  if (!recorder_) return 0;
+  Record& record = recorder_->next();
+  record.sequence = is_collective(call.op) ? comm.collectives : comm.messages;
+  record.issued = issued;
+  record.started = 0;
+  record.completed = 0;
+  record.in_count = call.in_count;
+  record.out_count = call.out_count;
+  record.part_of = 0;
+  record.comm = comm.note;
+  record.scope = recorder_->scope();
+  record.root = call.root;
+  record.tag = call.tag;
+  record.gpu_us = 0;
+  record.op = static_cast<std::uint8_t>(call.op);
+  record.dtype = static_cast<std::uint8_t>(call.dtype);
+  record.reduce = static_cast<std::uint8_t>(call.reduce);
+  record.memory = static_cast<std::uint8_t>(call.memory);
+  record.reason = route.reason;
+  record.backend = route.lane->note;
+  record.algorithm = call.algorithm.empty() ? 0 : recorder_->algorithm(call.algorithm);
+  record.flags = options.async ? record_async : 0;
+  std::atomic_signal_fence(std::memory_order_release);   // a killed process has written in program order
+  record.state = RecordState::issued;
+  return record.index;
+}
+
+void Engine::note_start(std::uint64_t number) noexcept {
+  Record* record = number ? recorder_->find(number) : nullptr;
+  if (!record) return;
+  record->started = ticks();
+  record->state = RecordState::started;
+}
+
+void Engine::note_end(std::uint64_t number, bool failed) noexcept {
+  Record* record = number ? recorder_->find(number) : nullptr;
+  if (!record) return;
+  record->completed = ticks();
+  if (record->started == 0 && !failed) {
+    record->started = record->issued;   // it ran where it was called
+    record->flags |= record_inline;
+  }
+  std::atomic_signal_fence(std::memory_order_release);
+  record->state = failed ? RecordState::failed : RecordState::complete;
+  if (failed) recorder_->keep();
+}
+
+}  // namespace medley::core
