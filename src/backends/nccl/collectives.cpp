@@ -121,10 +121,6 @@ bool exchange_parts(const Place& place, const Call& call, const void* in) {
 
 bool combined_by_nccl(const Call& call) { return combines(call.dtype, call.reduce) && !call.deterministic; }
 
-bool reduces(Op op) {
-  return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter || op == Op::reduce_scatterv;
-}
-
 bool in_place_exchange(const Call& call) {
   return (call.op == Op::all_to_all || call.op == Op::all_to_allv) && call.in == call.out && call.in_count > 0;
 }
