@@ -79,6 +79,7 @@ class Engine {
   std::vector<Transfer*> running_before(const Operation& operation) const;
   void drop_device_state(Operation& operation);
   bool order_stream_behind(Operation& operation);
+  bool order_stream_behind_locked(Operation& operation);
   bool all_in_streams() const;
   void wait_for(Operation& operation, Deadline deadline, bool in_stream);
   void start(Operation& operation);

@@ -68,7 +68,7 @@ Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, Cal
     depend_on_earlier(*operation);
     if (operation->blockers == 0) start(*operation);
     operation->retain();
-    ordered = !options.async && !operation->complete() && operation->launched && operation->transfer->order(call.stream);
+    if (!options.async) ordered = order_stream_behind_locked(*operation);
   }
   if (options.async || ordered) return operation;
   const auto release = [](Operation* o) { o->release(); };
@@ -110,12 +110,19 @@ void Engine::look_for_launch(Operation& operation) {
   if (operation.launched) let_go(std::exchange(operation.after_start, {}));
 }
 
-/// True once the operation's stream waits for it, or it is complete.
 bool Engine::order_stream_behind(Operation& operation) {
   const std::lock_guard lock(mutex_);
+  return order_stream_behind_locked(operation);
+}
+
+/// True once the operation's stream waits for it, or it is complete without an error.
+bool Engine::order_stream_behind_locked(Operation& operation) {
   void* const stream = operation.call.stream;
   const auto ordered = [stream](Operation& one) {
-    return one.complete() || (one.call.memory == Memory::cuda && one.launched && one.transfer && one.transfer->order(stream));
+    if (one.complete()) return !one.error;
+    if (one.call.memory != Memory::cuda || !one.launched || !one.transfer || !one.transfer->order(stream)) return false;
+    one.source = one.transfer->source();
+    return true;
   };
   if (operation.lane) return ordered(operation);
   return std::all_of(pending_.begin(), pending_.end(),   // a batch: each of its members

@@ -96,7 +96,7 @@ void Engine::complete(Operation& operation) {
   let_go(std::exchange(operation.after_start, {}));
   if (Operation* group = std::exchange(operation.group, nullptr)) {
     if (operation.error && !group->error) group->error = operation.error;
-    if (operation.source >= 0) group->source = operation.source;
+    if (operation.source >= 0) group->source = operation.source.load();
     if (--group->members == 0) group->state.store(Operation::State::complete, std::memory_order_release);
     group->release();
   }

@@ -41,7 +41,7 @@ class Operation {
   Deadline deadline{};
   Transfer* transfer = nullptr;
   std::optional<Error> error;
-  int source = -1;
+  std::atomic<int> source{-1};                ///< of a receive, once it is known
 
   std::vector<Access> accesses;
   bool launched = false;                      ///< started, and on CUDA memory also in its stream

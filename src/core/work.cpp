@@ -44,7 +44,8 @@ const Error* Work::error() const noexcept {
 }
 
 int Work::source() const noexcept {
-  return operation_ && operation_->complete() ? operation_->source : source_;
+  const int known = operation_ ? operation_->source.load() : -1;
+  return known >= 0 ? known : source_;
 }
 
 }  // namespace medley

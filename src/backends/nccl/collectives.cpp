@@ -211,7 +211,7 @@ bool launch(const Place& place, const Call& call) {
   const auto type = arithmetic_type(call.dtype).value_or(ncclInt8);
   const auto op = reduction(call.reduce).value_or(ncclSum);
   const auto in_count = static_cast<std::size_t>(call.in_count), out_count = static_cast<std::size_t>(call.out_count);
-  const ncclComm_t comm = place.comm.get();
+  const ncclComm_t comm = place.comm.fast();
   switch (call.op) {
     case Op::broadcast: {
       const Moved moved(call.dtype, call.in_count + call.out_count);   // one of them is zero

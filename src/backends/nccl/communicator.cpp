@@ -49,19 +49,36 @@ Communicator::Communicator(int ranks, int rank, const ncclUniqueId& id) {
   throw Error(ErrorKind::system, fmt::format("NCCL could not make a communicator: {}", why));
 }
 
+void Communicator::make_fast(int rank) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1;
+  config.splitShare = 1;   // buffers and connections are the first one's
+  accept(ncclCommSplit(comm_, 0, rank, &fast_, &config), "ncclCommSplit");
+}
+
 void Communicator::fail(ncclResult_t result, const char* what) {
   const char* detail = comm_ ? ncclGetLastError(comm_) : nullptr;
-  throw Error(ErrorKind::system, fmt::format("{}: {}{}{}", what, ncclGetErrorString(result),
-                                             detail && *detail ? ": " : "", detail ? detail : ""));
+  throw Error(result == ncclRemoteError ? ErrorKind::rank_lost : ErrorKind::system,
+              fmt::format("{}: {}{}{}", what, ncclGetErrorString(result), detail && *detail ? ": " : "",
+                          detail ? detail : ""));
+}
+
+ncclResult_t Communicator::state_of(ncclComm_t comm) {
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = ncclCommGetAsyncError(comm, &state);
+  if (asked != ncclSuccess) fail(asked, "NCCL failed");
+  if (state != ncclSuccess && state != ncclInProgress) fail(state, "NCCL reports an asynchronous error");
+  return state;
+}
+
+void Communicator::look_for_errors() {
+  if (comm_) state_of(comm_);
+  if (fast_) state_of(fast_);
 }
 
 bool Communicator::idle() {
   if (!comm_) throw Error(ErrorKind::aborted, "the NCCL communicator was aborted");
-  ncclResult_t state = ncclSuccess;
-  const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
-  if (asked != ncclSuccess) fail(asked, "NCCL failed");
-  if (state == ncclInProgress) return false;
-  if (state != ncclSuccess) fail(state, "NCCL reports an asynchronous error");
+  if (state_of(comm_) == ncclInProgress || (fast_ && state_of(fast_) == ncclInProgress)) return false;
   busy_ = false;
   return true;
 }
@@ -75,33 +92,44 @@ bool Communicator::accept(ncclResult_t result, const char* what) {
   return true;
 }
 
-void Communicator::abort() noexcept {
-  ncclComm_t comm = std::exchange(comm_, nullptr);
-  if (!comm) return;
-  // It ends the kernels that wait for a peer. On a thread of its own, since nothing promises that it returns.
+/// Runs on a thread of its own, on the same device: nothing promises that NCCL returns. True if it did in time.
+template <class Work>
+static bool bounded(std::chrono::nanoseconds patience, Work work) {
   const auto done = std::make_shared<std::atomic<bool>>(false);
   int device = 0;
   cudaGetDevice(&device);
-  std::thread([comm, done, device] {
+  std::thread([work, done, device] {
     cudaSetDevice(device);
-    ncclCommAbort(comm);
+    work();
     done->store(true);
   }).detach();
-  soon(abort_grace, [&] { return done->load(); });
+  return soon(patience, [&] { return done->load(); });
+}
+
+void Communicator::abort() noexcept {
+  const ncclComm_t comm = std::exchange(comm_, nullptr), fast = std::exchange(fast_, nullptr);
+  if (!comm) return;
+  bounded(abort_grace, [comm, fast] {   // it ends the kernels that wait for a peer
+    if (fast) ncclCommAbort(fast);
+    ncclCommAbort(comm);
+  });
 }
 
 Communicator::~Communicator() {
   if (!comm_) return;
-  try {
-    // Finalizing flushes what the kernels have handed over and their peers have not yet taken.
-    const ncclResult_t result = busy_ ? ncclInternalError : ncclCommFinalize(comm_);
-    if ((result == ncclSuccess || result == ncclInProgress) && soon(farewell, [this] { return idle(); })) {
-      ncclCommDestroy(std::exchange(comm_, nullptr));
-      return;
-    }
-  } catch (const Error&) {
-    // It is left by force below.
+  if (busy_) {   // it never connected
+    abort();
+    return;
   }
+  // Finalizing flushes what the kernels have handed over and their peers have not yet taken.
+  const bool left = bounded(farewell, [comm = comm_, fast = fast_] {
+    if (fast && ncclCommFinalize(fast) == ncclSuccess) ncclCommDestroy(fast);
+    const ncclResult_t result = ncclCommFinalize(comm);
+    ncclResult_t state = ncclInProgress;
+    const auto finalized = [&] { return ncclCommGetAsyncError(comm, &state) != ncclSuccess || state != ncclInProgress; };
+    if ((result == ncclSuccess || result == ncclInProgress) && soon(farewell, finalized)) ncclCommDestroy(comm);
+  });
+  if (left) comm_ = fast_ = nullptr;
   abort();
 }
 

@@ -60,6 +60,8 @@ void NcclLane::connect() {
   }
   comm_ = std::make_unique<Communicator>(group_.size, group_.rank, id);
   await_peers("connecting NCCL", [&] { return comm_->idle(); });
+  comm_->make_fast(group_.rank);
+  await_peers("connecting NCCL", [&] { return comm_->idle(); });
   // One operation now, so that the first of the program finds connections and kernels in place.
   Call barrier;
   barrier.op = Op::barrier;
@@ -115,11 +117,21 @@ Transfer* NcclLane::start(const Call& call) {
 
 void NcclLane::check() {
   if (aborted_) return;
-  comm_->look_for_errors();
-  for (auto& [key, way] : channels_) way->look_for_errors();
+  try {
+    comm_->look_for_errors();
+    for (auto& [key, way] : channels_) way->look_for_errors();
+  } catch (const Error&) {
+    look_for_abort();   // which says more than NCCL does
+    throw;
+  }
   const auto now = steady_clock::now();
   if (now < next_look_) return;
   next_look_ = now + look_interval;
+  look_for_abort();
+}
+
+/// Throws what a peer gave the comm up for.
+void NcclLane::look_for_abort() {
   const auto text = group_.store->try_get(abort_key);
   if (!text) return;
   int kind = 0, by = 0, named = 0;

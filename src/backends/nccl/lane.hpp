@@ -34,6 +34,7 @@ class NcclLane final : public Lane {
   friend class MessageTransfer;
   friend class SelfTransfer;
   void connect();
+  void look_for_abort();
   void await_peers(const char* what, const std::function<bool()>& done);
   Channel& channel(int peer, bool sends);
   Transfer* start_collective(const Call& call);

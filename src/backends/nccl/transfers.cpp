@@ -7,7 +7,12 @@ namespace medley::nccl {
 Poll StreamTransfer::poll() {
   const cuda::Scope scope(lane_.device_);
   if (number_ == 0) {
-    if (!launch()) return Poll::waiting;
+    try {
+      if (!launch()) return Poll::waiting;
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::rank_lost) lane_.look_for_abort();   // which says more than NCCL does
+      throw;
+    }
     if (number_ == 0) note_launched();
     return Poll::moved;
   }

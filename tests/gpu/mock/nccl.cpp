@@ -214,14 +214,24 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   }).detach();
   return ncclInProgress;
 }
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t* config) {
+  if (color != 0 || key != comm->state->rank || config->splitShare != 1) return ncclInvalidUsage;   // all that Medley asks for
+  *made = new MockComm{comm->state};   // one order for both, as Medley keeps it
+  return ncclSuccess;
+}
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return comm->state->running == 0 ? ncclSuccess : ncclInProgress;
 }
-ncclResult_t ncclCommDestroy(ncclComm_t comm) { return ncclCommAbort(comm); }
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  while (comm->state->running > 0) usleep(200);
+  if (comm->state.use_count() == 1) comm->state->wire.close();   // the last of a split
+  delete comm;
+  return ncclSuccess;
+}
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->state->aborted = true;
   while (comm->state->running > 0) usleep(200);
-  comm->state->wire.close();
+  if (comm->state.use_count() == 1) comm->state->wire.close();   // the last of a split
   delete comm;
   return ncclSuccess;
 }
