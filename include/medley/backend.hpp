@@ -19,7 +19,7 @@
 namespace medley {
 
 /// Changes whenever a class below changes its layout; a plugin built against another is refused.
-inline constexpr std::string_view backend_abi = "medley-backend-4";
+inline constexpr std::string_view backend_abi = "medley-backend-5";
 
 /// Sends and receives that a filled-in collective is made of have tags from -internal_tags to -1, which no user can name.
 /// They match like all others: by peer and tag, in order.
@@ -160,6 +160,9 @@ class Backend {
   /// Whether its own reductions combine in an order that is the same from run to run; where they do not, calls that ask
   /// for `deterministic` are filled in.
   virtual bool fixed_order() const { return false; }
+  /// A rank of the job is known to be dead. A library that cannot go on after that (MPI) ends its pending operations with
+  /// Error(rank_lost) and refuses later ones; the comms that contain the rank are aborted without its help.
+  virtual void rank_lost(int world_rank) noexcept { static_cast<void>(world_rank); }
 };
 
 /// How a backend is found and made. A plugin is a shared object libmedley_backend_NAME.so, in a folder of

@@ -26,6 +26,9 @@ class MEDLEY_API Store {
   virtual std::int64_t add(const std::string& key, std::int64_t delta) = 0;
   virtual void erase(const std::string& key) = 0;
   virtual void erase_prefix(const std::string& prefix) = 0;
+  /// The address this process reached the store from: the one of this host that leads towards the others. Empty when
+  /// no network is involved.
+  virtual std::string own_address() const { return {}; }
 };
 
 /// A store inside one process, for ranks that are threads.

@@ -30,6 +30,9 @@ class FilledLane final : public Lane {
   /// `memory`: where the algorithm would run, which is host memory for a staged call.
   void check_algorithm(const Call& call, Memory memory) const;
 
+  /// Whether a filled-in collective is under way, which needs progress() between its polls.
+  bool exchanging() const { return !running_.empty(); }
+
   Transfer* start(const Call& call) override;
   void progress() override { inner_->progress(); }
   bool undelivered() const override { return inner_->undelivered(); }

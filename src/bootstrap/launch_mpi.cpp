@@ -51,23 +51,46 @@ bool lists_mpi(const std::string& backends) {
   return ("," + backends + ",").find(",mpi,") != std::string::npos;
 }
 
-std::vector<std::string> mpirun_command(int ranks) {
+namespace {
+
+bool installed(const std::string& program) {
+  try {
+    return !find_program(program).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// MEDLEY_MPIRUN, or the first that is installed; Debian gives each MPI's a name of its own.
+std::string find_mpirun() {
   const char* named = std::getenv("MEDLEY_MPIRUN");
-  const std::string mpirun = named && *named ? named : "mpirun";
+  if (named && *named) return named;
+  for (const char* name : {"mpirun", "mpiexec", "mpirun.openmpi", "mpirun.mpich", "mpiexec.hydra"}) {
+    if (installed(name)) return name;
+  }
+  throw Error(ErrorKind::invalid,
+              "mpi is among the backends but no mpirun is installed; install Open MPI or MPICH, or name one "
+              "by MEDLEY_MPIRUN");
+}
+
+}  // namespace
+
+std::vector<std::string> mpirun_command(int ranks) {
+  const std::string mpirun = find_mpirun();
   const std::string version = output_of({mpirun, "--version"});
   const std::string count = std::to_string(ranks);
-  if (version.find("Open MPI") != version.npos || version.find("OpenRTE") != version.npos) {
-    return {mpirun,
-            "-n",
-            count,
-            "--oversubscribe",
-            "--allow-run-as-root",
-            "--mca",
-            "orte_abort_on_non_zero_status",
-            "0",
-            "--enable-recovery"};
+  if (version.find("Open MPI") == version.npos && version.find("OpenRTE") == version.npos)
+    return {mpirun, "-n", count, "-disable-auto-cleanup"};
+  // Not bound to cores: ranks of medley run are where the kernel puts them, whoever starts them.
+  std::vector<std::string> words = {mpirun,      "-n",  count, "--oversubscribe", "--allow-run-as-root",
+                                    "--bind-to", "none"};
+  for (const char* word : {"--mca", "orte_abort_on_non_zero_status", "0", "--enable-recovery"})
+    words.emplace_back(word);
+  // Open MPI 4 refuses to start even local ranks where it finds no way to other hosts.
+  if (!installed("ssh") && !installed("rsh")) {
+    for (const char* word : {"--mca", "plm", "isolated"}) words.emplace_back(word);
   }
-  return {mpirun, "-n", count, "-disable-auto-cleanup"};
+  return words;
 }
 
 void send_descriptors(int socket, int first, int second) {

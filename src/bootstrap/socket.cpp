@@ -132,6 +132,17 @@ Descriptor listen_on(const std::string& host, std::uint16_t port, int ports) {
                           where, why));
 }
 
+std::string own_end(const Descriptor& socket) {
+  sockaddr_storage name{};
+  socklen_t length = sizeof name;
+  if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&name), &length) != 0) return {};
+  if (name.ss_family != AF_INET && name.ss_family != AF_INET6) return {};
+  char text[NI_MAXHOST] = "";
+  const bool told = getnameinfo(reinterpret_cast<const sockaddr*>(&name), length, text, sizeof text, nullptr, 0,
+                                NI_NUMERICHOST) == 0;
+  return told ? text : "";
+}
+
 std::uint16_t port_of(const Descriptor& socket) {
   sockaddr_storage name{};
   socklen_t length = sizeof name;

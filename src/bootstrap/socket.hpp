@@ -18,6 +18,9 @@ Descriptor listen_on(const std::string& host, std::uint16_t port, int ports);
 /// The port a listening socket got; 0 for "@name".
 std::uint16_t port_of(const Descriptor& socket);
 
+/// This end's address, in numbers; empty for "@name".
+std::string own_end(const Descriptor& socket);
+
 /// Connects to one address of `host`; an empty one with the reason in `why` when nobody answers in time.
 Descriptor connect_to(const std::string& host, std::uint16_t port, Deadline deadline, std::string& why);
 

@@ -50,6 +50,7 @@ class MEDLEY_API PrefixStore final : public Store {
   }
   void erase(const std::string& key) override { whole_->erase(prefix_ + key); }
   void erase_prefix(const std::string& prefix) override { whole_->erase_prefix(prefix_ + prefix); }
+  std::string own_address() const override { return whole_->own_address(); }
 
  private:
   std::shared_ptr<Store> whole_;

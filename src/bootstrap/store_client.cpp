@@ -114,6 +114,7 @@ StoreClient::StoreClient(StoreAddress address, Deadline deadline)
   auto [socket, port] = join(address_, deadline);
   address_.port = port;
   address_.ports = 1;
+  own_address_ = own_end(socket);
   idle_.push_back(std::move(socket));
 }
 

@@ -34,6 +34,7 @@ class MEDLEY_API StoreClient final : public Store {
   std::int64_t add(const std::string& key, std::int64_t delta) override;
   void erase(const std::string& key) override;
   void erase_prefix(const std::string& prefix) override;
+  std::string own_address() const override { return own_address_; }
 
  private:
   struct Reply {
@@ -45,6 +46,7 @@ class MEDLEY_API StoreClient final : public Store {
   void give_back(Descriptor socket);
 
   StoreAddress address_;  ///< with the one port where the handshake succeeded
+  std::string own_address_;
   pid_t owner_;           ///< a forked child must not speak on its parent's sockets
   std::mutex mutex_;
   std::vector<Descriptor> idle_;

@@ -30,6 +30,7 @@ bool StoreSession::admit(std::string& out) {
   }
   out += wire::verdict(token_, nonce_, hello->nonce, code, size_);
   admitted_ = code == wire::Verdict::welcome;
+  rank_ = static_cast<int>(hello->rank);
   return admitted_;
 }
 

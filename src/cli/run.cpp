@@ -42,6 +42,7 @@ void add_run(CLI::App& app) {
     double grace_seconds = 5;
     bool no_prefix = false;
     std::string report_to;
+    std::string mpirun;
     const CLI::App* command = nullptr;
   };
   auto given = std::make_shared<Arguments>();
@@ -52,6 +53,7 @@ void add_run(CLI::App& app) {
                                 if (!given->report_to.empty())
                                   return report_to_launcher(given->report_to, options.command);
                                 options.prefix = !given->no_prefix;
+                                if (!given->mpirun.empty()) setenv("MEDLEY_MPIRUN", given->mpirun.c_str(), 1);
                                 options.grace =
                                     std::chrono::milliseconds(std::llround(given->grace_seconds * 1000));
                                 return launch(options);
@@ -63,6 +65,10 @@ void add_run(CLI::App& app) {
          "--backends", given->options.backends,
          "comma-separated backends for the ranks (MEDLEY_BACKENDS); with mpi the ranks start through mpirun")
       ->type_name("LIST");
+  run->add_option("--mpirun", given->mpirun,
+                  "the mpirun that starts the ranks when mpi is among the backends, such as mpirun.mpich "
+                  "(MEDLEY_MPIRUN)")
+      ->type_name("PROGRAM");
   run->add_option("--grace", given->grace_seconds,
                   "seconds between one rank's failure and the end of the others, in which they can raise "
                   "their own errors")

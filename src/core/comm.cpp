@@ -165,7 +165,7 @@ Work Comm::barrier(const Options& options) {
 }
 
 void Comm::abort() {
-  state().engine->fail(*state_, Error(ErrorKind::aborted, fmt::format("rank {} called abort", rank())));
+  state().engine->fail(*state_, Error(ErrorKind::aborted, fmt::format("rank {} called abort", rank()), {.ranks = {rank()}}));
 }
 
 }  // namespace medley

@@ -55,11 +55,14 @@ class CommState {
   std::shared_ptr<Engine> engine;
   std::weak_ptr<ContextState> context;
   std::vector<std::unique_ptr<LaneState>> lanes;   ///< in order of preference
+  /// Backends of the context that cannot serve these ranks, and why.
+  std::vector<std::pair<std::string, std::string>> refusals;
   Routing routing;
   std::uint32_t note = 0;                          ///< its number in records
   std::uint64_t collectives = 0;                   ///< issued so far
   std::uint64_t messages = 0;
   std::uint64_t children = 0;                      ///< comms made from this one
+  bool checked = false;                            ///< collectives are compared among the ranks before they start
   Deadline lost_since{};                           ///< since when a member is known to be gone
   std::optional<Error> failure;                    ///< why nothing works any more
 };

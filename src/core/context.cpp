@@ -89,7 +89,7 @@ std::unique_ptr<LaneState> ContextState::connect(const CommState& comm, const Re
 std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, const std::vector<int>& world_ranks,
                                                    const Rules& own_rules, std::chrono::nanoseconds comm_deadline) {
   check_rules(own_rules);
-  auto comm = std::make_shared<CommState>();
+  std::shared_ptr<CommState> comm(new CommState, [engine = engine](CommState* gone) { engine->bury(gone); });
   comm->name = name;
   comm->world_ranks = world_ranks;
   comm->size = static_cast<int>(world_ranks.size());
@@ -99,12 +99,11 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   comm->device = device;
   comm->why_no_cuda = why_no_cuda_;
   comm->context = weak_from_this();
-  std::string refusals;
   comm->note = engine->note_comm(name, world_ranks);
   std::vector<const Ready*> to_stage;
   for (const Ready& ready : backends_) {
     if (std::string why = ready.backend->refuses(world_ranks); !why.empty()) {
-      refusals += (refusals.empty() ? "" : "; ") + why;
+      comm->refusals.emplace_back(ready.backend->name(), std::move(why));
       continue;
     }
     comm->lanes.push_back(connect(*comm, ready, false));
@@ -113,9 +112,12 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   // After all others, so that a backend that moves CUDA memory itself is preferred.
   for (const Ready* ready : to_stage) comm->lanes.push_back(connect(*comm, *ready, true));
   if (comm->lanes.empty()) {
+    std::string reasons;
+    for (const auto& [refusing, why] : comm->refusals) reasons += (reasons.empty() ? "" : "; ") + why;
     throw Error(ErrorKind::unavailable, fmt::format("comm {}: no backend can serve it: {}", name,
-                                                    refusals.empty() ? "none is available" : refusals), {.comm = name});
+                                                    reasons.empty() ? "none is available" : reasons), {.comm = name});
   }
+  comm->checked = checking && comm->size > 1;
   comm->routing = Routing(own_rules, rules, comm->lanes);
   const std::lock_guard lock(comms_mutex_);
   std::erase_if(comms_, [](const auto& weak) { return weak.expired(); });
@@ -140,13 +142,17 @@ void ContextState::check_rules(const Rules& checked) const {
 ContextState::~ContextState() {
   if (!fork_guard_.here()) {   // a forked child leaves the parent's comms and segments alone
     for (auto& ready : backends_) static_cast<void>(ready.backend.release());
+    static_cast<void>(control_.release());
     return;
   }
   engine->stop_thread();
   for (const auto& weak : comms_) {
     if (const auto comm = weak.lock()) engine->close(*comm);
   }
+  if (control_) control_->stop();
+  engine->connect_outside({});
   world.reset();
+  engine->sweep();
 }
 
 }  // namespace core

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bootstrap/host.hpp"
+#include "bootstrap/proof.hpp"
 #include "bootstrap/rendezvous.hpp"
 #include "core/context_state.hpp"
 #include "core/device.hpp"
@@ -98,6 +99,16 @@ void compare_wishes(const std::vector<json>& answers) {
   }
 }
 
+/// MEDLEY_CHECK=1 or 0; without it, debug builds check.
+bool wants_check() {
+  const char* text = std::getenv("MEDLEY_CHECK");
+#ifdef NDEBUG
+  return text && std::string_view(text) == "1";
+#else
+  return !text || std::string_view(text) != "0";
+#endif
+}
+
 /// Rank 0's names the job in the files of all ranks.
 std::string new_job_name() {
   return fmt::format("{:x}-{}", clock_ns(CLOCK_REALTIME), getpid());
@@ -129,7 +140,7 @@ void ContextState::make_backends(const ContextOptions& options) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
   json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
-            {"rules", rules.text()}, {"cuda", why_no_device()}};
+            {"rules", rules.text()}, {"check", wants_check()}, {"cuda", why_no_device()}};
   for (const std::string& name : names) {
     KnownBackend* known = find_backend(name);
     mine["reasons"][name] = known ? known->unavailable() : "there is no such backend";
@@ -137,6 +148,7 @@ void ContextState::make_backends(const ContextOptions& options) {
   const std::vector<json> answers = ask_all("backends", mine, until);
   compare_wishes(answers);
   compare_rules(answers);
+  for (const json& answer : answers) checking = checking || answer["check"].get<bool>();
   engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
   Surroundings surroundings{
       .rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
@@ -146,10 +158,13 @@ void ContextState::make_backends(const ContextOptions& options) {
     }
     surroundings.hosts.push_back(answer["host"]);
   }
+  hosts = surroundings.hosts;
   if (wanted.empty()) names = names_of_all(answers);
 
   std::vector<int> lacking;
-  json made{{"reasons", json::object()}, {"abilities", json::object()}};
+  listen_for_control();
+  json made{{"reasons", json::object()}, {"abilities", json::object()}, {"control", control_ ? control_->endpoint().to_text() : ""},
+            {"token", rank == 0 ? random_token() : ""}};
   std::map<std::string, std::unique_ptr<Backend>> mine_made;
   for (const std::string& name : names) {
     std::string reason = who_lacks(answers, name, lacking);
@@ -159,7 +174,9 @@ void ContextState::make_backends(const ContextOptions& options) {
     made["reasons"][name] = create(name, surroundings, mine_made[name]);
     if (mine_made[name]) made["abilities"][name] = Capabilities(*mine_made[name]).to_text();
   }
-  agree_on_made(ask_all("abilities", made, until), !wanted.empty(), mine_made);
+  const std::vector<json> abilities = ask_all("abilities", made, until);
+  agree_on_made(abilities, !wanted.empty(), mine_made);
+  start_control(abilities);
   check_rules(rules);
 }
 

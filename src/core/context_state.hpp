@@ -1,18 +1,21 @@
 // What a Context stands for: its place in the job, its backends, its comms.
 #pragma once
 
+#include <condition_variable>
 #include <map>
 #include <medley/backend.hpp>
 #include <medley/context.hpp>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/capabilities.hpp"
 #include "core/comm_state.hpp"
+#include "control/control.hpp"
 #include "core/engine.hpp"
+#include "core/referee.hpp"
 
 namespace medley::core {
 
@@ -34,7 +37,9 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::shared_ptr<Store> store;
   std::shared_ptr<Engine> engine = std::make_shared<Engine>();
   std::vector<BackendInfo> infos;
+  std::vector<std::string> hosts;   ///< of each rank: equal ones share a host
   Rules rules;
+  bool checking = false;            ///< check mode: MEDLEY_CHECK=1 on any rank, or a debug build
   std::shared_ptr<CommState> world;
 
  private:
@@ -56,6 +61,29 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::mutex comms_mutex_;
   std::vector<std::weak_ptr<CommState>> comms_;
   ForkGuard fork_guard_;
+
+  // What the control thread brings and carries (context_control.cpp).
+  void listen_for_control();
+  void start_control(const std::vector<nlohmann::json>& answers);
+  std::shared_ptr<CommState> find_comm(const std::string& name);
+  void on_message(int from, const control::Message& message);
+  void on_gone(int world_rank, const std::string& how);
+  void on_tick();
+  void tell_failure(const CommState& comm, const Error& why);
+  void ask_referee(const CommState& comm, const Operation& operation);
+  void judge(int from, const nlohmann::json& call);
+  Referee referee_;                                 ///< the control thread's, as is gone_
+  std::string who_is_where(const CommState& comm, const Operation& waiting);
+  struct Gone {
+    std::string how;   ///< empty: it left in order
+    Deadline since;
+  };
+  std::map<int, Gone> gone_;                        ///< by world rank; the control thread's alone
+  std::mutex answers_mutex_;
+  std::condition_variable answered_;
+  std::map<std::string, std::map<int, nlohmann::json>> answers_;   ///< to open questions, by question and world rank
+  std::uint64_t questions_ = 0;
+  std::unique_ptr<control::Control> control_;       ///< last: its thread uses everything above
 };
 
 }  // namespace medley::core

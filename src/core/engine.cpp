@@ -70,9 +70,12 @@ const Route& Engine::route(CommState& comm, const Call& call, std::string_view b
                             name(call.memory), why_not_staged(comm, call)),
                 {.op = call.op, .comm = comm.name, .backend = std::string(backend)});
   }
+  std::string why = fmt::format("backend \"{}\" is not available here", backend);
+  for (const auto& [refusing, reason] : comm.refusals) {
+    if (refusing == backend) why = reason;
+  }
   throw Error(ErrorKind::unavailable,
-              fmt::format("{} on comm {}: backend \"{}\" is not available here; this comm has {}", name(call.op),
-                          comm.name, backend, available(comm)),
+              fmt::format("{} on comm {}: {}; this comm has {}", name(call.op), comm.name, why, available(comm)),
               {.op = call.op, .comm = comm.name, .backend = std::string(backend)});
 }
 
@@ -104,7 +107,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
     const Route& chosen = admit(comm, call, options.backend);
     LaneState& lane = *chosen.lane;
     ++(is_collective(call.op) ? comm.collectives : comm.messages);
-    if (!options.async && quiet()) {
+    if (!options.async && quiet() && !comm.checked) {
       // Nothing is pending, so nothing can conflict and the lane is free: no bookkeeping unless it takes long.
       std::uint64_t record = 0;
       Transfer* transfer = try_inline(comm, call, chosen, options, source, record);
@@ -117,6 +120,11 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
       operation = enlist(shared, call, options, lane);
       operation->record = record(comm, call, chosen, options, ticks());
       depend_on_earlier(*operation);
+      if (comm.checked && operation->collective() && outside_.ask_referee) {
+        operation->compared = true;
+        ++operation->blockers;
+        outside_.ask_referee(comm, *operation);
+      }
       if (operation->blockers == 0) start(*operation);
     }
     operation->retain();
@@ -145,7 +153,8 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& rou
         transfer = nullptr;
         break;
       }
-      if (!is_collective(call.op)) lane.lane->progress();   // messages come in beside their transfers
+      // messages come in beside their transfers, and so do those that a filled-in collective is made of
+      if (!is_collective(call.op) || lane.filled->exchanging()) lane.lane->progress();
       if (i >= eager_polls) pause();
     }
   } catch (const Error& error) {

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <medley/backend.hpp>
 #include <medley/options.hpp>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "core/comm_state.hpp"
@@ -51,10 +53,34 @@ class Engine {
   void stop_thread();
   /// The body of that thread: returns when nothing is pending.
   void tend(ProgressThread& thread);
-  /// Makes all operations of a comm fail, now and later.
+  /// Makes all operations of a comm fail, now and later, and has the other ranks told.
   void fail(CommState& comm, const Error& why);
+  /// The same, as another rank says: nobody is told.
+  void fail_as_told(CommState& comm, const Error& why);
+  /// What each comm's sequence has come to here, for a rank that asks.
+  nlohmann::json status_of(const CommState& comm);
+  /// Check mode: all ranks called the same as this collective; it may start.
+  void let_start(CommState& comm, std::uint64_t sequence);
+  /// Lets the backends know, under the lock.
+  void rank_lost(int world_rank, const std::vector<Backend*>& backends);
+  /// Whether a pending operation of the comm waits for this member.
+  bool awaits(const CommState& comm, int member);
+  /// How the engine tells the other ranks that a comm failed, and asks them what they are doing. The first is called under
+  /// the lock, the second without it.
+  struct Outside {
+    std::function<void(const CommState& comm, const Error& why)> tell_failure;
+    std::function<std::string(const CommState& comm, const Operation& waiting)> who_is_where;
+    /// Check mode: sends what was called to the comm's referee. Under the lock.
+    std::function<void(const CommState& comm, const Operation& operation)> ask_referee;
+  };
+  void connect_outside(Outside outside) { outside_ = std::move(outside); }
   /// The same, when its context goes: lanes are let go as well.
   void close(CommState& comm);
+  /// The last reference to a comm is gone: its lanes go under the lock, at once or, where the calling thread holds it,
+  /// before it is released.
+  void bury(CommState* comm) noexcept;
+  /// Lets go of every lane that is left of buried comms; before their backends go.
+  void sweep() noexcept;
   /// Throws when the comm has failed, or a member is known to be lost. For loops that wait outside the engine.
   void check(CommState& comm);
   /// Throws in a child forked from the process that made the context. Every way in asks this before it takes the lock,
@@ -91,23 +117,29 @@ class Engine {
   void finish_with_error(Operation& operation, const Error& error);
   /// True if anything moved.
   bool progress_locked();
-  void fail_locked(CommState& comm, const Error& why);
+  void fail_locked(CommState& comm, const Error& why, bool tell = true);
   Poll advance(const Operation& operation, Waiter*& waiter);
-  bool expire(Operation& operation, Deadline deadline, Patience& patience);
-  bool expire_all(Patience& patience);
+  enum class Verdict { go_on, failed, late };
+  Verdict expire(Operation& operation, Deadline deadline, Patience& patience);
+  Operation& blamed_for(Operation& operation) const;
+  void fail_late(Operation& operation);
+  Operation* expire_all(Patience& patience);
   void look_for_lost(CommState& comm, Deadline now);
   bool sleep(Operation* operation, Deadline deadline, Waiter* waiter, Patience& patience);
   Waiter* common_waiter() const;
+  void empty_graves() noexcept;
   bool quiet() const { return pending_.empty() && undelivered_lanes_ == 0; }
 
   Spinlock mutex_;
   std::unique_ptr<Recorder> recorder_;
+  Outside outside_;
   ForkGuard fork_guard_;
   std::vector<Operation*> pending_;        ///< issued and not complete, in order of issue
   std::vector<LaneState*> busy_lanes_;     ///< with active operations
   int undelivered_lanes_ = 0;
   std::deque<Operation*> ready_;           ///< blocked by nothing any more, to be started by let_go()
   bool starting_ = false;
+  std::vector<std::unique_ptr<CommState>> graves_;   ///< comms that nobody refers to any more
   std::vector<Waiter*> sleepers_;          ///< of threads asleep in wait()
   std::atomic<int> callers_{0};            ///< threads inside wait()
   std::mutex thread_mutex_;                ///< of starting and stopping it

@@ -45,6 +45,16 @@ void Engine::start(Operation& operation) {
   if (operation.launched) let_go(std::exchange(operation.after_start, {}));
 }
 
+void Engine::let_start(CommState& comm, std::uint64_t sequence) {
+  const std::lock_guard lock(mutex_);
+  for (Operation* operation : pending_) {
+    if (operation->comm.get() != &comm || operation->sequence != sequence || !operation->compared) continue;
+    operation->compared = false;
+    operation->retain();
+    return let_go({operation});
+  }
+}
+
 void Engine::let_go(const std::vector<Operation*>& waiting) {
   for (Operation* next : waiting) {
     if (--next->blockers == 0 && !next->complete()) {
@@ -138,6 +148,7 @@ bool Engine::progress_locked() {
     operation->release();
     return true;
   });
+  if (!graves_.empty()) empty_graves();
   for (Waiter* asleep : sleepers_) asleep->wake_own();
   return true;
 }
@@ -160,8 +171,14 @@ void Engine::fail(CommState& comm, const Error& why) {
   fail_locked(comm, why);
 }
 
-void Engine::fail_locked(CommState& comm, const Error& why) {
+void Engine::fail_as_told(CommState& comm, const Error& why) {
+  const std::lock_guard lock(mutex_);
+  fail_locked(comm, why, false);
+}
+
+void Engine::fail_locked(CommState& comm, const Error& why, bool tell) {
   if (comm.failure) return;
+  if (tell && outside_.tell_failure) outside_.tell_failure(comm, why);
   // Later operations get the cause with their own place in front, so the first one's place is dropped.
   ErrorContext context = why.context();
   context.op.reset();
@@ -197,6 +214,34 @@ void Engine::close(CommState& comm) {
     return std::any_of(comm.lanes.begin(), comm.lanes.end(), [&](const auto& own) { return own.get() == lane; });
   });
   comm.lanes.clear();
+}
+
+void Engine::bury(CommState* comm) noexcept {
+  std::unique_ptr<CommState> gone(comm);
+  if (!fork_guard_.here()) return static_cast<void>(gone.release());   // the libraries are the parent's
+  const bool inside = mutex_.held_here();
+  std::unique_lock<Spinlock> lock(mutex_, std::defer_lock);
+  if (!inside) lock.lock();
+  graves_.push_back(std::move(gone));
+  if (!inside) empty_graves();
+}
+
+void Engine::sweep() noexcept {
+  const std::lock_guard lock(mutex_);
+  empty_graves();
+}
+
+void Engine::empty_graves() noexcept {
+  while (!graves_.empty()) {
+    const std::unique_ptr<CommState> gone = std::move(graves_.back());
+    graves_.pop_back();
+    std::erase_if(busy_lanes_, [&](LaneState* lane) {
+      return std::any_of(gone->lanes.begin(), gone->lanes.end(), [&](const auto& own) { return own.get() == lane; });
+    });
+    undelivered_lanes_ = static_cast<int>(
+        std::count_if(busy_lanes_.begin(), busy_lanes_.end(), [](LaneState* lane) { return lane->active == 0; }));
+    gone->lanes.clear();
+  }
 }
 
 Waiter* Engine::common_waiter() const {

@@ -29,7 +29,9 @@ Error timeout_error(const Operation& operation) {
   if (!awaited.empty()) {
     sentence += fmt::format(" while waiting for rank{} {}", awaited.size() == 1 ? "" : "s", fmt::join(awaited, ", "));
   }
-  if (!operation.transfer && operation.lane) {
+  if (operation.compared) {
+    sentence += " before all ranks had called it";
+  } else if (!operation.transfer && operation.lane) {
     sentence += " before it could start, since earlier operations are not complete";
   }
   return Error(ErrorKind::timeout, sentence, {.ranks = awaited});
@@ -95,56 +97,87 @@ void Engine::look_for_lost(CommState& comm, Deadline now) {
   }
 }
 
-bool Engine::expire(Operation& operation, Deadline deadline, Patience& patience) {
+/// Of a batch, the first that is not complete.
+Operation& Engine::blamed_for(Operation& operation) const {
+  for (Operation* member : pending_) {
+    if (member->group == &operation) return *member;
+  }
+  return operation;
+}
+
+Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Patience& patience) {
   const Deadline now = steady_clock::now();
   CommState& comm = *operation.comm;
-  Operation* blamed = &operation;
-  for (Operation* member : pending_) {   // of a batch, the first that is not complete
-    if (member->group == &operation) blamed = member;
-    if (blamed != &operation) break;
-  }
+  if (now >= deadline) return Verdict::late;
+  if (!patience.due(now)) return Verdict::go_on;
   try {
-    if (now >= deadline) throw timeout_error(*blamed);
-    if (!patience.due(now)) return false;
     look_for_lost(comm, now);
     patience.somebody_lost = comm.lost_since != Deadline{};
-    return false;
+    return Verdict::go_on;
   } catch (const Error& error) {
-    fail_locked(comm, with_context(error, comm, blamed->call, blamed->sequence,
-                                   blamed->lane ? blamed->lane->backend->name() : ""));
-    return true;
+    const Operation& blamed = blamed_for(operation);
+    fail_locked(comm, with_context(error, comm, blamed.call, blamed.sequence, blamed.lane ? blamed.lane->name : ""));
+    return Verdict::failed;
   }
 }
 
-bool Engine::expire_all(Patience& patience) {
+/// The deadline has passed: the other ranks are asked where they are, without the lock, and all are told.
+void Engine::fail_late(Operation& operation) {
+  CommState& comm = *operation.comm;
+  const std::string where = outside_.who_is_where ? outside_.who_is_where(comm, operation) : "";
+  const std::lock_guard lock(mutex_);
+  if (operation.complete()) return;
+  const Operation& blamed = blamed_for(operation);
+  const Error plain = timeout_error(blamed);
+  const Error error(plain.kind(), plain.what() + where, plain.context());
+  fail_locked(comm, with_context(error, comm, blamed.call, blamed.sequence, blamed.lane ? blamed.lane->name : ""));
+}
+
+/// The first that is late, if any; those of lost ranks fail here.
+Operation* Engine::expire_all(Patience& patience) {
   const Deadline now = steady_clock::now();
-  if (!patience.due(now)) return false;
+  if (!patience.due(now)) return nullptr;
   patience.somebody_lost = false;
-  bool some = false;
   for (std::size_t i = 0; i < pending_.size(); ++i) {
     Operation& operation = *pending_[i];
     if (operation.complete()) continue;
     Patience now_due;
-    some = expire(operation, operation.deadline, now_due) || some;
+    if (expire(operation, operation.deadline, now_due) == Verdict::late) {
+      operation.retain();
+      return &operation;
+    }
     patience.somebody_lost = patience.somebody_lost || now_due.somebody_lost;
   }
-  return some;
+  return nullptr;
 }
 
 /// True when the operation, or with none given everything, is complete.
 bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Patience& patience) {
   // Announce the sleep, look once more, then sleep: what arrives in between rings the bell.
   const std::uint32_t ticket = waiter ? waiter->prepare() : 0;
+  Operation* late = nullptr;
   {
     const std::lock_guard lock(mutex_);
     const bool moved = progress_locked();
-    const bool done = operation ? operation->complete() || expire(*operation, deadline, patience)
-                                : quiet() || expire_all(patience);
-    if (done || moved || waiter != common_waiter()) {
-      if (waiter) waiter->cancel();
-      return done;
+    bool done = operation ? operation->complete() : quiet();
+    if (!done && operation) {
+      const Verdict verdict = expire(*operation, deadline, patience);
+      done = verdict == Verdict::failed;
+      if (verdict == Verdict::late) operation->retain(), late = operation;
+    } else if (!done) {
+      late = expire_all(patience);
     }
-    if (waiter) sleepers_.push_back(waiter);
+    if (done || late || moved || waiter != common_waiter()) {
+      if (waiter) waiter->cancel();
+      if (!late) return done;
+    } else if (waiter) {
+      sleepers_.push_back(waiter);
+    }
+  }
+  if (late) {
+    fail_late(*late);
+    late->release();
+    return operation != nullptr;
   }
   if (!waiter) {
     nanosleep(&nap_without_waiter, nullptr);

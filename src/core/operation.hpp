@@ -49,6 +49,7 @@ class Operation {
   int blockers = 0;                           ///< operations that must start or complete before this one starts
   std::vector<Operation*> after_start;        ///< those that wait for this one to start; a reference each
   std::vector<Operation*> after_completion;   ///< those that wait for this one to be complete; a reference each
+  bool compared = false;                      ///< the referee has yet to say that all ranks called the same
   Operation* group = nullptr;                 ///< the batch it belongs to
   int members = 0;                            ///< of a batch: how many are not complete
 

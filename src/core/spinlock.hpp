@@ -2,6 +2,7 @@
 // a tenth of a small all_reduce.
 #pragma once
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <atomic>
@@ -13,8 +14,10 @@ namespace medley::core {
 class Spinlock {
  public:
   void lock() noexcept {
-    for (int spins = 0; taken_.exchange(true, std::memory_order_acquire); ++spins) {
-      while (taken_.load(std::memory_order_relaxed)) {
+    pthread_t nobody = 0;
+    for (int spins = 0; !holder_.compare_exchange_strong(nobody, pthread_self(), std::memory_order_acquire); ++spins) {
+      nobody = 0;
+      while (holder_.load(std::memory_order_relaxed) != 0) {
         if (++spins < 100) {
           pause();
         } else {
@@ -23,10 +26,12 @@ class Spinlock {
       }
     }
   }
-  void unlock() noexcept { taken_.store(false, std::memory_order_release); }
+  void unlock() noexcept { holder_.store(0, std::memory_order_release); }
+  /// Whether the calling thread holds it.
+  bool held_here() const noexcept { return holder_.load(std::memory_order_relaxed) == pthread_self(); }
 
  private:
-  std::atomic<bool> taken_{false};
+  std::atomic<pthread_t> holder_{0};
 };
 
 }  // namespace medley::core

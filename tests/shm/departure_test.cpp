@@ -81,7 +81,7 @@ TEST(Abort, IsAnErrorOnEveryOtherRank) {
   });
   for (int rank = 0; rank < 4; ++rank) {
     const Ending ending = job.wait(rank);
-    expect_error(ending, ErrorKind::aborted, rank == 3 ? std::vector<int>{} : std::vector<int>{3}, rank);
+    expect_error(ending, ErrorKind::aborted, {3}, rank);
     EXPECT_NE(ending.what.find("rank 3 called abort"), std::string::npos) << ending.what;
   }
 }

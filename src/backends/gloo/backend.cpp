@@ -1,0 +1,109 @@
+// The gloo backend: TCP between ranks wherever they run, with Gloo's own collectives.
+#include <fmt/format.h>
+#include <gloo/config.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "backends/gloo/address.hpp"
+#include "backends/gloo/lane.hpp"
+#include "backends/gloo/no_pipe_signal.hpp"
+
+namespace {
+
+using namespace medley;
+using namespace medley::gloo_backend;
+
+class GlooBackend final : public Backend {
+ public:
+  explicit GlooBackend(const Surroundings& surroundings)
+      : rank_(surroundings.rank),
+        hosts_(surroundings.hosts),
+        store_(surroundings.store),
+        address_(asked_address()) {
+    const auto elsewhere = [&](const std::string& host) {
+      return host != hosts_[static_cast<std::size_t>(rank_)];
+    };
+    const bool one_host = std::none_of(hosts_.begin(), hosts_.end(), elsewhere);
+    if (address_.empty()) address_ = one_host ? "127.0.0.1" : store_->own_address();
+    if (!one_host) store_->set(fmt::format("address/{}", rank_), address_);
+    search_ = !one_host && !leaves_host(address_);
+  }
+  std::string_view name() const override { return "gloo"; }
+  std::string version() const override {
+    return fmt::format("{}.{}.{}", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH);
+  }
+  bool has_memory(Memory memory) const override { return memory == Memory::host; }
+  bool native(Op op, DType dtype, ReduceOp reduce, Memory memory) const override {
+    return memory == Memory::host && (op == Op::send || op == Op::recv || has_collective(op, dtype, reduce));
+  }
+  std::string refuses(const std::vector<int>&) const override { return {}; }
+  std::unique_ptr<Lane> connect(const Group& group) override {
+    return std::make_unique<GlooLane>(group, device(group), hosts_, bell_);
+  }
+  Waiter* waiter() override { return bell_.get(); }
+  /// Its rings combine each part in the order of the ranks after the part's own, whatever arrives when.
+  bool fixed_order() const override { return true; }
+
+ private:
+  /// One for all comms, with one thread; made when the first is.
+  std::shared_ptr<::gloo::transport::Device> device(const Group& group) {
+    const std::lock_guard lock(mutex_);
+    if (device_) return device_;
+    if (search_) address_ = find_address(group.deadline);
+    const NoPipeSignal quiet;  // its thread inherits it
+    try {
+      device_ = ::gloo::transport::tcp::CreateDevice(::gloo::transport::tcp::attr(address_.c_str()));
+    } catch (const std::exception& error) {
+      throw Error(ErrorKind::system, fmt::format("gloo cannot listen on {}: {}", address_, error.what()),
+                  {.backend = "gloo"});
+    }
+    return device_;
+  }
+  /// The store was reached without leaving this host, as by the rank that serves it: the way to a rank
+  /// elsewhere tells.
+  std::string find_address(Deadline deadline) {
+    for (std::size_t r = 0; r < hosts_.size(); ++r) {
+      if (hosts_[r] == hosts_[static_cast<std::size_t>(rank_)]) continue;
+      const std::string theirs = store_->get(fmt::format("address/{}", r), deadline);
+      if (!leaves_host(theirs)) continue;
+      if (std::string own = address_towards(theirs); leaves_host(own)) return own;
+    }
+    throw Error(
+        ErrorKind::unavailable,
+        "gloo found no address by which other hosts reach this one; name an interface or an address in "
+        "MEDLEY_GLOO_INTERFACE",
+        {.backend = "gloo"});
+  }
+
+  int rank_;
+  std::vector<std::string> hosts_;
+  std::shared_ptr<Store> store_;
+  std::string address_;
+  bool search_ = false;
+  std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
+  std::mutex mutex_;
+  std::shared_ptr<::gloo::transport::Device> device_;
+};
+
+}  // namespace
+
+extern "C" const medley::BackendPlugin* medley_backend() {
+  static const BackendPlugin plugin{
+      .abi = backend_abi,
+      .name = "gloo",
+      .unavailable = []() -> std::string {
+        try {
+          static_cast<void>(asked_address());
+          return {};
+        } catch (const Error& error) {
+          return error.what();
+        }
+      },
+      .create = [](const Surroundings& s) -> std::unique_ptr<Backend> {
+        return std::make_unique<GlooBackend>(s);
+      },
+  };
+  return &plugin;
+}

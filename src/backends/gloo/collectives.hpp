@@ -1,0 +1,43 @@
+// Gloo's own collectives, run by the blocking adapter's worker thread. Used by the lane.
+#pragma once
+
+#include <cstdint>
+#include <medley/blocking_adapter.hpp>
+#include <memory>
+
+#include "backends/gloo/mail.hpp"
+#include "backends/gloo/mesh.hpp"
+
+namespace medley::gloo_backend {
+
+/// Whether Gloo does it. Its reductions take a function for two operands: sum, product, min and max of types
+/// that such steps do not round twice. f16 and bf16 would be rounded at every step, so they are filled in.
+bool has_collective(Op op, DType dtype, ReduceOp reduce);
+
+class Collectives final : public BlockingLibrary {
+ public:
+  Collectives(std::shared_ptr<Mesh> mesh, std::shared_ptr<Mail> mail)
+      : mesh_(std::move(mesh)), mail_(std::move(mail)) {}
+  int perform(const Call& call, Deadline deadline) override;
+  void stop(const Error& why) noexcept override;
+  void check() override { mail_->check(); }
+
+ private:
+  void dispatch(const Call& call, std::uint32_t tag);
+  void broadcast(const Call& call, std::uint32_t tag);
+  void reduce(const Call& call, std::uint32_t tag);
+  void all_reduce(const Call& call, std::uint32_t tag);
+  void gather(const Call& call, std::uint32_t tag);
+  void all_gather(const Call& call, std::uint32_t tag);
+  void all_gatherv(const Call& call, std::uint32_t tag);
+  void scatter(const Call& call, std::uint32_t tag);
+  void all_to_all(const Call& call, std::uint32_t tag);
+  void all_to_allv(const Call& call, std::uint32_t tag);
+  void compare_parts(const Call& call, std::uint32_t tag);
+
+  std::shared_ptr<Mesh> mesh_;
+  std::shared_ptr<Mail> mail_;
+  std::uint64_t number_ = 0;
+};
+
+}  // namespace medley::gloo_backend

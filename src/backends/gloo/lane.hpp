@@ -1,0 +1,32 @@
+// gloo on one comm: collectives on the blocking adapter's worker thread, messages through the mail.
+#pragma once
+
+#include <cstdint>
+#include <medley/blocking_adapter.hpp>
+#include <memory>
+
+#include "backends/gloo/collectives.hpp"
+#include "backends/gloo/mail.hpp"
+#include "backends/gloo/mesh.hpp"
+#include "core/fork_guard.hpp"
+
+namespace medley::gloo_backend {
+
+class GlooLane final : public Lane {
+ public:
+  GlooLane(const Group& group, const std::shared_ptr<::gloo::transport::Device>& device,
+           const std::vector<std::string>& hosts, const std::shared_ptr<Bell>& bell);
+  ~GlooLane() override;
+  Transfer* start(const Call& call) override;
+  void check() override { mail_->check(); }
+  void abort(const Error& why) noexcept override { collectives_->abort(why); }
+
+ private:
+  core::ForkGuard fork_guard_;
+  std::shared_ptr<Mesh> mesh_;
+  std::shared_ptr<Mail> mail_;
+  std::unique_ptr<BlockingLane> collectives_;
+  std::uint64_t started_ = 0;
+};
+
+}  // namespace medley::gloo_backend

@@ -1,0 +1,62 @@
+// A send or receive on its way. Private to the mail.
+#pragma once
+
+#include "backends/gloo/mail.hpp"
+
+namespace medley::gloo_backend {
+
+class Mail::Message : public Transfer {
+ public:
+  Message(Mail& of, const Call& call)
+      : mail(of),
+        peer(call.root),
+        tag(call.tag),
+        bytes(bytes_of(call)),
+        memory(call.op == Op::send ? nullptr : call.out) {}
+  Poll poll() override {
+    if (!done.load(std::memory_order_acquire)) {
+      if (mail.failed_.load(std::memory_order_relaxed)) mail.throw_if_failed();
+      return Poll::waiting;
+    }
+    if (error) throw *error;
+    return Poll::complete;
+  }
+  std::vector<int> awaited() const override {
+    return peer >= 0 ? std::vector<int>{peer} : std::vector<int>{};
+  }
+  int source() const override { return from; }
+
+  static std::size_t bytes_of(const Call& call) {
+    return static_cast<std::size_t>(call.op == Op::send ? call.in_count : call.out_count) *
+           size_of(call.dtype);
+  }
+  void finish() {
+    Bell& bell = *mail.bell_;  // this object may be gone once it is done
+    done.store(true, std::memory_order_release);
+    bell.ring();
+  }
+
+  Mail& mail;
+  int peer, tag;
+  std::size_t bytes;
+  void* memory;
+  int from = -1;
+  std::optional<Error> error;  ///< these two are written before `done`
+  std::atomic<bool> done{false};
+};
+
+class Mail::Receive final : public Message {
+ public:
+  using Message::Message;
+  void release() noexcept override { mail.forget(*this), delete this; }
+};
+
+class Mail::Send final : public Message {
+ public:
+  using Message::Message;
+  void release() noexcept override { mail.forget(*this), delete this; }
+  std::uint64_t number = 0;
+  GlooBuffer buffer;
+};
+
+}  // namespace medley::gloo_backend

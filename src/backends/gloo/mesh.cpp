@@ -1,0 +1,99 @@
+#include "backends/gloo/mesh.hpp"
+
+#include <fmt/format.h>
+#include <gloo/common/error.h>
+#include <gloo/transport/address.h>
+#include <gloo/transport/pair.h>
+
+#include <future>
+#include <thread>
+
+#include "backends/gloo/no_pipe_signal.hpp"
+
+namespace medley::gloo_backend {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+milliseconds left_until(Deadline deadline) {
+  return std::max(milliseconds(1), std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now()));
+}
+
+std::string addresses_of(const Group& group, int rank) {
+  const std::string key = fmt::format("addresses/{}", rank);
+  for (;;) {
+    if (auto text = group.store->try_get(key)) return *text;
+    if (steady_clock::now() > group.deadline) {
+      throw Error(ErrorKind::timeout,
+                  fmt::format("rank {} of comm {} did not offer its addresses in time", rank, group.name),
+                  {.comm = group.name, .backend = "gloo", .ranks = {rank}});
+    }
+    group.progress();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+}  // namespace
+
+Mesh::Mesh(const Group& group, const std::shared_ptr<::gloo::transport::Device>& device,
+           const std::vector<std::string>& hosts)
+    : Context(group.rank, group.size),
+      transport_(std::make_shared<EndableTransport>(*device, group.rank, group.size)) {
+  const NoPipeSignal quiet;
+  device_ = device;
+  transportContext_ = transport_;
+  setTimeout(no_limit);
+  transport_->setTimeout(
+      std::max(milliseconds(1), left_until(group.deadline) / 5));  // Gloo waits five times this long
+  publish(group);
+  meet(group, hosts);
+}
+
+/// Every pair listens from its birth; what it listens on goes to the store.
+void Mesh::publish(const Group& group) {
+  std::string addresses;  // one for every other rank, in order, all of one length
+  for (int r = 0; r < size; ++r) {
+    if (r == rank) continue;
+    const std::vector<char> address = transport_->createPair(r)->address().bytes();
+    addresses.append(address.begin(), address.end());
+  }
+  group.store->set(fmt::format("addresses/{}", rank), fmt::format("{} {}", getpid(), addresses));
+}
+
+void Mesh::meet(const Group& group, const std::vector<std::string>& hosts) {
+  const auto host_of = [&](int r) {
+    return hosts[static_cast<std::size_t>(group.world_ranks[static_cast<std::size_t>(r)])];
+  };
+  std::vector<std::vector<char>> theirs(static_cast<std::size_t>(size));
+  processes_.resize(static_cast<std::size_t>(size));
+  for (int r = 0; r < size; ++r) {
+    if (r == rank) continue;
+    const std::string offer = addresses_of(group, r);
+    if (host_of(r) == host_of(rank)) processes_[static_cast<std::size_t>(r)] = ProcessWatch(std::stoi(offer));
+    const std::string list = offer.substr(offer.find(' ') + 1);
+    const std::size_t each = list.size() / static_cast<std::size_t>(size - 1);
+    const std::string own = list.substr(static_cast<std::size_t>(rank < r ? rank : rank - 1) * each, each);
+    theirs[static_cast<std::size_t>(r)].assign(own.begin(), own.end());
+  }
+  // Everybody is here now. Connecting blocks, until the deadline at most; other comms go on meanwhile.
+  std::atomic<int> reached = 0;
+  auto connecting = std::async(std::launch::async, [&] {
+    for (int r = 0; r < size; ++r) {
+      reached = r;
+      if (r != rank) getPair(r)->connect(theirs[static_cast<std::size_t>(r)]);
+    }
+  });
+  while (connecting.wait_for(std::chrono::microseconds(200)) != std::future_status::ready) group.progress();
+  try {
+    connecting.get();
+  } catch (const std::exception& error) {
+    const bool late = steady_clock::now() > group.deadline - std::chrono::milliseconds(5);
+    throw Error(
+        late ? ErrorKind::timeout : ErrorKind::rank_lost,
+        fmt::format("comm {}: no connection to rank {}: {}", group.name, reached.load(), error.what()),
+        {.comm = group.name, .backend = "gloo", .ranks = {reached.load()}});
+  }
+}
+
+}  // namespace medley::gloo_backend

@@ -1,0 +1,35 @@
+// The connections among the ranks of one comm: a Gloo context whose pairs met through the comm's store.
+// Used by the lane's mail and collectives.
+#pragma once
+
+#include <gloo/context.h>
+
+#include <chrono>
+#include <medley/backend.hpp>
+#include <memory>
+
+#include "backends/gloo/process_watch.hpp"
+#include "backends/gloo/transport.hpp"
+
+namespace medley::gloo_backend {
+
+/// Waits in Gloo have no end of their own here: deadlines are the engine's, and sever() ends them.
+inline constexpr std::chrono::milliseconds no_limit = std::chrono::hours(24 * 365);
+
+class Mesh final : public ::gloo::Context {
+ public:
+  /// Connects every pair; by all members together.
+  Mesh(const Group& group, const std::shared_ptr<::gloo::transport::Device>& device,
+       const std::vector<std::string>& hosts);
+  /// Whether a member on this host is known to have ended.
+  bool ended(int of) const { return processes_[static_cast<std::size_t>(of)].ended(); }
+  void sever() noexcept { transport_->sever(); }
+
+ private:
+  void publish(const Group& group);
+  void meet(const Group& group, const std::vector<std::string>& hosts);
+  std::vector<ProcessWatch> processes_;
+  std::shared_ptr<EndableTransport> transport_;
+};
+
+}  // namespace medley::gloo_backend

@@ -1,0 +1,24 @@
+// The lane of a process that no MPI launcher started, which is the only rank of its context: MPI is not
+// initialised before somebody uses it, since a program that merely has MPI installed must not pay for it.
+#pragma once
+
+#include <medley/backend.hpp>
+#include <memory>
+
+namespace medley::mpi {
+
+class AloneLane final : public Lane {
+ public:
+  explicit AloneLane(const Group& group) : name_(group.name) {}
+  Transfer* start(const Call& call) override;
+  void progress() override;
+  bool undelivered() const override { return lane_ && lane_->undelivered(); }
+  void check() override;
+  void abort(const Error& why) noexcept override;
+
+ private:
+  std::string name_;
+  std::unique_ptr<Lane> lane_;
+};
+
+}  // namespace medley::mpi

@@ -1,0 +1,85 @@
+// The mpi backend: what MPI does itself, whom it connects, and how a comm gets its lane.
+#include <fmt/format.h>
+
+#include "backends/mpi/alone_lane.hpp"
+#include "backends/mpi/collectives.hpp"
+#include "backends/mpi/connect.hpp"
+#include "backends/mpi/main_thread_lane.hpp"
+#include "backends/mpi/plugin.hpp"
+#include "backends/mpi/reductions.hpp"
+#include "backends/mpi/waiter.hpp"
+
+namespace medley::mpi {
+namespace {
+
+class MpiBackend final : public Backend {
+ public:
+  MpiBackend(const Surroundings& s, bool in_a_job)
+      : in_a_job_(in_a_job), hosts_(s.hosts), store_(s.store), members_(join(s)), waiter_(members_.crowded) {}
+
+  std::string_view name() const override { return "mpi"; }
+  std::string version() const override { return Library::version(); }
+  bool has_memory(Memory memory) const override { return memory == Memory::host; }
+  bool native(Op op, DType dtype, ReduceOp reduce, Memory memory) const override {
+    return memory == Memory::host && collective_is_native(op) &&
+           (!reduces(op) || reduces_natively(dtype, reduce));
+  }
+  std::string refuses(const std::vector<int>&) const override { return {}; }
+  std::unique_ptr<Lane> connect(const Group& group) override {
+    if (!in_a_job_) return std::make_unique<AloneLane>(group);
+    Library& library = Library::of_process();
+    library.require_usable();
+    require_right_thread(library);
+    auto lane = std::make_unique<MpiLane>(connect_members(group, members_, *store_), group, far(group));
+    if (!library.one_thread_only()) return lane;
+    return std::make_unique<MainThreadLane>(std::move(lane));
+  }
+  Waiter* waiter() override { return &waiter_; }
+  // MPI only advises that a reduction repeated on the same ranks gives the same bits.
+  bool fixed_order() const override { return false; }
+
+ private:
+  static void require_right_thread(const Library& library) {
+    if (!library.wrong_thread()) return;
+    throw Error(ErrorKind::invalid,
+                "MPI was initialised below MPI_THREAD_SERIALIZED, so contexts and comms over mpi are made by "
+                "the thread "
+                "that initialised it");
+  }
+
+  Members join(const Surroundings& s) const {
+    if (!in_a_job_) return {.mpi_ranks = {0}, .crowded = false};
+    try {
+      Library& library = Library::of_process();
+      library.start();
+      require_right_thread(library);
+      library.remember_farewell(s);
+    } catch (const std::exception& error) {
+      tell_failure(s, error.what());
+      throw;
+    }
+    return meet_members(s);
+  }
+
+  bool far(const Group& group) const {
+    for (int r : group.world_ranks) {
+      if (hosts_[static_cast<std::size_t>(r)] != hosts_[static_cast<std::size_t>(group.world_ranks.front())])
+        return true;
+    }
+    return false;
+  }
+
+  bool in_a_job_;
+  std::vector<std::string> hosts_;
+  std::shared_ptr<Store> store_;
+  Members members_;
+  MpiWaiter waiter_;
+};
+
+}  // namespace
+}  // namespace medley::mpi
+
+extern "C" MEDLEY_API std::unique_ptr<medley::Backend> medley_mpi_create(
+    const medley::Surroundings& surroundings, bool in_a_job) {
+  return std::make_unique<medley::mpi::MpiBackend>(surroundings, in_a_job);
+}

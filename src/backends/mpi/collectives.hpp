@@ -1,0 +1,36 @@
+// MPI's non-blocking collectives, started for a call. Used by the lane, under the library's lock.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <medley/backend.hpp>
+
+#include "backends/mpi/transfer.hpp"
+
+namespace medley::mpi {
+
+/// Where a collective runs.
+struct Place {
+  MPI_Comm comm;
+  int rank, size;
+  std::int64_t chunk;  ///< elements or bytes that one call of MPI may have, all ranks together
+};
+
+/// Whether MPI has it. The v-forms with a root are not among them: only the root knows how large they are, so
+/// ranks could not agree on what to do beyond MPI's int offsets; and reduce_scatterv's parts need not be
+/// adjacent, as MPI's must.
+bool collective_is_native(Op op);
+
+void start_collective(const Place& place, const Call& call, MpiTransfer& transfer);
+
+/// The v-forms (parts.cpp).
+void all_gatherv(const Place& place, const Call& call, MpiTransfer& transfer);
+void all_to_allv(const Place& place, const Call& call, MpiTransfer& transfer);
+void broadcast_bytes(const Place& place, void* data, std::int64_t bytes, int root, MpiTransfer& transfer);
+
+inline std::byte* bytes_at(const void* base, std::int64_t bytes) {
+  return static_cast<std::byte*>(const_cast<void*>(base)) + bytes;
+}
+
+}  // namespace medley::mpi

@@ -1,0 +1,108 @@
+#include "backends/mpi/connect.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "backends/mpi/errors.hpp"
+
+namespace medley::mpi {
+namespace {
+
+std::string arrival(int rank) {
+  return fmt::format("arrived/{}", rank);
+}
+
+/// Lets Medley go on; throws when the deadline has passed.
+void go_on(const Group& group) {
+  if (std::chrono::steady_clock::now() > group.deadline) {
+    int missing = 0;
+    while (missing < group.size && group.store->try_get(arrival(missing))) ++missing;
+    if (missing == group.size) missing = 0;  // all are there, so it is the first who did not give the word
+    throw Error(ErrorKind::timeout,
+                fmt::format("rank {} of comm {} did not connect in time", missing, group.name),
+                {.ranks = {missing}});
+  }
+  group.progress();
+  std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
+
+/// A member's turn: a rank makes one comm at a time. Threads of one rank may make comms in any order, so
+/// turns are taken for all members together, from the smallest rank of MPI up, which cannot deadlock.
+class Turns {
+ public:
+  Turns(const Group& group, const Members& members, Store& store) : store_(store) {
+    std::vector<int> ranks;
+    for (int r : group.world_ranks) ranks.push_back(members.mpi_ranks[static_cast<std::size_t>(r)]);
+    std::sort(ranks.begin(), ranks.end());
+    for (int rank : ranks) {
+      const std::string key = fmt::format("turn/{}", rank);
+      while (store_.add(key, 1) != 1) {
+        store_.add(key, -1);
+        try {
+          go_on(group);
+        } catch (...) {
+          give_back();
+          throw;
+        }
+      }
+      taken_.push_back(key);
+    }
+  }
+  ~Turns() {
+    try {
+      give_back();
+    } catch (...) {  // the store is gone, and the job with it
+    }
+  }
+  Turns(const Turns&) = delete;
+  Turns& operator=(const Turns&) = delete;
+
+ private:
+  void give_back() {
+    for (const std::string& key : taken_) store_.add(key, -1);
+    taken_.clear();
+  }
+  Store& store_;
+  std::vector<std::string> taken_;
+};
+
+/// The calls that block, with every member about to be in them.
+Communicators make(const Group& group, const Members& members) {
+  std::vector<int> ranks;
+  for (int r : group.world_ranks) ranks.push_back(members.mpi_ranks[static_cast<std::size_t>(r)]);
+  Library& library = Library::of_process();
+  const Library::Guard guard(library.lock());
+  library.sweep();
+  MPI_Group world = MPI_GROUP_NULL, chosen = MPI_GROUP_NULL;
+  check(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
+  const int listed = MPI_Group_incl(world, group.size, ranks.data(), &chosen);
+  MPI_Group_free(&world);
+  check(listed, "MPI_Group_incl");
+  Communicators comms;
+  const int made = MPI_Comm_create_group(MPI_COMM_WORLD, chosen, 0, &comms.users);
+  MPI_Group_free(&chosen);
+  check(made, "MPI_Comm_create_group");
+  check(MPI_Comm_set_errhandler(comms.users, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  check(MPI_Comm_dup(comms.users, &comms.internal), "MPI_Comm_dup");  // with the handler
+  return comms;
+}
+
+}  // namespace
+
+Communicators connect_members(const Group& group, const Members& members, Store& turns) {
+  group.store->set(arrival(group.rank), "");
+  if (group.rank != 0) {
+    while (!group.store->try_get("go")) go_on(group);
+    return make(group, members);
+  }
+  for (int r = 0; r < group.size; ++r) {
+    while (!group.store->try_get(arrival(r))) go_on(group);
+  }
+  const Turns held(group, members, turns);
+  group.store->set("go", "");
+  return make(group, members);  // once it returns everybody has been in it
+}
+
+}  // namespace medley::mpi

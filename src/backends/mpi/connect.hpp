@@ -1,0 +1,15 @@
+// Makes the communicators of a comm. MPI's calls for that block until every member is in them, so they are
+// entered only when every member is about to, and no member is in two of them at once.
+#pragma once
+
+#include <medley/backend.hpp>
+
+#include "backends/mpi/lane.hpp"
+#include "backends/mpi/members.hpp"
+
+namespace medley::mpi {
+
+/// `turns` is a store that all comms of the context share.
+Communicators connect_members(const Group& group, const Members& members, Store& turns);
+
+}  // namespace medley::mpi

@@ -1,0 +1,144 @@
+#include "backends/mpi/library.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <limits>
+
+#include "backends/mpi/errors.hpp"
+
+namespace medley::mpi {
+namespace {
+
+// MPI's counts are ints. A round number below INT_MAX keeps every chunk aligned.
+constexpr std::int64_t largest_chunk = std::int64_t{1} << 30;
+
+int wanted_level() {
+  const char* text = std::getenv("MEDLEY_MPI_THREADS");
+  const std::string_view wish = text ? text : "";
+  if (wish.empty() || wish == "serialized") return MPI_THREAD_SERIALIZED;
+  if (wish == "multiple") return MPI_THREAD_MULTIPLE;
+  throw Error(ErrorKind::invalid,
+              fmt::format("MEDLEY_MPI_THREADS=\"{}\" is neither serialized nor multiple", wish));
+}
+
+std::int64_t chunk_of_environment() {
+  const char* text = std::getenv("MEDLEY_MPI_CHUNK");
+  const long long wish = text ? std::atoll(text) : 0;
+  return wish > 0 ? std::min<std::int64_t>(wish, largest_chunk) : largest_chunk;
+}
+
+/// Open MPI's components are not linked to its library and expect its symbols to be global.
+void make_global() {
+  Dl_info library{};
+  if (dladdr(reinterpret_cast<const void*>(&MPI_Init_thread), &library) != 0 && library.dli_fname)
+    dlopen(library.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+}
+
+}  // namespace
+
+Library::Library() : chunk_(chunk_of_environment()) {}
+
+Library& Library::of_process() {
+  static auto* const library = new Library;
+  return *library;
+}
+
+std::string Library::version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING + 1> text{};
+  int length = 0;
+  if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return "unknown";
+  // "Open MPI v4.1.4, package: …" and "MPICH Version:\t4.0.2\nMPICH Release date: …"
+  std::string line(text.data());
+  line = line.substr(0, line.find_first_of(",\n"));
+  for (const char* filler : {"Version:", "\t"}) {
+    if (const std::size_t at = line.find(filler); at != line.npos)
+      line.erase(at, std::string_view(filler).size());
+  }
+  if (const std::size_t v = line.find(" v"); v != line.npos) line.erase(v + 1, 1);
+  return line;
+}
+
+void Library::start() {
+  const std::lock_guard once(starting_);
+  if (started_) return require_usable();
+  int initialised = 0, level = MPI_THREAD_SINGLE;
+  check(MPI_Initialized(&initialised), "MPI_Initialized");
+  if (initialised) {
+    check(MPI_Query_thread(&level), "MPI_Query_thread");
+    // Errors of a request go to this communicator's handler in MPI 4. The application keeps that of MPI_COMM_WORLD.
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  } else {
+    make_global();
+    check(MPI_Init_thread(nullptr, nullptr, wanted_level(), &level), "MPI_Init_thread");
+    ours_ = true;
+    // Ours to set; an application keeps the handlers of its own communicators.
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    on_exit([](int status, void*) { Library::of_process().end(status); }, nullptr);
+  }
+  started_ = true;
+  one_thread_only_ = level < MPI_THREAD_SERIALIZED;
+  require_usable();
+  int* largest = nullptr;
+  int known = 0;
+  check(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &largest, &known), "MPI_Comm_get_attr");
+  if (known && largest) largest_tag_ = *largest;
+}
+
+bool Library::wrong_thread() const {
+  if (!one_thread_only_) return false;
+  int right = 0;
+  return MPI_Is_thread_main(&right) != MPI_SUCCESS || !right;
+}
+
+bool Library::usable() const {
+  int finalised = 0;
+  return started_ && fork_guard_.here() && MPI_Finalized(&finalised) == MPI_SUCCESS && !finalised;
+}
+
+void Library::require_usable() const {
+  if (poison_) {
+    throw Error(
+        poison_->kind(),
+        fmt::format("MPI is of no more use in this process since a rank was lost: {}", poison_->what()),
+        {.ranks = poison_->context().ranks});
+  }
+  if (ours_ && fork_guard_.here()) return;  // nobody else finalises it before the process ends
+  if (!usable()) throw Error(ErrorKind::unavailable, "the application has finalised MPI");
+}
+
+void Library::poison(const Error& why) {
+  if (!poison_) poison_ = why;
+}
+
+void Library::adopt(Orphan orphan) {
+  std::erase_if(orphans_, [](Orphan& old) {
+    int done = 0;
+    return MPI_Testall(static_cast<int>(old.requests.size()), old.requests.data(), &done,
+                       MPI_STATUSES_IGNORE) != MPI_SUCCESS ||
+           done;
+  });
+  orphans_.push_back(std::move(orphan));
+}
+
+void Library::bury(const Communicators& comms) noexcept {
+  sweep();
+  Grave grave{comms, MPI_REQUEST_NULL};
+  if (MPI_Ibarrier(comms.internal, &grave.everyone) == MPI_SUCCESS) graves_.push_back(grave);
+}
+
+void Library::sweep() noexcept {
+  std::erase_if(graves_, [](Grave& grave) {
+    int all = 0;
+    if (MPI_Test(&grave.everyone, &all, MPI_STATUS_IGNORE) != MPI_SUCCESS || !all) return false;
+    MPI_Comm_free(&grave.comms.users);
+    MPI_Comm_free(&grave.comms.internal);
+    return true;
+  });
+}
+
+}  // namespace medley::mpi

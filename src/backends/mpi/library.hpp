@@ -1,0 +1,102 @@
+// MPI in this process: initialised once, shared by all contexts, finalised at the end of the process if we
+// started it. Every call of MPI during operations is made under lock(), since one engine's lock does not keep
+// out another's.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <medley/backend.hpp>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/fork_guard.hpp"
+#include "core/spinlock.hpp"
+
+namespace medley::mpi {
+
+/// A request that nobody waits for any more, with the memory it may still use.
+struct Orphan {
+  std::vector<MPI_Request> requests;
+  std::vector<std::byte> memory;
+  std::vector<std::vector<int>> numbers;
+  std::vector<std::vector<MPI_Datatype>> types;
+};
+
+/// What a comm is made of.
+struct Communicators {
+  MPI_Comm users = MPI_COMM_NULL;
+  MPI_Comm internal = MPI_COMM_NULL;  ///< filled-in collectives, whose tags users cannot name, and notices
+};
+
+class Library {
+ public:
+  using Guard = std::lock_guard<core::Spinlock>;
+
+  /// Of this process; never destroyed, since MPI outlives every context.
+  static Library& of_process();
+  /// Such as "Open MPI 4.1.4"; MPI need not be initialised for it.
+  static std::string version();
+
+  /// Initialises MPI unless somebody has. Thread level: SERIALIZED, or MULTIPLE when
+  /// MEDLEY_MPI_THREADS=multiple says that the application calls MPI from threads of its own too.
+  void start();
+
+  core::Spinlock& lock() { return lock_; }
+  int largest_tag() const { return largest_tag_; }
+  /// Elements or bytes in one MPI call; more go in several. MEDLEY_MPI_CHUNK lowers it, for tests.
+  std::int64_t chunk() const { return chunk_; }
+  /// Whether only the thread that initialised MPI may call it, and whether this is another one.
+  bool one_thread_only() const { return one_thread_only_; }
+  bool wrong_thread() const;
+  /// Whether MPI can be called at all: not before it is started, after the application has finalised it, or
+  /// in a child that was forked.
+  bool usable() const;
+  /// Throws when it cannot, or when a rank was lost: MPI then promises nothing any more.
+  void require_usable() const;
+
+  /// MPI is of no more use in this process.
+  void poison(const Error& why);
+  /// An operation was given up: peers may never come to the end of what they share with us.
+  void note_abort() { aborted_ = true; }
+  void adopt(Orphan orphan);
+  /// Frees communicators once every member has let them go in peace. MPI gives the number of a freed
+  /// communicator to another one, where messages that were never received would arrive; so a comm that failed
+  /// anywhere is never freed.
+  void bury(const Communicators& comms) noexcept;
+  /// Frees those that all members have buried.
+  void sweep() noexcept;
+
+  /// The end of the process (exit.cpp).
+  void remember_farewell(const Surroundings& surroundings);
+  void end(int status) noexcept;
+
+ private:
+  Library();
+  bool all_leave(bool wait) noexcept;
+
+  core::Spinlock lock_;
+  core::ForkGuard fork_guard_;
+  std::mutex starting_;
+  bool started_ = false;
+  bool ours_ = false;  ///< we initialised it, so we finalise it
+  bool one_thread_only_ = false;
+  std::atomic<bool> aborted_{false};
+  std::optional<Error> poison_;
+  int largest_tag_ = 32767;
+  std::int64_t chunk_;
+  struct Grave {
+    Communicators comms;
+    MPI_Request everyone;  ///< a barrier of all members
+  };
+  std::vector<Orphan> orphans_;
+  std::vector<Grave> graves_;
+  std::shared_ptr<Store> store_;  ///< of the latest context, for the farewell
+  int size_ = 1;
+};
+
+}  // namespace medley::mpi

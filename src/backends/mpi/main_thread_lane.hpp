@@ -1,0 +1,31 @@
+// A lane for an MPI that was initialised below MPI_THREAD_SERIALIZED: only the thread that initialised it may
+// call it. Operations that another thread starts wait, in order, for that thread's next call of Medley.
+#pragma once
+
+#include <deque>
+#include <medley/backend.hpp>
+#include <memory>
+
+#include "backends/mpi/lane.hpp"
+
+namespace medley::mpi {
+
+class WaitingTransfer;
+
+class MainThreadLane final : public Lane {
+ public:
+  explicit MainThreadLane(std::unique_ptr<MpiLane> lane) : lane_(std::move(lane)) {}
+  Transfer* start(const Call& call) override;
+  void progress() override;
+  bool undelivered() const override { return lane_->undelivered() || !waiting_.empty(); }
+  void check() override { lane_->check(); }
+  void abort(const Error& why) noexcept override { lane_->abort(why); }
+
+ private:
+  friend class WaitingTransfer;
+  bool wrong_thread() const { return lane_->library().wrong_thread(); }
+  std::unique_ptr<MpiLane> lane_;
+  std::deque<WaitingTransfer*> waiting_;  ///< not started yet, in the order they came
+};
+
+}  // namespace medley::mpi

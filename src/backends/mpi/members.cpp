@@ -1,0 +1,123 @@
+#include "backends/mpi/members.hpp"
+
+#include <fmt/format.h>
+#include <mpi.h>
+#include <sched.h>
+
+#include <bitset>
+#include <cstdlib>
+#include <map>
+#include <sstream>
+
+#include "backends/mpi/library.hpp"
+#include "backends/mpi/plugin.hpp"
+
+namespace medley::mpi {
+namespace {
+
+using Cores = std::bitset<CPU_SETSIZE>;
+
+struct Card {
+  int rank = 0, size = 1;
+  std::string job;  ///< what the launcher calls the job; empty where it does not say
+  std::string library;
+  Cores cores;
+};
+
+std::string key(int rank) {
+  return fmt::format("member/{}", rank);
+}
+
+/// Launchers bind ranks to cores, so that each sees but one: only together do they know how many there are.
+Cores own_cores() {
+  Cores cores;
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (sched_getaffinity(0, sizeof mask, &mask) != 0) return cores.set();
+  for (std::size_t i = 0; i < CPU_SETSIZE; ++i) cores[i] = CPU_ISSET(i, &mask);
+  return cores;
+}
+
+Card own_card() {
+  Card card;
+  MPI_Comm_rank(MPI_COMM_WORLD, &card.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &card.size);
+  for (const char* variable : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID"}) {
+    if (const char* text = std::getenv(variable); text && card.job.empty()) card.job = text;
+  }
+  card.library = Library::version();
+  card.cores = own_cores();
+  return card;
+}
+
+std::string written(const Card& card) {
+  return fmt::format("{}\n{}\n{}\n{}\n{}", card.rank, card.size, card.job, card.library,
+                     card.cores.to_string());
+}
+
+Card read(const std::string& text, int rank) {
+  if (text.starts_with("!"))
+    throw Error(ErrorKind::unavailable, fmt::format("rank {} cannot use MPI: {}", rank, text.substr(1)),
+                {.ranks = {rank}});
+  Card card;
+  std::istringstream lines(text);
+  std::string number, cores;
+  std::getline(lines, number);
+  card.rank = std::stoi(number);
+  std::getline(lines, number);
+  card.size = std::stoi(number);
+  std::getline(lines, card.job);
+  std::getline(lines, card.library);
+  std::getline(lines, cores);
+  card.cores = Cores(cores);
+  return card;
+}
+
+void expect_one_job(const std::vector<Card>& cards) {
+  std::map<int, int> owner;  // of a rank of MPI's
+  for (int r = 0; r < static_cast<int>(cards.size()); ++r) {
+    const Card &card = cards[static_cast<std::size_t>(r)], &first = cards[0];
+    if (card.library != first.library) {
+      throw Error(ErrorKind::unavailable,
+                  fmt::format("rank 0 runs on {} but rank {} on {}", first.library, r, card.library),
+                  {.ranks = {0, r}});
+    }
+    const auto [twin, is_new] = owner.emplace(card.rank, r);
+    if (is_new && card.size == first.size && card.job == first.job) continue;
+    const int other = is_new ? 0 : twin->second;
+    throw Error(
+        ErrorKind::unavailable,
+        fmt::format("ranks {} and {} are not in one MPI job (they are rank {} of {} and rank {} of {} of "
+                    "MPI_COMM_WORLD); start all of them with one mpirun of {}, or with medley run -n N "
+                    "--backends mpi",
+                    other, r, cards[static_cast<std::size_t>(other)].rank,
+                    cards[static_cast<std::size_t>(other)].size, card.rank, card.size, card.library),
+        {.ranks = {other, r}});
+  }
+}
+
+}  // namespace
+
+void tell_failure(const Surroundings& surroundings, const std::string& why) {
+  surroundings.store->set(key(surroundings.rank), "!" + why);
+}
+
+Members meet_members(const Surroundings& s) {
+  s.store->set(key(s.rank), written(own_card()));
+  std::vector<Card> cards;
+  for (int r = 0; r < s.size; ++r) cards.push_back(read(s.store->get(key(r), s.deadline), r));
+  expect_one_job(cards);
+  Members members;
+  Cores here;
+  std::size_t neighbours = 0;
+  for (std::size_t r = 0; r < cards.size(); ++r) {
+    members.mpi_ranks.push_back(cards[r].rank);
+    if (s.hosts[r] != s.hosts[static_cast<std::size_t>(s.rank)]) continue;
+    here |= cards[r].cores;
+    ++neighbours;
+  }
+  members.crowded = neighbours > here.count();
+  return members;
+}
+
+}  // namespace medley::mpi

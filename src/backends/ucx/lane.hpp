@@ -1,0 +1,73 @@
+// Sends and receives of one comm over UCP's tagged messages.
+#pragma once
+
+#include <cstdint>
+#include <medley/backend.hpp>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "backends/ucx/comm_ids.hpp"
+#include "backends/ucx/message.hpp"
+#include "backends/ucx/notice.hpp"
+#include "backends/ucx/peers.hpp"
+#include "backends/ucx/worker.hpp"
+
+namespace medley::ucx {
+
+class UcxLane final : public Lane {
+ public:
+  UcxLane(const Group& group, Worker& worker, Peers& peers, CommIds& ids);
+  ~UcxLane() override;
+
+  Transfer* start(const Call& call) override;
+  void progress() override { worker_.progress(seen_); }
+  bool undelivered() const override { return !peers_.flushed(); }
+  void check() override;
+  void abort(const Error& why) noexcept override;
+
+  // For its messages.
+  Worker& worker() { return worker_; }
+  InFlight& in_flight() { return in_flight_; }
+  /// A message was received: the answer that UCX owes its sender may still need polls to leave.
+  void answered(int rank) noexcept;
+  /// Takes a receive back from UCX, whatever it takes.
+  void withdraw(Message& message) noexcept;
+  void throw_if_given_up() const {
+    if (given_up_) throw *given_up_;
+    if (worker_.stopped()) throw *worker_.stopped();
+  }
+  /// After a message failed: throws what it may have failed of, such as the death of a third rank that made
+  /// the peer give up and go.
+  void throw_first_cause();
+
+  /// Another rank has given up the comm.
+  void given_up(const Notice& notice);
+
+ private:
+  /// What a rank is known to have come to; never taken back.
+  enum class Fate : std::uint8_t { none, left, lost };
+
+  Peer& peer(int rank) { return peers_.peer(world_ranks_[static_cast<std::size_t>(rank)]); }
+  void introduce(const Group& group);
+  bool has_left(int rank);
+  bool awaits(int rank) const;
+  void look_at(int rank, bool ask_store);
+  void await_receives(const Error& why) noexcept;
+
+  Worker& worker_;
+  Peers& peers_;
+  CommIds& ids_;
+  std::shared_ptr<Store> store_;
+  int rank_;
+  std::vector<int> world_ranks_;
+  std::uint16_t id_;                      ///< this rank's number of the comm
+  std::vector<std::uint16_t> their_ids_;  ///< the others', by rank
+  std::vector<Fate> fates_;
+  InFlight in_flight_;
+  std::uint64_t seen_ = 0;
+  std::uint64_t checks_ = 0;
+  std::optional<Error> given_up_;
+};
+
+}  // namespace medley::ucx

@@ -1,0 +1,92 @@
+// One tagged send or receive in flight, and the pool it comes from: no allocation per message once it is
+// warm.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstddef>
+#include <medley/backend.hpp>
+#include <memory>
+#include <vector>
+
+namespace medley::ucx {
+
+class UcxLane;
+class MessagePool;
+
+class Message final : public Transfer {
+ public:
+  Poll poll() override;
+  std::vector<int> awaited() const override {
+    return peer_ < 0 ? std::vector<int>{} : std::vector<int>{peer_};
+  }
+  int source() const override { return receive_ ? peer_ : -1; }
+  void release() noexcept override;
+
+  /// Hands it to UCX. False when it is complete already.
+  bool send(UcxLane& lane, ucp_ep_h endpoint, const Call& call, ucp_tag_t tag);
+  void recv(UcxLane& lane, const Call& call, ucp_tag_t tag, ucp_tag_t mask);
+
+  bool receive() const { return receive_; }
+  int peer() const { return peer_; }
+  /// Asks UCX to give a receive back; it does at once unless data is already arriving in it.
+  void cancel(ucp_worker_h worker) { ucp_request_cancel(worker, request_); }
+
+ private:
+  friend class MessagePool;
+  friend class InFlight;
+  explicit Message(MessagePool& pool) : pool_(pool) {}
+  ~Message() override = default;
+  void prepare(UcxLane& lane, const Call& call, ucp_request_param_t& param);
+  void hold(void* request);
+  void finish(ucs_status_t status);
+  [[noreturn]] void fail();
+  static void on_sent(void* request, ucs_status_t status, void* self);
+  static void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* self);
+
+  MessagePool& pool_;
+  UcxLane* lane_ = nullptr;  ///< null once nobody waits for it any more
+  void* request_ = nullptr;  ///< UCX's, while it is in flight
+  bool receive_ = false;
+  bool done_ = false;
+  ucs_status_t status_ = UCS_OK;
+  int peer_ = -1;  ///< in the comm; of a receive from any source -1 until it is complete
+  int tag_ = 0;
+  std::size_t bytes_ = 0;  ///< sent, or the room for a receive
+  ucp_tag_recv_info_t info_{};
+  std::size_t place_ = 0;  ///< in its lane's list
+};
+
+class MessagePool {
+ public:
+  ~MessagePool();
+  Message* take();
+  void give(Message* message) { free_.push_back(message); }
+
+ private:
+  std::vector<Message*> all_, free_;
+};
+
+/// The messages of a lane that UCX has not given back.
+class InFlight {
+ public:
+  void add(Message* message) {
+    message->place_ = list_.size();
+    list_.push_back(message);
+    receives_ += message->receive_;
+  }
+  void remove(Message* message) {
+    list_[message->place_] = list_.back();
+    list_[message->place_]->place_ = message->place_;
+    list_.pop_back();
+    receives_ -= message->receive_;
+  }
+  const std::vector<Message*>& list() const { return list_; }
+  int receives() const { return receives_; }
+
+ private:
+  std::vector<Message*> list_;
+  int receives_ = 0;
+};
+
+}  // namespace medley::ucx

@@ -1,0 +1,93 @@
+#include "backends/ucx/peers.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include "backends/ucx/worker.hpp"
+
+namespace medley::ucx {
+namespace {
+
+// A message to a rank that computes and does not poll leaves only when that rank first connects (TCP); a rank
+// that never does must not keep this one from ending.
+constexpr auto longest_farewell = std::chrono::seconds(3);
+constexpr auto longest_close = std::chrono::milliseconds(500);
+
+}  // namespace
+
+bool Peer::dead() const {
+  if (process == 0) return false;
+  if (process_file < 0) return kill(process, 0) != 0 && errno == ESRCH;
+  pollfd file{process_file, POLLIN, 0};
+  return ::poll(&file, 1, 0) == 1;
+}
+
+Peers::Peers(Worker& worker, const Surroundings& surroundings)
+    : worker_(worker), rank_(surroundings.rank), peers_(static_cast<std::size_t>(surroundings.size)) {
+  const std::string& here = surroundings.hosts[static_cast<std::size_t>(rank_)];
+  for (std::size_t r = 0; r < peers_.size(); ++r) peers_[r].same_host = surroundings.hosts[r] == here;
+}
+
+std::string Peers::introduction() const {
+  return fmt::format("{} {}", getpid(), worker_.address());
+}
+
+void Peers::introduce(const std::vector<std::string>& all) {
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    const std::size_t space = all[r].find(' ');
+    const int process = std::stoi(all[r].substr(0, space));
+    peers_[r].address = all[r].substr(space + 1);
+    if (!peers_[r].same_host || process == getpid()) continue;
+    peers_[r].process = process;
+    peers_[r].process_file = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
+  }
+}
+
+Endpoint& Peers::connect(Peer& peer) {
+  peer.endpoint = std::make_unique<Endpoint>(worker_.handle(), peer.address, !peer.same_host);
+  return *peer.endpoint;
+}
+
+bool Peers::flushed() noexcept {
+  std::erase_if(touched_, [](Endpoint* endpoint) {
+    if (!endpoint->flushed()) return false;
+    endpoint->touched_ = false;
+    return true;
+  });
+  return touched_.empty();
+}
+
+Peers::~Peers() {
+  worker_.poll_until(
+      [this] {
+        for (Peer& peer : peers_) {
+          if (peer.endpoint && peer.dead()) peer.endpoint->failed_ = true;  // nothing reaches it any more
+        }
+        return flushed();
+      },
+      longest_farewell);
+  for (Peer& peer : peers_) {
+    if (peer.endpoint && !peer.dead()) peer.endpoint->close();
+  }
+  worker_.poll_until(
+      [this] {
+        return std::all_of(peers_.begin(), peers_.end(),
+                           [](const Peer& peer) { return !peer.endpoint || peer.endpoint->closed(); });
+      },
+      longest_close);
+  // UCX warns of messages that nobody received. Dropped only now, their senders are not told that they
+  // arrived.
+  if (!worker_.stopped()) worker_.drop_messages(0, 0);
+  for (Peer& peer : peers_) {
+    if (peer.process_file >= 0) ::close(peer.process_file);
+  }
+}
+
+}  // namespace medley::ucx

@@ -1,0 +1,18 @@
+// UCX's status codes as Medley's errors.
+#pragma once
+
+#include <ucs/type/status.h>
+
+#include <medley/error.hpp>
+#include <string>
+
+namespace medley::ucx {
+
+/// Throws Error(system) unless the call succeeded; `what` completes "UCX cannot …".
+void require(ucs_status_t status, const std::string& what);
+
+/// What a failed message means: the loss of its peer where the connection broke, else a refusal of the
+/// library.
+Error error_of(ucs_status_t status, int peer);
+
+}  // namespace medley::ucx

@@ -1,0 +1,109 @@
+#include "backends/ucx/worker.hpp"
+
+#include "backends/ucx/endpoint.hpp"
+#include "backends/ucx/lane.hpp"
+#include "backends/ucx/notice.hpp"
+#include "backends/ucx/status.hpp"
+#include "backends/ucx/tag.hpp"
+
+namespace medley::ucx {
+namespace {
+
+ucp_context_h make_context(int ranks) {
+  ucp_config_t* config = nullptr;
+  require(ucp_config_read(nullptr, nullptr, &config), "read its configuration (the variables UCX_…)");
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
+  params.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  params.estimated_num_eps = static_cast<std::size_t>(ranks);
+  params.name = "medley";
+  ucp_context_h context = nullptr;
+  const ucs_status_t status = ucp_init(&params, config, &context);
+  ucp_config_release(config);
+  require(status, "start");
+  return context;
+}
+
+}  // namespace
+
+Worker::Worker(const Surroundings& surroundings)
+    : context_(make_context(surroundings.size)), sleeper_(surroundings) {
+  try {
+    make_worker();
+  } catch (...) {
+    if (worker_) ucp_worker_destroy(worker_);
+    ucp_cleanup(context_);
+    throw;
+  }
+}
+
+void Worker::make_worker() {
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  require(ucp_worker_create(context_, &params, &worker_), "make a worker");
+  ucp_address_t* address = nullptr;
+  std::size_t bytes = 0;
+  require(ucp_worker_get_address(worker_, &address, &bytes), "find its own address");
+  address_.assign(reinterpret_cast<const char*>(address), bytes);
+  ucp_worker_release_address(worker_, address);
+  ucp_am_handler_param_t handler{};
+  handler.field_mask =
+      UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.id = notice_id;
+  handler.cb = on_notice;
+  handler.arg = this;
+  require(ucp_worker_set_am_recv_handler(worker_, &handler), "listen to notices");
+  sleeper_.attach(worker_);
+}
+
+Worker::~Worker() {
+  ucp_worker_destroy(worker_);
+  ucp_cleanup(context_);
+}
+
+void Worker::poll() {
+  if (stopped_) return;
+  ++polls_;
+  if (ucp_worker_progress(worker_) != 0) {
+    moved_ = true;
+  } else if (sleeper_.arm_wanted() && !sleeper_.arm()) {
+    moved_ = true;
+  }
+}
+
+void Worker::route(std::uint16_t comm, UcxLane* lane) {
+  const std::lock_guard lock(routes_mutex_);
+  if (lane) {
+    routes_[comm] = lane;
+  } else {
+    routes_.erase(comm);
+  }
+}
+
+void Worker::drop_messages(ucp_tag_t tag, ucp_tag_t mask) {
+  ucp_tag_recv_info_t info;
+  while (ucp_tag_message_h message = ucp_tag_probe_nb(worker_, tag, mask, 1, &info)) {
+    // No room for any of it: UCX drops the data and lets a sender that waits go on.
+    ucp_request_param_t param{};
+    const ucs_status_ptr_t request = ucp_tag_msg_recv_nbx(worker_, nullptr, 0, message, &param);
+    if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);
+  }
+}
+
+void Worker::stop(const Error& why) {
+  stopped_ = why;
+}
+
+ucs_status_t Worker::on_notice(void* self, const void* header, std::size_t header_bytes, void*, std::size_t,
+                               const ucp_am_recv_param_t*) {
+  auto& worker = *static_cast<Worker*>(self);
+  const Notice notice = Notice::unpack(header, header_bytes);
+  const std::lock_guard lock(worker.routes_mutex_);
+  const auto found = worker.routes_.find(notice.comm);
+  if (found != worker.routes_.end()) found->second->given_up(notice);
+  worker.moved_ = true;
+  return UCS_OK;
+}
+
+}  // namespace medley::ucx

@@ -1,0 +1,84 @@
+// UCX in one context: its UCP context and worker, polled once per pass of the engine whatever the number of
+// comms. The engine's lock serialises all calls; what may be called from connect(), outside of it, says so.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <chrono>
+#include <cstdint>
+#include <medley/backend.hpp>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "backends/ucx/message.hpp"
+#include "backends/ucx/sleeper.hpp"
+
+namespace medley::ucx {
+
+class UcxLane;
+
+class Worker {
+ public:
+  explicit Worker(const Surroundings& surroundings);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  ucp_worker_h handle() const { return worker_; }
+  /// By which others reach this worker.
+  const std::string& address() const { return address_; }
+  Sleeper& sleeper() { return sleeper_; }
+  MessagePool& messages() { return messages_; }
+
+  /// One pass of the engine calls this once per busy lane. A lane that has not `seen` the last poll takes it
+  /// for its own, so that only the first of a pass polls.
+  void progress(std::uint64_t& seen) {
+    if (seen == polls_) poll();
+    seen = polls_;
+  }
+  void poll();
+  /// Polls until `done` or for this long; whether it is done.
+  template <class Done>
+  bool poll_until(Done done, std::chrono::milliseconds at_most) {
+    const Deadline until = std::chrono::steady_clock::now() + at_most;
+    while (!done()) {
+      if (stopped_ || std::chrono::steady_clock::now() > until) return false;
+      poll();
+    }
+    return true;
+  }
+  /// Whether anything moved since the last question.
+  bool take_moved() { return std::exchange(moved_, false); }
+
+  /// Who gets the notices for a number; null for nobody any more. From any thread.
+  void route(std::uint16_t comm, UcxLane* lane);
+
+  /// Throws away what has come and nobody received.
+  void drop_messages(ucp_tag_t tag, ucp_tag_t mask);
+
+  /// Never polls again: the one sure way to keep UCX from writing into memory that it holds and does not give
+  /// back.
+  void stop(const Error& why);
+  const std::optional<Error>& stopped() const { return stopped_; }
+
+ private:
+  static ucs_status_t on_notice(void* self, const void* header, std::size_t header_bytes, void*, std::size_t,
+                                const ucp_am_recv_param_t*);
+  void make_worker();
+
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  std::string address_;
+  std::uint64_t polls_ = 0;
+  bool moved_ = false;
+  std::optional<Error> stopped_;
+  MessagePool messages_;
+  Sleeper sleeper_;
+  std::mutex routes_mutex_;
+  std::unordered_map<std::uint16_t, UcxLane*> routes_;
+};
+
+}  // namespace medley::ucx

@@ -1,0 +1,174 @@
+// What a context does with the news of its control thread: lost ranks, failures of comms, and questions about who is where.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/context_state.hpp"
+#include "core/diagnosis.hpp"
+
+namespace medley::core {
+namespace {
+
+using nlohmann::json;
+using std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+// A rank that died has published what it had; what it published may need some polls to be taken in.
+constexpr auto loss_grace = 50ms;
+// One that left in order owes nothing; whoever still waits for it after this long waits in vain.
+constexpr auto leave_grace = 1s;
+constexpr auto answer_limit = 400ms;   // of ranks that are alive; a stopped one never answers
+
+int member_of(const CommState& comm, int world_rank) {
+  const auto at = std::find(comm.world_ranks.begin(), comm.world_ranks.end(), world_rank);
+  return at == comm.world_ranks.end() ? -1 : static_cast<int>(at - comm.world_ranks.begin());
+}
+
+}  // namespace
+
+void ContextState::listen_for_control() {
+  if (size == 1) return;
+  const bool one_host = std::all_of(hosts.begin(), hosts.end(), [&](const std::string& host) { return host == hosts[0]; });
+  control_ = std::make_unique<control::Control>(rank, size, one_host);
+}
+
+void ContextState::start_control(const std::vector<json>& answers) {
+  if (!control_) return;
+  std::vector<control::Endpoint> endpoints;
+  for (const json& answer : answers) endpoints.push_back(control::Endpoint::from_text(answer["control"]));
+  engine->connect_outside({[this](const CommState& comm, const Error& why) { tell_failure(comm, why); },
+                           [this](const CommState& comm, const Operation& waiting) { return who_is_where(comm, waiting); },
+                           [this](const CommState& comm, const Operation& operation) { ask_referee(comm, operation); }});
+  control_->start(std::move(endpoints), answers[0]["token"],
+                  {[this](int from, const control::Message& message) { on_message(from, message); },
+                   [this](int lost, const std::string& how) { on_gone(lost, how); },
+                   [this](int left) { on_gone(left, ""); }, [this] { on_tick(); }});
+}
+
+std::shared_ptr<CommState> ContextState::find_comm(const std::string& name) {
+  const std::lock_guard lock(comms_mutex_);
+  for (const auto& weak : comms_) {
+    if (auto comm = weak.lock(); comm && comm->name == name) return comm;
+  }
+  return nullptr;
+}
+
+void ContextState::on_gone(int world_rank, const std::string& how) {
+  gone_[world_rank] = {how, steady_clock::now()};
+  if (!how.empty()) {
+    std::vector<Backend*> all;
+    for (const Ready& ready : backends_) all.push_back(ready.backend.get());
+    engine->rank_lost(world_rank, all);
+  }
+}
+
+void ContextState::on_tick() {
+  if (gone_.empty()) return;
+  std::vector<std::shared_ptr<CommState>> comms;
+  {
+    const std::lock_guard lock(comms_mutex_);
+    for (const auto& weak : comms_) {
+      if (auto comm = weak.lock()) comms.push_back(std::move(comm));
+    }
+  }
+  for (const auto& [world_rank, gone] : gone_) {
+    const bool lost = !gone.how.empty();
+    if (steady_clock::now() - gone.since < (lost ? loss_grace : leave_grace)) continue;
+    for (const auto& comm : comms) {
+      const int member = member_of(*comm, world_rank);
+      if (member < 0 || (!lost && !engine->awaits(*comm, member))) continue;
+      const std::string who = member == world_rank ? fmt::format("rank {}", member)
+                                                   : fmt::format("rank {} (rank {} of the world)", member, world_rank);
+      engine->fail_as_told(*comm, Error(ErrorKind::rank_lost,
+                                        lost ? fmt::format("{} was lost: {}", who, gone.how)
+                                             : fmt::format("{} has left the job though it is awaited", who),
+                                        {.ranks = {member}}));
+    }
+  }
+}
+
+void ContextState::tell_failure(const CommState& comm, const Error& why) {
+  if (!control_ || comm.size == 1) return;
+  control_->send(control::Control::everyone,
+                 {"failed", json{{"comm", comm.name}, {"kind", static_cast<int>(why.kind())}, {"what", why.what()},
+                                 {"ranks", why.context().ranks}, {"by", comm.rank}}.dump()});
+}
+
+void ContextState::ask_referee(const CommState& comm, const Operation& operation) {
+  const Fingerprint made = fingerprint_of(operation.call, comm.size, operation.lane->name);
+  control_->send(comm.world_ranks[0], {"call", json{{"comm", comm.name}, {"sequence", operation.sequence}, {"rank", comm.rank},
+                                                    {"size", comm.size}, {"call", made.call}, {"route", made.route},
+                                                    {"ranks", comm.world_ranks}}.dump()});
+}
+
+/// On the comm's first rank: all alike may start; a difference ends the comm on every rank.
+void ContextState::judge(int from, const json& call) {
+  const std::string name = call["comm"];
+  const auto verdict = referee_.hear(name, call["sequence"], call["rank"], call["size"], {call["call"], call["route"]});
+  static_cast<void>(from);
+  if (!verdict) return;
+  if (verdict->agreed) {
+    for (int world_rank : call["ranks"].get<std::vector<int>>()) {
+      control_->send(world_rank, {"alike", json{{"comm", name}, {"sequence", call["sequence"]}}.dump()});
+    }
+    return;
+  }
+  referee_.forget(name);
+  if (const auto comm = find_comm(name)) engine->fail(*comm, Error(ErrorKind::mismatch, verdict->difference));
+}
+
+void ContextState::on_message(int from, const control::Message& message) {
+  const json body = json::parse(message.body, nullptr, false);
+  if (body.is_discarded() || !body.contains("comm")) return;
+  const auto comm = find_comm(body["comm"]);
+  if (message.kind == "failed" && comm) {
+    engine->fail_as_told(*comm, Error(static_cast<ErrorKind>(body["kind"].get<int>()),
+                                      fmt::format("rank {} says: {}", body["by"].get<int>(), body["what"].get<std::string>()),
+                                      {.ranks = body["ranks"]}));
+  } else if (message.kind == "call") {
+    judge(from, body);
+  } else if (message.kind == "alike" && comm) {
+    engine->let_start(*comm, body["sequence"]);
+  } else if (message.kind == "ask") {
+    json answer{{"comm", body["comm"]}, {"question", body["question"]}};
+    answer["status"] = comm ? engine->status_of(*comm) : json{{"unknown", true}};
+    control_->send(from, {"answer", answer.dump()});
+  } else if (message.kind == "answer") {
+    const std::lock_guard lock(answers_mutex_);
+    const auto open = answers_.find(body["question"]);
+    if (open == answers_.end()) return;
+    open->second[from] = body["status"];
+    answered_.notify_all();
+  }
+}
+
+std::string ContextState::who_is_where(const CommState& comm, const Operation& waiting) {
+  std::string question;
+  {
+    const std::lock_guard lock(answers_mutex_);
+    question = fmt::format("{}.{}", rank, ++questions_);
+    answers_[question];
+  }
+  std::map<int, json> by_member;
+  std::size_t asked = 0;
+  for (int member = 0; member < comm.size; ++member) {
+    const int other = comm.world_ranks[static_cast<std::size_t>(member)];
+    const auto standing = control_->standing(other);
+    if (standing == control::Control::Standing::present) {
+      control_->send(other, {"ask", json{{"comm", comm.name}, {"question", question}}.dump()});
+      ++asked;
+    } else {
+      by_member[member] = {{"gone", standing == control::Control::Standing::left ? "has left the job" : "was lost"}};
+    }
+  }
+  std::unique_lock lock(answers_mutex_);
+  answered_.wait_for(lock, answer_limit,
+                     [&] { return answers_[question].size() == asked; });
+  for (auto& [world_rank, status] : answers_[question]) by_member[member_of(comm, world_rank)] = std::move(status);
+  answers_.erase(question);
+  lock.unlock();
+  return diagnose(comm.name, comm.size, waiting.collective() ? waiting.sequence : 0, by_member);
+}
+
+}  // namespace medley::core

@@ -1,0 +1,83 @@
+# Makes "hosts" on one machine: network namespaces on one bridge, each with a name of its own. Sourced by the tests here.
+#   make_hosts N             N hosts: names in host_name[], addresses in host_address[]; they go when the shell ends
+#   on_host I COMMAND…       runs a command on host I
+#   run_ranks HOSTS EACH [VARIABLE=VALUE …] -- COMMAND…
+#                            runs HOSTS × EACH ranks of a command and fails when one of them does
+#   skip WHY                 ends the test: ctest counts it as skipped
+# Several runs side by side do not meet: every name carries the shell's process number, and the bridge is in a namespace.
+
+skip() { echo "skipped: $*"; exit 77; }
+
+host_name=()
+host_address=()
+hosts_tag=mdl$$
+hosts_work=$(mktemp -d)
+
+remove_hosts() {
+  local name process
+  for name in "${host_name[@]}" "$hosts_tag-switch"; do
+    [ -e "/run/netns/$name" ] || continue
+    for process in $(ip netns pids "$name"); do kill -KILL "$process" 2>/dev/null; done
+    ip netns del "$name"
+    rm -rf "/etc/netns/$name"
+  done
+  rm -rf "$hosts_work"
+}
+trap remove_hosts EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+make_hosts() {
+  [ "$(id -u)" -eq 0 ] || skip "making network namespaces needs root"
+  command -v ip >/dev/null || skip "ip (Debian: iproute2) is not installed"
+  local switch=$hosts_tag-switch i
+  ip netns add "$switch" 2>/dev/null || skip "this root may not make network namespaces"
+  ip -n "$switch" link add bridge type bridge 2>/dev/null || skip "this kernel has no bridges"
+  ip -n "$switch" link set bridge up
+  for ((i = 0; i < $1; i++)); do
+    host_name[i]=$hosts_tag-$i
+    host_address[i]=10.77.0.$((i + 1))
+  done
+  for ((i = 0; i < $1; i++)); do
+    local name=${host_name[i]} j
+    ip netns add "$name"
+    ip -n "$switch" link add "port$i" type veth peer name eth0 netns "$name"
+    ip -n "$switch" link set "port$i" master bridge up
+    ip -n "$name" link set lo up
+    ip -n "$name" addr add "${host_address[i]}/24" dev eth0
+    ip -n "$name" link set eth0 up
+    # ip netns exec puts this file in place of /etc/hosts
+    mkdir -p "/etc/netns/$name"
+    echo "127.0.0.1 localhost" >"/etc/netns/$name/hosts"
+    for ((j = 0; j < $1; j++)); do echo "${host_address[j]} ${host_name[j]}" >>"/etc/netns/$name/hosts"; done
+  done
+}
+
+on_host() {
+  local name=${host_name[$1]}
+  shift
+  unshare --uts sh -c 'hostname "$1"; shift; exec ip netns exec "$@"' sh "$name" "$name" "$@"
+}
+
+run_ranks() {
+  local hosts=$1 each=$2 variables=() rank status=0
+  shift 2
+  while [ "$1" != -- ]; do variables+=("$1"); shift; done
+  shift
+  local size=$((hosts * each)) processes=()
+  for ((rank = 0; rank < size; rank++)); do
+    on_host $((rank / each)) env MEDLEY_RANK=$rank MEDLEY_WORLD_SIZE=$size MEDLEY_LOCAL_RANK=$((rank % each)) \
+      MEDLEY_STORE="${host_address[0]}:29400" MEDLEY_TOKEN="$hosts_tag" "${variables[@]}" "$@" \
+      >"$hosts_work/rank$rank" 2>&1 &
+    processes+=($!)
+  done
+  for ((rank = 0; rank < size; rank++)); do
+    wait "${processes[rank]}" && continue
+    status=1
+    echo "rank $rank of $size failed:"
+    tail -n 60 "$hosts_work/rank$rank" | sed "s/^/[$rank] /"
+  done
+  [ $status -eq 0 ] && cat "$hosts_work/rank0"
+  return $status
+}
