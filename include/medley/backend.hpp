@@ -19,7 +19,7 @@
 namespace medley {
 
 /// Changes whenever a class below changes its layout; a plugin built against another is refused.
-inline constexpr std::string_view backend_abi = "medley-backend-5";
+inline constexpr std::string_view backend_abi = "medley-backend-6";
 
 /// Sends and receives that a filled-in collective is made of have tags from -internal_tags to -1, which no user can name.
 /// They match like all others: by peer and tag, in order.
@@ -139,6 +139,7 @@ struct Surroundings {
   int size = 1;
   int device = 0;
   std::vector<std::string> hosts;       ///< of each world rank: equal strings can share memory
+  int cores = 1;                        ///< that the ranks of this host may keep busy together
   std::shared_ptr<Store> store;
   Deadline deadline;
 };

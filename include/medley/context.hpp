@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,9 @@ class MEDLEY_API Context {
   Context& operator=(Context&&) noexcept;
 
   Comm world() const;
+  /// A comm of the listed ranks of the world, in that order, made by them alone; Comm::split and subset need everyone.
+  /// The name is the same on all of them and new in the job.
+  Comm make_comm(const std::string& name, std::span<const int> world_ranks, const CommOptions& options = {}) const;
   int rank() const noexcept;
   int size() const noexcept;
   const std::vector<BackendInfo>& backends() const noexcept;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -40,6 +41,14 @@ class MEDLEY_API Work {
   /// The same, and on CUDA memory too the host waits until it is complete.
   void wait_host();
   void wait_host(std::chrono::nanoseconds deadline);
+
+  /// Waits, on the host, at most that long and says whether it is complete; the operation goes on if not. Throws its error.
+  bool wait_for(std::chrono::nanoseconds at_most);
+
+  /// Calls back once it is complete, with or without an error: at once if it is already, else on the thread that finds
+  /// it complete, which may be the context's own or any that is inside a Medley call. No lock is held, so the callback may
+  /// issue operations; it must not throw, and should not take long.
+  void on_complete(std::function<void()> callback);
 
   /// Whether it is complete; drives pending operations, never blocks, throws the operation's error.
   bool test();

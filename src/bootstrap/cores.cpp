@@ -14,15 +14,23 @@
 namespace medley {
 namespace {
 
-int affinity() {
+/// One bit per core, the first core first; all of them when the system does not tell.
+std::vector<bool> affinity() {
   // cpu_set_t holds 1024 cores; larger machines need a larger mask.
   for (int cores = CPU_SETSIZE; cores <= 65536; cores *= 4) {
     std::vector<unsigned long> mask(static_cast<std::size_t>(cores) / (8 * sizeof(unsigned long)));
     const std::size_t bytes = mask.size() * sizeof(unsigned long);
     auto* set = reinterpret_cast<cpu_set_t*>(mask.data());
-    if (sched_getaffinity(0, bytes, set) == 0) return std::max(1, CPU_COUNT_S(bytes, set));
+    if (sched_getaffinity(0, bytes, set) != 0) continue;
+    std::vector<bool> bits;
+    for (int core = 0; core < cores; ++core) {
+      if (!CPU_ISSET_S(static_cast<std::size_t>(core), bytes, set)) continue;
+      bits.resize(static_cast<std::size_t>(core) + 1);
+      bits.back() = true;
+    }
+    return bits;
   }
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return std::vector<bool>(std::max(1u, std::thread::hardware_concurrency()), true);
 }
 
 std::string read(const std::string& path) {
@@ -80,7 +88,23 @@ int usable_cores(int affinity, const std::string& own_cgroups_file, const std::s
 }
 
 int usable_cores() {
-  return usable_cores(affinity(), "/proc/self/cgroup", "/sys/fs/cgroup");
+  return cores_together({core_mask()});
+}
+
+std::string core_mask() {
+  std::string text;
+  for (const bool bit : affinity()) text += bit ? '1' : '0';
+  return text;
+}
+
+int cores_together(const std::vector<std::string>& masks) {
+  std::string all;
+  for (const std::string& mask : masks) {
+    all.resize(std::max(all.size(), mask.size()), '0');
+    for (std::size_t i = 0; i < mask.size(); ++i) all[i] = std::max(all[i], mask[i]);
+  }
+  const auto count = static_cast<int>(std::count(all.begin(), all.end(), '1'));
+  return usable_cores(std::max(1, count), "/proc/self/cgroup", "/sys/fs/cgroup");
 }
 
 }  // namespace medley

@@ -5,6 +5,7 @@
 #include <medley/export.hpp>
 
 #include <string>
+#include <vector>
 
 namespace medley {
 
@@ -19,6 +20,13 @@ MEDLEY_API std::string host_name();
 /// How many cores this process may keep busy: the smaller of its affinity mask and its cgroups' quotas (v1
 /// and v2), at least 1. Rounded down, since a rank that spins on a part of a core is throttled.
 MEDLEY_API int usable_cores();
+
+/// Which cores this process may run on, as text to hand around.
+MEDLEY_API std::string core_mask();
+
+/// How many cores ranks with these masks may keep busy together: a launcher may bind each to one core, so no
+/// rank's own mask tells whether they outnumber their cores.
+MEDLEY_API int cores_together(const std::vector<std::string>& masks);
 
 /// The same, with the cgroup tree and the process's own cgroup file read from other places; for tests.
 MEDLEY_API int usable_cores(int affinity, const std::string& own_cgroups_file,

@@ -30,7 +30,11 @@ void add_bench(CLI::App& app);
 void add_info(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_plan_calibrate(CLI::App& plan);
+void add_reconcile(CLI::App& app);
+void add_replay(CLI::App& app);
 void add_run(CLI::App& app);
 void add_shape(CLI::App& app);
+void add_soak(CLI::App& app);
+void add_trace(CLI::App& app);
 
 }  // namespace medley::cli

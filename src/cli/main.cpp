@@ -18,8 +18,12 @@ int main(int argc, char** argv) {
   medley::cli::add_bench(app);
   medley::cli::add_info(app);
   medley::cli::add_plan(app);
+  medley::cli::add_reconcile(app);
+  medley::cli::add_replay(app);
   medley::cli::add_run(app);
   medley::cli::add_shape(app);
+  medley::cli::add_soak(app);
+  medley::cli::add_trace(app);
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
     medley::cli::keep_double_dash(words);

@@ -68,6 +68,18 @@ Count rank_of(const PlanRequest& request) {
                                                        : plan::parse_count(request.rank, "--rank", "rank");
 }
 
+// What was asked for, so that replay can plan the other ranks again.
+nlohmann::ordered_json request_json(const PlanRequest& request) {
+  const auto number = [](Count value) { return value == 0 ? std::string{} : std::to_string(value); };
+  return {{"model", request.model},
+          {"layout", request.layout},
+          {"framework", request.framework},
+          {"micro_batch", number(request.micro_batch)},
+          {"global_batch", number(request.global_batch)},
+          {"seq", number(request.seq)},
+          {"dtype", request.dtype}};
+}
+
 // One rank's schedule, or with --rank all an array of all of them: what replay needs to run a world.
 void write_schedule(const PlanRequest& request, const PlanOutcome& outcome) {
   if (request.schedule_file.empty()) return;
@@ -77,7 +89,9 @@ void write_schedule(const PlanRequest& request, const PlanOutcome& outcome) {
                             outcome.layout.world()));
   }
   if (request.rank != "all") {
-    write_json(request.schedule_file, plan::schedule_json(outcome.schedule, outcome.layout, outcome.rank));
+    auto one = plan::schedule_json(outcome.schedule, outcome.layout, outcome.rank);
+    one["plan"] = request_json(request);
+    write_json(request.schedule_file, one);
     return;
   }
   if (outcome.layout.world() > 1024) {

@@ -1,6 +1,7 @@
 #include <medley/context.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -168,6 +169,33 @@ Context::Context(Context&&) noexcept = default;
 Context& Context::operator=(Context&&) noexcept = default;
 
 Comm Context::world() const { return Comm(state_->world); }
+
+Comm Context::make_comm(const std::string& name, std::span<const int> world_ranks, const CommOptions& options) const {
+  state_->engine->refuse_forked_child();
+  std::vector<int> members(world_ranks.begin(), world_ranks.end());
+  std::sort(members.begin(), members.end());
+  const bool twice = std::adjacent_find(members.begin(), members.end()) != members.end();
+  if (members.empty() || twice || members.front() < 0 || members.back() >= state_->size) {
+    throw Error(ErrorKind::invalid, fmt::format("making comm {}: its ranks must be different ones of 0 to {}, not [{}]", name,
+                                                state_->size - 1, fmt::join(world_ranks, ", ")), {.comm = name});
+  }
+  if (!std::binary_search(members.begin(), members.end(), state_->rank)) {
+    throw Error(ErrorKind::invalid, fmt::format("making comm {}: rank {} is not one of its members [{}]", name, state_->rank,
+                                                fmt::join(world_ranks, ", ")), {.comm = name});
+  }
+  const Rules rules = Rules::parse(options.rules);
+  const auto deadline = options.deadline.count() > 0 ? options.deadline : state_->deadline;
+  const auto own = std::find(world_ranks.begin(), world_ranks.end(), state_->rank) - world_ranks.begin();
+  const auto everyones = exchange(*state_->store, "made/" + name, static_cast<int>(own), static_cast<int>(world_ranks.size()),
+                                  rules.text(), std::chrono::steady_clock::now() + deadline);
+  for (std::size_t r = 0; r < everyones.size(); ++r) {
+    if (everyones[r] == rules.text()) continue;
+    throw Error(ErrorKind::mismatch, fmt::format("making comm {}: rank {} gives the rules \"{}\" but rank {} gives \"{}\"", name,
+                                                 own, rules.text(), r, everyones[r]), {.comm = name});
+  }
+  return Comm(state_->make_comm("made/" + name, {world_ranks.begin(), world_ranks.end()}, rules, deadline));
+}
+
 int Context::rank() const noexcept { return state_->rank; }
 int Context::size() const noexcept { return state_->size; }
 const std::vector<BackendInfo>& Context::backends() const noexcept { return state_->infos; }

@@ -140,7 +140,7 @@ void ContextState::make_backends(const ContextOptions& options) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
   json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
-            {"rules", rules.text()}, {"check", wants_check()}, {"cuda", why_no_device()}};
+            {"rules", rules.text()}, {"check", wants_check()}, {"cores", core_mask()}, {"cuda", why_no_device()}};
   for (const std::string& name : names) {
     KnownBackend* known = find_backend(name);
     mine["reasons"][name] = known ? known->unavailable() : "there is no such backend";
@@ -149,9 +149,9 @@ void ContextState::make_backends(const ContextOptions& options) {
   compare_wishes(answers);
   compare_rules(answers);
   for (const json& answer : answers) checking = checking || answer["check"].get<bool>();
-  engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
+  if (records()) engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
   Surroundings surroundings{
-      .rank = rank, .size = size, .device = options.device, .hosts = {}, .store = store, .deadline = until};
+      .rank = rank, .size = size, .device = options.device, .hosts = {}, .cores = 1, .store = store, .deadline = until};
   for (const json& answer : answers) {
     if (const std::string why = answer["cuda"]; why_no_cuda_.empty() && !why.empty()) {
       why_no_cuda_ = fmt::format("rank {}: {}", surroundings.hosts.size(), why);
@@ -159,6 +159,11 @@ void ContextState::make_backends(const ContextOptions& options) {
     surroundings.hosts.push_back(answer["host"]);
   }
   hosts = surroundings.hosts;
+  std::vector<std::string> masks;
+  for (const json& answer : answers) {
+    if (answer["host"] == mine["host"]) masks.push_back(answer["cores"]);
+  }
+  surroundings.cores = cores_together(masks);
   if (wanted.empty()) names = names_of_all(answers);
 
   std::vector<int> lacking;
@@ -221,7 +226,7 @@ void ContextState::agree_on_made(const std::vector<nlohmann::json>& answers, boo
       common.keep_common(Capabilities::from_text(answer["abilities"][info.name]));
     info.version = made[info.name]->version();
     info.available = true;
-    const auto note = static_cast<std::uint8_t>(engine->recorder()->note(NoteKind::backend, info.name));
+    const auto note = static_cast<std::uint8_t>(engine->recorder() ? engine->recorder()->note(NoteKind::backend, info.name) : 0);
     backends_.push_back({std::move(made[info.name]), common, note});
   }
 }

@@ -103,7 +103,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
   CommState& comm = *shared;
   Operation* operation = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const Hold hold(*this);
     const Route& chosen = admit(comm, call, options.backend);
     LaneState& lane = *chosen.lane;
     ++(is_collective(call.op) ? comm.collectives : comm.messages);
@@ -120,11 +120,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
       operation = enlist(shared, call, options, lane);
       operation->record = record(comm, call, chosen, options, ticks());
       depend_on_earlier(*operation);
-      if (comm.checked && operation->collective() && outside_.ask_referee) {
-        operation->compared = true;
-        ++operation->blockers;
-        outside_.ask_referee(comm, *operation);
-      }
+      have_compared(*operation);
       if (operation->blockers == 0) start(*operation);
     }
     operation->retain();
@@ -135,6 +131,14 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
   wait(*operation, operation->deadline);
   source = operation->source;
   return nullptr;
+}
+
+/// Check mode: a collective starts once the comm's referee has seen that all ranks called the same.
+void Engine::have_compared(Operation& operation) {
+  if (!operation.comm->checked || !operation.collective() || !outside_.ask_referee) return;
+  operation.compared = true;
+  ++operation.blockers;
+  outside_.ask_referee(*operation.comm, operation);
 }
 
 Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& route, const Options& options, int& source,
@@ -220,7 +224,7 @@ Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vect
                                const Options& options) {
   refuse_forked_child();
   if (calls.front().memory == Memory::cuda) use_device(*comm);
-  const std::lock_guard lock(mutex_);
+  const Hold hold(*this);
   std::vector<const Route*> routes;
   for (Call& call : calls) {   // all or none
     routes.push_back(&admit(*comm, call, options.backend));

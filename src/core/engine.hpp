@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <utility>
 #include <vector>
 
 #include "core/comm_state.hpp"
@@ -39,9 +40,13 @@ class Engine {
   /// Issues several that belong together; the result is complete when all are.
   Operation* issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls, const Options& options);
   /// Waits until it is complete and throws its error.
-  void wait(Operation& operation, Deadline deadline) { wait_for(operation, deadline, false); }
+  void wait(Operation& operation, Deadline deadline);
   /// On CUDA memory: makes the operation's stream wait for it instead, as soon as that is possible.
-  void wait_in_stream(Operation& operation, Deadline deadline) { wait_for(operation, deadline, true); }
+  void wait_in_stream(Operation& operation, Deadline deadline);
+  /// Waits no longer than until then and says whether it is complete. Throws its error.
+  bool wait_until(Operation& operation, Deadline until);
+  /// Remembers whom to call when it is complete; false when it is complete already.
+  bool call_back(Operation& operation, std::function<void()>& callback);
   /// Moves everything that is pending.
   void progress();
   /// Whether the first operation on CUDA memory may start that thread.
@@ -88,6 +93,26 @@ class Engine {
   void refuse_forked_child() const;
 
  private:
+  /// Holds the lock. Letting it go tells the callbacks of what was completed meanwhile, which may call in again.
+  class Hold {
+   public:
+    explicit Hold(Engine& engine) : engine_(engine) { engine_.mutex_.lock(); }
+    ~Hold() {
+      if (engine_.to_tell_.empty()) {
+        engine_.mutex_.unlock();
+        return;
+      }
+      const auto told = std::exchange(engine_.to_tell_, {});
+      engine_.mutex_.unlock();
+      for (const auto& callback : told) callback();
+    }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    Engine& engine_;
+  };
+
   const Route& admit(CommState& comm, Call& call, std::string_view backend) const;
   const Route& route(CommState& comm, const Call& call, std::string_view backend) const;
   Transfer* try_inline(CommState& comm, const Call& call, const Route& route, const Options& options, int& source,
@@ -99,20 +124,23 @@ class Engine {
   std::uint64_t record(const CommState& comm, const Call& call, const Route& route, const Options& options,
                        std::uint64_t issued);
   void note_start(std::uint64_t record) noexcept;
+  /// The time from here to the end of the operation is not overlapped by anything.
+  void note_wait(const Operation& operation) noexcept;
   void note_end(std::uint64_t record, bool failed) noexcept;
   void depend_on_earlier(Operation& operation);
+  void have_compared(Operation& operation);
   static bool depend_in_streams(Operation& earlier, Operation& operation, bool conflict);
   std::vector<Transfer*> running_before(const Operation& operation) const;
   void drop_device_state(Operation& operation);
   bool order_stream_behind(Operation& operation);
   bool order_stream_behind_locked(Operation& operation);
   bool all_in_streams() const;
-  void wait_for(Operation& operation, Deadline deadline, bool in_stream);
   void start(Operation& operation);
   void look_for_launch(Operation& operation);
   void adopt(Operation& operation, Transfer* transfer);
   void settle(Operation& operation);
   void complete(Operation& operation);
+  void finish(Operation& operation);
   void let_go(const std::vector<Operation*>& waiting);
   void finish_with_error(Operation& operation, const Error& error);
   /// True if anything moved.
@@ -124,10 +152,13 @@ class Engine {
   Operation& blamed_for(Operation& operation) const;
   void fail_late(Operation& operation);
   Operation* expire_all(Patience& patience);
+  void expire_in_streams(Patience& patience);
   void look_for_lost(CommState& comm, Deadline now);
   bool sleep(Operation* operation, Deadline deadline, Waiter* waiter, Patience& patience);
   Waiter* common_waiter() const;
   void empty_graves() noexcept;
+  enum class WaitIn { host, stream };
+  bool poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn where);
   bool quiet() const { return pending_.empty() && undelivered_lanes_ == 0; }
 
   Spinlock mutex_;
@@ -140,6 +171,7 @@ class Engine {
   std::deque<Operation*> ready_;           ///< blocked by nothing any more, to be started by let_go()
   bool starting_ = false;
   std::vector<std::unique_ptr<CommState>> graves_;   ///< comms that nobody refers to any more
+  std::vector<std::function<void()>> to_tell_;   ///< callbacks of what is complete, told when the lock is let go
   std::vector<Waiter*> sleepers_;          ///< of threads asleep in wait()
   std::atomic<int> callers_{0};            ///< threads inside wait()
   std::mutex thread_mutex_;                ///< of starting and stopping it

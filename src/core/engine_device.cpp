@@ -58,7 +58,7 @@ Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, Cal
   Operation* operation = nullptr;
   bool ordered = false;
   {
-    const std::lock_guard lock(mutex_);
+    const Hold hold(*this);
     const Route& chosen = admit(comm, call, options.backend);
     admit_on_device(comm, call, *chosen.lane);
     ++(is_collective(call.op) ? comm.collectives : comm.messages);
@@ -66,6 +66,7 @@ Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, Cal
     operation = enlist(shared, call, options, *chosen.lane);
     operation->record = record(comm, call, chosen, options, ticks());
     depend_on_earlier(*operation);
+    have_compared(*operation);
     if (operation->blockers == 0) start(*operation);
     operation->retain();
     if (!options.async) ordered = order_stream_behind_locked(*operation);

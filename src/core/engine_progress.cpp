@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/engine.hpp"
@@ -34,19 +35,20 @@ void Engine::start(Operation& operation) {
   try {
     transfer = lane.lane->start(operation.call);
   } catch (const Error& error) {
+    operation.call.after = {};
     return finish_with_error(operation, error);
   }
+  operation.call.after = {};
   if (transfer) {
     adopt(operation, transfer);
   } else {
     settle(operation);   // complete at once; taken off the list by the next progress
   }
-  operation.call.after = {};
   if (operation.launched) let_go(std::exchange(operation.after_start, {}));
 }
 
 void Engine::let_start(CommState& comm, std::uint64_t sequence) {
-  const std::lock_guard lock(mutex_);
+  const Hold hold(*this);
   for (Operation* operation : pending_) {
     if (operation->comm.get() != &comm || operation->sequence != sequence || !operation->compared) continue;
     operation->compared = false;
@@ -99,15 +101,29 @@ void Engine::settle(Operation& operation) {
   complete(operation);
 }
 
+void Engine::finish(Operation& operation) {
+  std::move(operation.callbacks.begin(), operation.callbacks.end(), std::back_inserter(to_tell_));
+  operation.callbacks.clear();
+  operation.state.store(Operation::State::complete, std::memory_order_release);
+}
+
+bool Engine::call_back(Operation& operation, std::function<void()>& callback) {
+  refuse_forked_child();
+  const std::lock_guard lock(mutex_);
+  if (operation.complete()) return false;
+  operation.callbacks.push_back(std::move(callback));
+  return true;
+}
+
 void Engine::complete(Operation& operation) {
   note_end(operation.record, operation.error.has_value());
-  operation.state.store(Operation::State::complete, std::memory_order_release);
+  finish(operation);
   let_go(std::exchange(operation.after_completion, {}));
   let_go(std::exchange(operation.after_start, {}));
   if (Operation* group = std::exchange(operation.group, nullptr)) {
     if (operation.error && !group->error) group->error = operation.error;
     if (operation.source >= 0) group->source = operation.source.load();
-    if (--group->members == 0) group->state.store(Operation::State::complete, std::memory_order_release);
+    if (--group->members == 0) finish(*group);
     group->release();
   }
 }
@@ -155,7 +171,7 @@ bool Engine::progress_locked() {
 
 void Engine::progress() {
   refuse_forked_child();
-  const std::lock_guard lock(mutex_);
+  const Hold hold(*this);
   progress_locked();
 }
 
@@ -167,12 +183,12 @@ void Engine::check(CommState& comm) {
 
 void Engine::fail(CommState& comm, const Error& why) {
   refuse_forked_child();
-  const std::lock_guard lock(mutex_);
+  const Hold hold(*this);
   fail_locked(comm, why);
 }
 
 void Engine::fail_as_told(CommState& comm, const Error& why) {
-  const std::lock_guard lock(mutex_);
+  const Hold hold(*this);
   fail_locked(comm, why, false);
 }
 
@@ -195,7 +211,7 @@ void Engine::fail_locked(CommState& comm, const Error& why, bool tell) {
 }
 
 void Engine::close(CommState& comm) {
-  const std::lock_guard lock(mutex_);
+  const Hold hold(*this);
   if (comm.lanes.empty()) return;
   const bool pending = std::any_of(pending_.begin(), pending_.end(), [&](const Operation* operation) {
     return operation->comm.get() == &comm && !operation->complete();

@@ -7,6 +7,7 @@ namespace medley::core {
 
 std::uint32_t Engine::note_comm(const std::string& name, const std::vector<int>& world_ranks) {
   const std::lock_guard lock(mutex_);
+  if (!recorder_) return 0;
   return recorder_->note(NoteKind::comm, nlohmann::json{{"name", name}, {"ranks", world_ranks}}.dump());
 }
 
@@ -18,6 +19,7 @@ std::uint64_t Engine::record(const CommState& comm, const Call& call, const Rout
   record.issued = issued;
   record.started = 0;
   record.completed = 0;
+  record.waited = 0;
   record.in_count = call.in_count;
   record.out_count = call.out_count;
   record.part_of = 0;
@@ -44,6 +46,19 @@ void Engine::note_start(std::uint64_t number) noexcept {
   if (!record) return;
   record->started = ticks();
   record->state = RecordState::started;
+}
+
+void Engine::note_wait(const Operation& operation) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto stamp = [this](const Operation& waited_for) {
+    Record* record = waited_for.record ? recorder_->find(waited_for.record) : nullptr;
+    if (record && record->waited == 0 && !waited_for.complete()) record->waited = ticks();
+  };
+  stamp(operation);
+  if (operation.members == 0) return;
+  for (const Operation* member : pending_) {
+    if (member->group == &operation) stamp(*member);
+  }
 }
 
 void Engine::note_end(std::uint64_t number, bool failed) noexcept {

@@ -79,7 +79,7 @@ struct Patience {
 };
 
 Poll Engine::advance(const Operation& operation, Waiter*& waiter) {
-  const std::lock_guard lock(mutex_);
+  const Hold hold(*this);
   const bool moved = progress_locked();
   waiter = common_waiter();
   if (operation.complete()) return Poll::complete;
@@ -125,7 +125,7 @@ Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Patience
 void Engine::fail_late(Operation& operation) {
   CommState& comm = *operation.comm;
   const std::string where = outside_.who_is_where ? outside_.who_is_where(comm, operation) : "";
-  const std::lock_guard lock(mutex_);
+  const Hold hold(*this);
   if (operation.complete()) return;
   const Operation& blamed = blamed_for(operation);
   const Error plain = timeout_error(blamed);
@@ -157,7 +157,7 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
   const std::uint32_t ticket = waiter ? waiter->prepare() : 0;
   Operation* late = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const Hold hold(*this);
     const bool moved = progress_locked();
     bool done = operation ? operation->complete() : quiet();
     if (!done && operation) {
@@ -192,8 +192,12 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
   return false;
 }
 
-void Engine::wait_for(Operation& operation, Deadline deadline, bool in_stream) {
+/// Drives everything until the operation is complete, its stream waits for it where that is what is asked, or `until`
+/// has passed, and says whether it is complete; past `deadline` it fails.
+bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn where) {
   refuse_forked_child();
+  if (!operation.complete()) note_wait(operation);
+  const bool in_stream = where == WaitIn::stream && operation.call.memory == Memory::cuda;
   callers_.fetch_add(1, std::memory_order_relaxed);
   Patience patience;
   Waiter* waiter = nullptr;
@@ -204,11 +208,45 @@ void Engine::wait_for(Operation& operation, Deadline deadline, bool in_stream) {
       patience.spins = patience.yields = 0;
     } else if (patience.over(waiter) && sleep(&operation, deadline, waiter, patience)) {
       break;
+    } else if (until < deadline && steady_clock::now() >= until) {
+      // On a busy machine a short wait may never come to sleep, where the lost and the late are looked for.
+      Verdict verdict = Verdict::go_on;
+      {
+        const Hold hold(*this);
+        if (!operation.complete()) verdict = expire(operation, deadline, patience);
+      }
+      if (verdict == Verdict::late) fail_late(operation);
+      break;
     }
   }
   callers_.fetch_sub(1, std::memory_order_relaxed);
+  if (!operation.complete()) return false;
   const std::lock_guard lock(mutex_);
   if (operation.error) throw *operation.error;
+  return true;
+}
+
+void Engine::wait(Operation& operation, Deadline deadline) {
+  poll_until_complete(operation, deadline, Deadline::max(), WaitIn::host);
+}
+
+void Engine::wait_in_stream(Operation& operation, Deadline deadline) {
+  poll_until_complete(operation, deadline, Deadline::max(), WaitIn::stream);
+}
+
+bool Engine::wait_until(Operation& operation, Deadline until) {
+  return poll_until_complete(operation, operation.deadline, until, WaitIn::host);
+}
+
+void Engine::expire_in_streams(Patience& patience) {
+  Operation* late = nullptr;
+  {
+    const Hold hold(*this);
+    late = expire_all(patience);
+  }
+  if (!late) return;
+  fail_late(*late);
+  late->release();
 }
 
 void Engine::tend(ProgressThread& thread) {
@@ -221,7 +259,7 @@ void Engine::tend(ProgressThread& thread) {
     Waiter* waiter = nullptr;
     bool moved = false, in_streams = false;
     {
-      const std::lock_guard lock(mutex_);
+      const Hold hold(*this);
       moved = progress_locked();
       in_streams = all_in_streams();
       waiter = common_waiter();
@@ -229,8 +267,7 @@ void Engine::tend(ProgressThread& thread) {
     }
     if (in_streams) {   // the device moves them; what is left is deadlines and deaths
       nanosleep(&nap_beside_streams, nullptr);
-      const std::lock_guard lock(mutex_);
-      expire_all(patience);
+      expire_in_streams(patience);
     } else if (moved) {
       patience.spins = patience.yields = 0;
     } else if (patience.over(waiter)) {

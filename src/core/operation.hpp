@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <medley/backend.hpp>
 #include <memory>
 #include <optional>
@@ -52,6 +53,7 @@ class Operation {
   bool compared = false;                      ///< the referee has yet to say that all ranks called the same
   Operation* group = nullptr;                 ///< the batch it belongs to
   int members = 0;                            ///< of a batch: how many are not complete
+  std::vector<std::function<void()>> callbacks;   ///< to be called, without the lock, when it is complete
 
   bool collective() const { return is_collective(call.op); }
   bool complete() const { return state.load(std::memory_order_acquire) == State::complete; }

@@ -8,7 +8,7 @@
 namespace medley::core {
 
 inline constexpr char trace_magic[8] = {'M', 'E', 'D', 'L', 'E', 'Y', 'T', 'R'};
-inline constexpr std::uint32_t trace_version = 1;
+inline constexpr std::uint32_t trace_version = 2;
 
 /// Why an operation took its route.
 enum class RouteReason : std::uint8_t {
@@ -26,6 +26,7 @@ struct Record {
   std::uint64_t sequence;     ///< number on its comm: of collectives or of messages
   std::uint64_t issued, started, completed;
   std::int64_t in_count, out_count;
+  std::uint64_t waited;       ///< when the program began to wait for it; 0: it was complete by then, or not async
   std::uint64_t part_of;      ///< index of the operation it is a part of; 0: none
   std::uint32_t comm;         ///< number of a comm note
   std::uint32_t scope;        ///< number of a scope note; 0: none
@@ -41,7 +42,7 @@ struct Record {
   std::uint8_t spare[3];
 };
 inline constexpr std::uint8_t record_async = 1, record_inline = 2, record_group = 4;
-static_assert(sizeof(Record) == 96 && std::is_trivially_copyable_v<Record>);
+static_assert(sizeof(Record) == 104 && std::is_trivially_copyable_v<Record>);
 
 /// What a note, a piece of text that records refer to by number, is about.
 enum class NoteKind : std::uint8_t {

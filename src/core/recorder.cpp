@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t ring_slots = 4096;
 constexpr std::uint32_t ring_notes = 64 * 1024;
-constexpr std::uint64_t step_slots = 1 << 18;         // a trace grows by 24 MiB
-constexpr std::uint64_t most_slots = 1ull << 29;      // 48 GiB of address space
+constexpr std::uint64_t step_slots = 1 << 18;         // a trace grows by 26 MiB
+constexpr std::uint64_t most_slots = 1ull << 29;      // 52 GiB of address space
 constexpr std::uint32_t trace_notes = 4 * 1024 * 1024;
 constexpr auto flight_age = std::chrono::hours(72);   // left behind by killed jobs; older ones are removed
 
@@ -94,6 +94,8 @@ std::unique_ptr<RecordFile> open_ring(const RecordedRank& rank) {
 }
 
 }  // namespace
+
+bool records() { return environment("MEDLEY_RECORD") != "off"; }
 
 Recorder::Recorder(const RecordedRank& rank) {
   const std::string trace = environment("MEDLEY_TRACE");

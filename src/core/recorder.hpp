@@ -24,6 +24,9 @@ struct RecordedRank {
   std::string job;   ///< equal on all ranks of a job
 };
 
+/// MEDLEY_RECORD=off: nothing is recorded at all, to measure what recording costs.
+bool records();
+
 class Recorder {
  public:
   /// Where and how much comes from MEDLEY_TRACE (a folder: keep everything), MEDLEY_FLIGHT (a folder for the ring;

@@ -28,6 +28,14 @@ void Work::wait_host(std::chrono::nanoseconds deadline) {
   if (operation_) operation_->comm->engine->wait(*operation_, std::chrono::steady_clock::now() + deadline);
 }
 
+bool Work::wait_for(std::chrono::nanoseconds at_most) {
+  return !operation_ || operation_->comm->engine->wait_until(*operation_, std::chrono::steady_clock::now() + at_most);
+}
+
+void Work::on_complete(std::function<void()> callback) {
+  if (!operation_ || !operation_->comm->engine->call_back(*operation_, callback)) callback();
+}
+
 bool Work::test() {
   if (!operation_) return true;
   if (!operation_->complete()) operation_->comm->engine->progress();

@@ -34,21 +34,6 @@ std::string_view name(Phase phase) noexcept {
   return "";
 }
 
-double wire_bytes(Op op, Count bytes, Count group_size) noexcept {
-  const double s = static_cast<double>(bytes), n = static_cast<double>(group_size);
-  switch (op) {
-    case Op::send:
-      return s;
-    case Op::recv:
-    case Op::barrier:
-      return 0;
-    case Op::all_reduce:
-      return 2 * s * (n - 1) / n;
-    default:
-      return s * (n - 1) / n;
-  }
-}
-
 void Schedule::add(BlockId to, Entry entry, Node node) {
   node.is_block = false;
   node.repeat = 1;

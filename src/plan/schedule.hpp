@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/wire_bytes.hpp"
 #include "plan/layout.hpp"
 
 namespace medley::plan {
@@ -69,9 +70,7 @@ struct Place {
   int chunk = 0;           ///< virtual stage on this rank
 };
 
-/// Bytes that one rank puts on the wire for an operation on a full tensor of `bytes` in a group of n
-/// (CONTRACT.md).
-double wire_bytes(Op op, Count bytes, Count group_size) noexcept;
+using core::wire_bytes;
 
 /// A tree of blocks: layers and micro-batches repeat, so a step of a million operations is a few hundred
 /// nodes.

@@ -8,7 +8,7 @@
  *   from_direct    everyone reads the root's own memory
  *   flag[]         Board::line(rank, k).word, its sequence      slot[]      Board::staging, or a line's payload
  *   finished[]     Board::finished                              memory[]    the caller's buffer, free after the call
- *   all_at         Exchanger::all_at_                           can_begin   Exchanger::can_begin
+ *   checked        Exchanger::checked_                          may_begin   Exchanger::can_begin
  * Shown: whoever takes from exchange k finds k's data, at the beginning and at the end of reading; no slot and no
  * caller's memory is overwritten while someone may still read it; nobody waits for ever.
  *
@@ -103,16 +103,17 @@ inline may_begin(k) {
 #else
   needed = (k + 1 > D -> k + 1 - D : 0);
 #endif
-  if
-  :: all_at >= needed
-  :: else ->
+  /* Flags are looked at as far as they are there; what is not needed yet may be left for later. */
+  do
+  :: checked >= needed -> break
+  :: checked < k - 1 ->
      r = 0;
      do
-     :: r < N -> at_least(flag[at(r, needed)], seq(needed)); r++
-     :: r == N -> break
-     od;
-     all_at = needed
-  fi
+     :: r < N && at_least(flag[at(r, checked + 1)], seq(checked + 1)) -> r++
+     :: r < N && checked >= needed && !at_least(flag[at(r, checked + 1)], seq(checked + 1)) -> break
+     :: r == N -> checked++; break
+     od
+  od
 #endif
 }
 
@@ -124,7 +125,7 @@ inline may_begin(k) {
                        ((kind[k] == from_staged || kind[k] == from_direct) && r == root[k])))
 
 proctype Rank(byte me) {
-  byte k = 1, needed, all_at, r;
+  byte k = 1, needed, checked, r;
   bool took;
   do
   :: k > K -> break
@@ -174,7 +175,7 @@ proctype Rank(byte me) {
      :: else
      fi;
      if
-     :: waits_for_all -> all_at = k
+     :: waits_for_all && checked == k - 1 -> checked = k
      :: else
      fi;
      d_step { forget() }

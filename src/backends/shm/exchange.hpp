@@ -140,8 +140,7 @@ class Exchanger {
   std::uint64_t count_ = 0;               ///< the same without wrapping
   std::vector<int> readers_;              ///< of this rank's memory, once the running exchange waits only for them
   const class Streamer* streamer_ = nullptr;   ///< of the running exchange
-  std::uint32_t all_at_ = 0;              ///< every peer is known to have arrived at this exchange
-  std::uint32_t last_partial_ = 0;        ///< the last exchange in which not every flag was read
+  std::uint32_t checked_ = 0;             ///< up to this exchange every peer has arrived and called the same
 
   friend class Streamer;
 };

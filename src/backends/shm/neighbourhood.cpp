@@ -53,7 +53,7 @@ long futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value,
 
 Neighbourhood::Neighbourhood(const Surroundings& s)
     : index_(static_cast<std::size_t>(s.size), -1),
-      cores_(usable_cores()),
+      cores_(s.cores),
       segment_(attach(s, neighbours_of(s))),
       sleeping_(reinterpret_cast<std::atomic<std::uint32_t>*>(segment_.data())),
       bells_(reinterpret_cast<Bell*>(segment_.data() + bells_offset)) {

@@ -10,13 +10,12 @@
 #include <ctime>
 
 #include "backends/ucx/status.hpp"
-#include "bootstrap/host.hpp"
 
 namespace medley::ucx {
 
 Sleeper::Sleeper(const Surroundings& s) {
   const auto here = std::count(s.hosts.begin(), s.hosts.end(), s.hosts[static_cast<std::size_t>(s.rank)]);
-  crowded_ = here > usable_cores();
+  crowded_ = here > s.cores;
   calls_ = eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC);
   if (calls_ < 0)
     throw Error(ErrorKind::system, std::string("cannot make an event file: ") + std::strerror(errno));

@@ -1,0 +1,74 @@
+// What recording costs an operation: one rank, an all_reduce of one float, in contexts without recording,
+// with the ring that is always on, and with everything kept in a file, by turns in one run.
+//   cmake --preset release -DMEDLEY_BENCH=ON && cmake --build --preset release --target bench_trace
+//   build/release/bin/bench_trace
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <medley/medley.hpp>
+#include <memory>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int rounds = 200, operations = 4000;  // less than the ring holds; a file grows by 2^18
+
+struct Contestant {
+  const char* name;
+  std::unique_ptr<medley::Context> context;
+  std::vector<double> ns;
+};
+
+Contestant make(const char* name, const char* variable, const char* value) {
+  if (variable) setenv(variable, value, 1);
+  medley::ContextOptions options;
+  options.rank = 0;
+  options.size = 1;
+  Contestant out{name, std::make_unique<medley::Context>(options), {}};
+  if (variable) unsetenv(variable);
+  return out;
+}
+
+double ns_per_operation(medley::Context& context) {
+  std::vector<float> value(1);
+  medley::Comm world = context.world();
+  const auto begin = Clock::now();
+  for (int i = 0; i < operations; ++i) world.all_reduce(value, medley::sum);
+  return std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / operations;
+}
+
+double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+}  // namespace
+
+int main() {
+  const auto folder = std::filesystem::temp_directory_path() / "medley-bench-trace";
+  std::vector<Contestant> all;
+  all.push_back(make("off", "MEDLEY_RECORD", "off"));
+  all.push_back(make("ring", nullptr, nullptr));
+  all.push_back(make("file", "MEDLEY_TRACE", folder.c_str()));
+  for (auto& contestant : all) ns_per_operation(*contestant.context);
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      auto& contestant = all[(i + static_cast<std::size_t>(round)) % all.size()];
+      contestant.ns.push_back(ns_per_operation(*contestant.context));
+    }
+  }
+  fmt::print("{:<6} {:>10} {:>10} {:>22}\n", "", "best ns", "median ns", "median over off, ns");
+  for (const auto& contestant : all) {
+    std::vector<double> more;  // round by round, so that the machine's mood cancels
+    for (std::size_t r = 0; r < contestant.ns.size(); ++r) more.push_back(contestant.ns[r] - all[0].ns[r]);
+    fmt::print("{:<6} {:>10.1f} {:>10.1f} {:>22.1f}\n", contestant.name, quantile(contestant.ns, 0),
+               quantile(contestant.ns, 0.5), quantile(more, 0.5));
+  }
+  all.clear();
+  std::filesystem::remove_all(folder);
+}

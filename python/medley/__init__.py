@@ -1,0 +1,36 @@
+"""Medley moves arrays between the ranks of a job over whichever communication library is fastest for each operation.
+
+Start the program with ``medley run -n 4 -- python program.py``, torchrun or mpirun; alone, it is a job of one rank:
+
+>>> import numpy as np, medley
+>>> medley.init()
+>>> gradients = np.ones(4, dtype=np.float32)
+>>> medley.all_reduce("auto", gradients)          # "auto" or a backend's name comes first, as in MCR-DL
+>>> gradients * medley.get_size()
+array([1., 1., 1., 1.], dtype=float32)
+>>> work = medley.all_reduce("shm", gradients, "max", async_op=True)
+>>> work.wait()
+True
+>>> medley.finalize()
+
+Arrays are anything that speaks DLPack or the buffer protocol (NumPy, PyTorch, CuPy, memoryview, array.array). They are
+used where they lie, never copied; arrays that are not contiguous, or read-only where they would be written, are refused.
+"""
+
+from ._core import Comm, Work
+from .collectives import (
+    all_gather, all_gatherv, all_reduce, all_to_all, all_to_allv, barrier, broadcast, gather, gatherv, reduce,
+    reduce_scatter, reduce_scatterv, scatter, scatterv,
+)
+from .errors import Aborted, Error, Invalid, Mismatch, RankLost, System, Timeout, Unavailable
+from .job import finalize, get_backends, get_rank, get_size, init, is_initialized, new_group, split, synchronize, world
+from .messages import ANY_SOURCE, Message, batch, incoming, outgoing, recv, send, sendrecv
+from .reduce_op import ReduceOp
+
+__all__ = [
+    "ANY_SOURCE", "Aborted", "Comm", "Error", "Invalid", "Message", "Mismatch", "RankLost", "ReduceOp", "System",
+    "Timeout", "Unavailable", "Work", "all_gather", "all_gatherv", "all_reduce", "all_to_all", "all_to_allv", "barrier",
+    "batch", "broadcast", "finalize", "gather", "gatherv", "get_backends", "get_rank", "get_size", "incoming", "init",
+    "is_initialized", "new_group", "outgoing", "recv", "reduce", "reduce_scatter", "reduce_scatterv", "scatter",
+    "scatterv", "send", "sendrecv", "split", "synchronize", "world",
+]

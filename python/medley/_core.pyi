@@ -1,0 +1,120 @@
+"""
+Medley's runtime for Python; use it through the functions of the package medley.
+"""
+
+from collections.abc import Sequence
+
+
+class Work:
+    """The handle of an operation issued with async_op=True."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """
+        Waits until the operation is complete and raises its error. With a timeout in seconds: False when that passed first; the operation goes on.
+        """
+
+    def test(self) -> bool:
+        """
+        Whether the operation is complete; moves pending operations and never blocks. Raises its error.
+        """
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is complete, with or without an error; moves nothing."""
+
+    @property
+    def source(self) -> int:
+        """Of a completed receive: the rank the message came from."""
+
+class Job:
+    """One rank's membership in a job: a context and what is pending in it."""
+
+    def __init__(self, backends: Sequence[str], deadline: float | None = None, progress_thread: bool = False) -> None: ...
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def synchronize(self) -> None: ...
+
+    def backends(self) -> list: ...
+
+def world(job: Job) -> Comm: ...
+
+class CallOptions:
+    """What an operation is asked for beside its arrays."""
+
+    def __init__(self, backend: str, async_op: bool = False, deadline: float | None = None, algorithm: str = '', deterministic: bool = False, stream: int = 0, tag: int = 0) -> None: ...
+
+class Comm:
+    """An ordered set of ranks with its own sequence of operations; a group."""
+
+    @property
+    def rank(self) -> int:
+        """This rank's number in the group."""
+
+    @property
+    def size(self) -> int:
+        """How many ranks the group has."""
+
+    @property
+    def name(self) -> str:
+        """The name that errors give it."""
+
+    def __repr__(self) -> str: ...
+
+    def split(self, color: int, key: int = 0) -> Comm | None:
+        """
+        Makes a group of the ranks that give one color, ordered by (key, rank); None for a negative color. Called by every rank of this group.
+        """
+
+    def subset(self, ranks: Sequence[int]) -> Comm | None:
+        """
+        Makes a group of the listed ranks, in that order; None for the others. Called by every rank.
+        """
+
+    def dup(self) -> Comm | None:
+        """Makes a group of the same ranks with its own sequence of operations."""
+
+    def abort(self) -> None:
+        """
+        Makes every pending and later operation of this group fail, on all its ranks.
+        """
+
+    def send(self, options: CallOptions, tensor: object | None, dst: int) -> object: ...
+
+    def recv(self, options: CallOptions, tensor: object | None, src: int) -> object: ...
+
+    def sendrecv(self, options: CallOptions, outgoing: object | None, dst: int, incoming: object | None, src: int) -> object: ...
+
+    def batch(self, options: CallOptions, messages: Sequence[tuple]) -> object: ...
+
+    def broadcast(self, options: CallOptions, tensor: object | None, root: int) -> object: ...
+
+    def reduce(self, options: CallOptions, tensor: object | None, out: object | None, op: str, root: int) -> object: ...
+
+    def all_reduce(self, options: CallOptions, tensor: object | None, out: object | None, op: str) -> object: ...
+
+    def gather(self, options: CallOptions, tensor: object | None, out: object | None, root: int) -> object: ...
+
+    def scatter(self, options: CallOptions, tensor: object | None, out: object | None, root: int) -> object: ...
+
+    def all_gather(self, options: CallOptions, tensor: object | None, out: object | None) -> object: ...
+
+    def all_to_all(self, options: CallOptions, tensor: object | None, out: object | None) -> object: ...
+
+    def reduce_scatter(self, options: CallOptions, tensor: object | None, out: object | None, op: str) -> object: ...
+
+    def barrier(self, options: CallOptions) -> object: ...
+
+    def gatherv(self, options: CallOptions, tensor: object | None, out: object | None, counts: Sequence[int], offsets: Sequence[int], root: int) -> object: ...
+
+    def scatterv(self, options: CallOptions, tensor: object | None, counts: Sequence[int], offsets: Sequence[int], out: object | None, root: int) -> object: ...
+
+    def all_gatherv(self, options: CallOptions, tensor: object | None, out: object | None, counts: Sequence[int], offsets: Sequence[int]) -> object: ...
+
+    def reduce_scatterv(self, options: CallOptions, tensor: object | None, counts: Sequence[int], offsets: Sequence[int], out: object | None, op: str) -> object: ...
+
+    def all_to_allv(self, options: CallOptions, tensor: object | None, in_counts: Sequence[int], in_offsets: Sequence[int], out: object | None, out_counts: Sequence[int], out_offsets: Sequence[int]) -> object: ...

@@ -1,0 +1,32 @@
+"""The torch.distributed backend "medley"::
+
+    import torch.distributed as dist, medley.torch
+    dist.init_process_group("medley")                     # everything else stays
+
+    medley.torch.replace("nccl")                          # programs that hard-wire a backend run on Medley unchanged
+    with medley.torch.route("all_to_all=mpi"):            # these calls take another backend
+        dist.all_to_all_single(routed, tokens)
+    dist.new_group(ranks, pg_options=medley.torch.Options(rules="all_reduce=shm"))
+
+It works with torchrun, mpirun and `medley run`. See docs/pytorch.md.
+"""
+
+try:
+    import torch.distributed  # noqa: F401  its classes are the bases of ours
+except ImportError as error:
+    raise ImportError("medley.torch needs PyTorch: pip install torch, then build Medley again") from error
+try:
+    from ._c10d import Options, ProcessGroupMedley
+except ImportError as error:
+    raise ImportError(f"medley was built without torch, or against another version of it ({error}); build it again with "
+                      "this torch: pip install --no-build-isolation --force-reinstall .") from error
+
+from .launch import fill_in_environment
+from .register import register
+from .replace import replace
+from .route import route
+
+__all__ = ["Options", "ProcessGroupMedley", "replace", "route"]
+
+fill_in_environment()
+register()

@@ -1,0 +1,32 @@
+// Comm as Python sees it: each method takes the backend first and the common options last, all by position;
+// the functions of medley/collectives.py and messages.py put names to them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "job.hpp"
+
+namespace medley::python {
+
+/// What every operation accepts beside its arrays.
+struct CallOptions {
+  std::string backend;
+  bool async_op = false;
+  double deadline = 0;  ///< seconds; 0: the job's
+  std::string algorithm;
+  bool deterministic = false;
+  std::uintptr_t stream = 0;
+  int tag = 0;
+
+  Options options() const;
+};
+
+struct PyComm {
+  std::shared_ptr<Job> job;
+  Comm comm;
+};
+
+void bind_comm(nanobind::module_& module);
+
+}  // namespace medley::python

@@ -1,0 +1,111 @@
+// The torch.distributed backend: c10d's operations on a Medley comm. torch.distributed makes one per process
+// group. Operations are issued at once and never block, unless torch says that it waits for them anyway.
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include <atomic>
+#include <optional>
+
+#include "group.hpp"
+#include "routes.hpp"
+#include "tensors.hpp"
+#include "work.hpp"
+
+namespace medley::torch {
+
+/// What `pg_options=medley.torch.Options(...)` may ask for a group.
+struct GroupOptions : c10d::Backend::Options {
+  GroupOptions() : c10d::Backend::Options("medley") {}
+  std::string rules;  ///< which backend carries what, see medley/rules.hpp
+  std::vector<std::string> backends;
+  std::string algorithm;
+  bool deterministic = false;
+};
+
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+using Tensors = std::vector<at::Tensor>;
+
+class TorchBackend final : public c10d::Backend {
+ public:
+  TorchBackend(const Membership& membership, const c10::intrusive_ptr<GroupOptions>& options);
+  ~TorchBackend() override;
+
+  const std::string getBackendName() const override { return "medley"; }
+  c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
+  bool supportsCoalescing() const override { return true; }
+  void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
+  void setSequenceNumberForGroup() override {}
+  std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
+  c10d::ErrorType getError() override;
+  void abort() override;
+  void shutdown() override;
+
+  WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) override;
+  WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
+  WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
+  WorkPtr allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& opts) override;
+  WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& opts) override;
+  WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                    const c10d::AllgatherOptions& opts) override;
+  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& opts) override;
+  WorkPtr allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                              const c10d::AllgatherOptions& opts) override;
+  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::AllgatherOptions& opts) override;
+  WorkPtr gather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::GatherOptions& opts) override;
+  WorkPtr scatter(Tensors& outputs, std::vector<Tensors>& inputs, const c10d::ScatterOptions& opts) override;
+  WorkPtr reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                         const c10d::ReduceScatterOptions& opts) override;
+  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                               const c10d::ReduceScatterOptions& opts) override;
+  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::ReduceScatterOptions& opts) override;
+  WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_splits,
+                        std::vector<std::int64_t>& input_splits, const c10d::AllToAllOptions& opts) override;
+  WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) override;
+  WorkPtr send(Tensors& tensors, int to, int tag) override;
+  WorkPtr recv(Tensors& tensors, int from, int tag) override;
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override;
+  WorkPtr barrier(const c10d::BarrierOptions& opts) override;
+  void monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) override;
+
+  /// Until endCoalescing(), operations are gathered into one Work. Called by one thread at a time.
+  void startCoalescing() override;
+  WorkPtr endCoalescing() override;
+
+ private:
+  /// Options of one call; keeps the names they point to.
+  class Issue {
+   public:
+    Issue(const TorchBackend& owner, Op op, std::chrono::milliseconds timeout, bool async,
+          const at::Tensor* tensor, int tag = 0);
+    const medley::Options& options() const { return options_; }
+
+   private:
+    Choice choice_;
+    medley::Options options_;
+  };
+
+  Comm& comm();
+  WorkPtr finished(c10d::OpType type, const char* title, const Tensors& inputs, const Tensors& outputs,
+                   const Staging& staging, std::vector<medley::Work> works);
+  WorkPtr message(c10d::OpType type, const char* title, const at::Tensor& tensor, int peer, int tag);
+  medley::Work start_allreduce(const at::Tensor& tensor, const c10d::ReduceOp& op,
+                               std::chrono::milliseconds timeout, bool async, Staging& staging);
+  medley::Work start_allgather(const at::Tensor& output, const at::Tensor& input,
+                               const c10d::AllgatherOptions& opts, bool async);
+  medley::Work start_reduce_scatter(const at::Tensor& output, const at::Tensor& input,
+                                    const c10d::ReduceScatterOptions& opts, bool async, Staging& staging);
+
+  Joined joined_;
+  c10::intrusive_ptr<c10d::Store> store_;
+  c10::intrusive_ptr<GroupOptions> options_;
+  bool default_group_;
+  std::atomic<std::uint64_t> sequence_{0};
+  std::uint64_t monitored_ = 0;
+  bool coalescing_ = false;
+  std::vector<WorkPtr> coalesced_;
+};
+
+}  // namespace medley::torch

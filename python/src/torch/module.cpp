@@ -1,0 +1,89 @@
+// medley.torch._c10d: makes process groups for torch.distributed.
+#include <torch/csrc/utils/pybind.h>
+
+#include "../error_class.hpp"
+#include "backend.hpp"
+#include "routes.hpp"
+
+namespace py = pybind11;
+
+namespace medley::torch {
+namespace {
+
+void raise(const Error& error) {
+  const ErrorContext& where = error.context();
+  const py::object type = py::module_::import("medley.errors").attr(python::error_class(error.kind()));
+  const char* hint =
+      error.kind() == ErrorKind::timeout ? " (see the timeout of init_process_group and new_group)" : "";
+  const py::object exception = type(std::string(error.what()) + hint);
+  exception.attr("op") = where.op ? py::object(py::str(std::string(name(*where.op)))) : py::none();
+  exception.attr("comm") = where.comm;
+  exception.attr("sequence") = where.sequence ? py::object(py::int_(*where.sequence)) : py::none();
+  exception.attr("backend") = where.backend;
+  exception.attr("ranks") = py::cast(where.ranks);
+  PyErr_SetObject(type.ptr(), exception.ptr());
+}
+
+void translate(std::exception_ptr thrown) {
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    raise(error);
+  }
+}
+
+c10::intrusive_ptr<c10d::Backend> create(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                         const std::string& name, const std::vector<int>& global_ranks,
+                                         double timeout, const c10::intrusive_ptr<GroupOptions>& options,
+                                         int device) {
+  const Membership membership{.store = store,
+                              .rank = rank,
+                              .size = size,
+                              .name = name,
+                              .global_ranks = global_ranks,
+                              .timeout = std::chrono::milliseconds(static_cast<std::int64_t>(timeout * 1e3)),
+                              .backends = {},
+                              .rules = {},
+                              .device = device};
+  return c10::make_intrusive<TorchBackend>(membership, options);
+}
+
+}  // namespace
+}  // namespace medley::torch
+
+PYBIND11_MODULE(_c10d, module) {
+  using namespace medley::torch;
+  module.doc() = "Medley's backend for torch.distributed; import medley.torch registers it.";
+  py::register_exception_translator(translate);
+
+  py::module_::import("torch.distributed");  // defines the base classes
+  const py::object base = py::module_::import("torch._C._distributed_c10d").attr("Backend");
+
+  py::class_<GroupOptions, c10d::Backend::Options, c10::intrusive_ptr<GroupOptions>>(
+      module, "Options",
+      "What a process group is asked for: pg_options=medley.torch.Options(rules=\"all_to_all=mpi\").")
+      .def(py::init([](std::string rules, std::vector<std::string> backends, std::string algorithm,
+                       bool deterministic) {
+             with_v_forms(rules);  // refused here, where the program says it
+             auto options = c10::make_intrusive<GroupOptions>();
+             options->rules = std::move(rules);
+             options->backends = std::move(backends);
+             options->algorithm = std::move(algorithm);
+             options->deterministic = deterministic;
+             return options;
+           }),
+           py::kw_only(), py::arg("rules") = "", py::arg("backends") = std::vector<std::string>{},
+           py::arg("algorithm") = "", py::arg("deterministic") = false)
+      .def_readwrite("rules", &GroupOptions::rules)
+      .def_readwrite("backends", &GroupOptions::backends)
+      .def_readwrite("algorithm", &GroupOptions::algorithm)
+      .def_readwrite("deterministic", &GroupOptions::deterministic);
+
+  py::class_<TorchBackend, c10d::Backend, c10::intrusive_ptr<TorchBackend>>(module, "ProcessGroupMedley");
+
+  module.def("create", &create, py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("name"),
+             py::arg("global_ranks"), py::arg("timeout"), py::arg("options"), py::arg("device") = 0,
+             py::call_guard<py::gil_scoped_release>());
+  module.def("push_route", &push_route, py::arg("rules"));
+  module.def("pop_route", &pop_route);
+}

@@ -1,0 +1,58 @@
+// all_reduce of sparse tensors: everyone's indices and values are gathered and added up on every rank.
+#include "backend.hpp"
+
+namespace medley::torch {
+namespace {
+
+/// Everyone's rows of a tensor whose first dimension differs from rank to rank.
+at::Tensor gather_rows(Comm& comm, const at::Tensor& rows, const std::vector<std::int64_t>& counts,
+                       const medley::Options& options) {
+  const Element element = moved_as(rows.scalar_type());
+  std::vector<std::int64_t> sizes = rows.sizes().vec(), parts;
+  sizes[0] = 0;
+  std::int64_t row = 1;
+  for (std::size_t d = 1; d < sizes.size(); ++d) row *= sizes[d];
+  for (std::int64_t count : counts) {
+    sizes[0] += count;
+    parts.push_back(count * row * element.factor);
+  }
+  const at::Tensor all = at::empty(sizes, rows.options());
+  comm.all_gatherv(const_buffer_of(rows.contiguous(), element), buffer_of(all, element), {.counts = parts},
+                   options);
+  return all;
+}
+
+}  // namespace
+
+WorkPtr TorchBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) {
+  TORCH_CHECK(tensors.size() == 1 && tensors.front().is_sparse(),
+              "medley: a sparse all_reduce takes one sparse COO tensor");
+  TORCH_CHECK(opts.reduceOp == c10d::ReduceOp::SUM, "medley: a sparse all_reduce only sums");
+  const at::NoGradGuard no_grad;
+  at::Tensor tensor = tensors.front();
+  const at::Tensor mine = tensor.coalesce();
+  std::vector<std::int64_t> shape = {mine.sparse_dim(), mine.dense_dim(), mine._nnz()};
+  shape.insert(shape.end(), mine.sizes().begin(), mine.sizes().end());
+  std::vector<std::int64_t> shapes(shape.size() * static_cast<std::size_t>(size_));
+  // Waits for each step: the sizes of the next one come from the one before.
+  const Issue issue(*this, Op::all_gather, opts.timeout, false, nullptr);
+  comm().all_gather(shape, shapes, issue.options());
+  std::vector<std::int64_t> counts;
+  for (int r = 0; r < size_; ++r) {
+    const auto* of_rank = shapes.data() + static_cast<std::size_t>(r) * shape.size();
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      TORCH_CHECK(d == 2 || of_rank[d] == shape[d],
+                  "medley: a sparse all_reduce needs tensors of one shape on all ranks");
+    }
+    counts.push_back(of_rank[2]);
+  }
+  const Issue issue_v(*this, Op::all_gatherv, opts.timeout, false, nullptr);
+  const at::Tensor indices = gather_rows(comm(), mine.indices().t().contiguous(), counts, issue_v.options());
+  const at::Tensor values = gather_rows(comm(), mine.values().contiguous(), counts, issue_v.options());
+  const at::Tensor total =
+      at::sparse_coo_tensor(indices.t(), values, mine.sizes(), mine.options()).coalesce();
+  tensor.copy_(total);
+  return finished(c10d::OpType::_ALLREDUCE_SPARSE, "medley:sparse_all_reduce", {}, tensors, {}, {});
+}
+
+}  // namespace medley::torch

@@ -1,0 +1,188 @@
+// medley replay: runs a schedule for real, over one backend or over several by turns.
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <medley/error.hpp>
+
+#include "bootstrap/environment.hpp"
+#include "cli/command.hpp"
+#include "cli/own_ranks.hpp"
+#include "cli/sizes.hpp"
+#include "cli/table.hpp"
+#include "replay/replay.hpp"
+#include "trace/export.hpp"
+
+namespace medley::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  std::string schedule, backends, table, trace, json;
+  int ranks = 0;
+  int steps = 5;
+  replay::ReplayOptions options;
+};
+
+/// Where the ranks record: the folder asked for, or one that goes again. All ranks of a host have one parent.
+fs::path trace_folder(const Arguments& given) {
+  return given.trace.empty()
+             ? fs::temp_directory_path() / fmt::format("medley-replay-{}-{}", getuid(), getppid())
+             : fs::path(given.trace);
+}
+
+/// What an earlier run left there would be read as part of this one.
+void remove_old(const fs::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() == ".trace" && entry.path().filename().native().starts_with("rank-"))
+      fs::remove(entry.path(), ignored);
+  }
+}
+
+std::vector<std::string> usable(const Context& context, const std::string& list) {
+  std::vector<std::string> names = parse_list(list);
+  if (!names.empty()) return names;
+  for (const auto& backend : context.backends()) {
+    if (backend.available) names.push_back(backend.name);
+  }
+  if (names.size() > 1) names.emplace_back("auto");
+  return names;
+}
+
+/// Median over the steps of one backend of the slowest rank's time.
+std::map<std::string, double> step_times(const std::vector<std::string>& backends,
+                                         const std::vector<double>& slowest) {
+  std::map<std::string, double> out;
+  for (std::size_t b = 0; b < backends.size(); ++b) {
+    std::vector<double> times;
+    for (std::size_t s = b; s < slowest.size(); s += backends.size()) times.push_back(slowest[s] * 1e6);
+    if (times.empty()) continue;
+    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                     times.end());
+    out[backends[b]] = times[times.size() / 2];
+  }
+  return out;
+}
+
+void report(const Arguments& given, const fs::path& folder, const std::vector<std::string>& backends,
+            const std::map<std::string, double>& step_us, int ranks) {
+  const trace::Trace t = trace::open_trace(folder.native());
+  const trace::RankTrace& rank = trace::busiest(t);
+  const trace::Summary summary = trace::summarise(t, rank, trace::find_steps(t, rank));
+  write_json(given.json, {{"schedule", given.schedule},
+                          {"ranks", ranks},
+                          {"scale", given.options.scale},
+                          {"step_us", step_us},
+                          {"rank", rank.rank},
+                          {"rows", trace::to_json(summary.rows, t)},
+                          {"totals", trace::totals_json(summary.rows, t)}});
+  if (given.json == "-") return;
+  Table rows({"op", "n", "bytes", "count", "phase", "module", "median µs", "exposed"});
+  for (const trace::Row& r : summary.rows) {
+    rows.add({std::string(name(r.op)), std::to_string(t.groups[r.group].size), std::to_string(r.bytes),
+              std::to_string(r.count), r.phase, r.module, fmt::format("{:.2f}", r.median_us),
+              r.total_us > 0 ? fmt::format("{:.0f} %", 100 * r.exposed_us / r.total_us) : "-"});
+  }
+  fmt::print("rank {} of {}, one step of {}\n{}\n", rank.rank, ranks, given.schedule, rows.str());
+  Table times({"backend", "step µs"});
+  for (const std::string& backend : backends)
+    times.add({backend, fmt::format("{:.1f}", step_us.at(backend))});
+  fmt::print("{}", times.str());
+  if (!given.trace.empty()) fmt::print("recorded in {}; medley trace shows all of it\n", given.trace);
+}
+
+int replay_here(const Arguments& given) {
+  const replay::WorldSchedule schedule = replay::read_schedule(given.schedule);
+  const fs::path folder = trace_folder(given);
+  setenv("MEDLEY_TRACE", folder.c_str(), 1);
+  std::vector<std::string> named = parse_list(given.backends);
+  std::erase(named, "auto");  // the runtime's own choice among those that work
+  ContextOptions options;
+  options.backends = named;
+  const bool overlaps = std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const auto& rank) {
+    return std::any_of(rank.actions.begin(), rank.actions.end(), [](const auto& a) { return a.token != 0; });
+  });
+  if (overlaps && given.options.tflops > 0) options.progress_thread = UseThread::always;
+  Context context(options);
+  const std::vector<std::string> backends = usable(context, given.backends);
+  replay::Replayer replayer(context, schedule, given.options);
+  std::vector<double> slowest;
+  for (int s = 0; s < given.steps * static_cast<int>(backends.size()); ++s) {
+    const std::string& backend = backends[static_cast<std::size_t>(s) % backends.size()];
+    const replay::Router route = [&](const replay::Action&) {
+      return backend == "auto" ? std::string_view{} : std::string_view(backend);
+    };
+    slowest.push_back(replayer.step(route));
+  }
+  {
+    const Scope after(trace::step_scope);
+    context.world().all_reduce(slowest, medley::max);
+  }
+  if (context.rank() == 0) {
+    report(given, folder, backends, step_times(backends, slowest), context.size());
+    std::error_code ignored;
+    if (given.trace.empty()) fs::remove_all(folder, ignored);
+  }
+  return 0;
+}
+
+int run_replay(const Arguments& given) {
+  if (!given.table.empty())
+    throw Error(ErrorKind::invalid,
+                fmt::format("--table {}: this build of medley has no route tables", given.table));
+  if (!find_place(process_environment())) {  // complain once, before any rank starts
+    const replay::WorldSchedule schedule = replay::read_schedule(given.schedule);
+    static_cast<void>(schedule.of(0, given.ranks > 0 ? given.ranks : std::max(1, schedule.world)));
+    if (!given.trace.empty()) remove_old(given.trace);
+    if (given.ranks == 0 && schedule.world > 1) {
+      throw Error(ErrorKind::invalid,
+                  fmt::format("the schedule is of {} ranks; add -n {}", schedule.world, schedule.world));
+    }
+  }
+  return on_ranks(given.ranks, given.backends, [&] { return replay_here(given); });
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app) {
+  auto given = std::make_shared<Arguments>();
+  given->options.tflops = 100;
+  CLI::App* command = add_command(
+      app, "replay", "Runs a schedule for real: its operations on the runtime, its computation as time",
+      "medley plan --model pythia-70m --layout dp=4 --framework ddp --schedule step.json\n"
+      "  medley replay step.json -n 4 --backends shm,auto --trace out/step && \\\n"
+      "      medley reconcile out/step --schedule step.json --assert",
+      [given] { return run_replay(*given); });
+  command->add_option("SCHEDULE", given->schedule, "What medley plan --schedule wrote")->required();
+  command
+      ->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--backends", given->backends,
+                      "Backends that carry the operations; several take turns, step by step; auto: the "
+                      "runtime's choice (default: all that work here)");
+  command->add_option("--table", given->table, "A route table");
+  command->add_option("--trace", given->trace, "Keep the recording in this folder");
+  command->add_option("--steps", given->steps, "Steps over each backend")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command
+      ->add_option("--scale", given->options.scale,
+                   "All sizes and times are multiplied by it, for hosts that are too small")
+      ->check(CLI::Range(1e-9, 1e3))
+      ->capture_default_str();
+  command
+      ->add_option("--tflops", given->options.tflops,
+                   "How fast the GEMMs are, as time that passes; 0: at once")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  command->add_option("--memory-gbs", given->options.memory_gbs, "How fast memory-bound parts are, in GB/s")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
+  command->add_option("--json", given->json, "Write step times and rows as JSON; - for stdout");
+}
+
+}  // namespace medley::cli

@@ -1,0 +1,222 @@
+#include "replay/replay.hpp"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <medley/error.hpp>
+#include <medley/scope.hpp>
+#include <set>
+
+#include "trace/trace.hpp"
+
+namespace medley::replay {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Sleeping is a GPU at work: the host's cores are free. Below this a sleep is longer than what it stands for.
+constexpr double shortest_sleep_s = 60e-6;
+
+void pass_time(double seconds) {
+  const auto end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  if (seconds > shortest_sleep_s) {
+    const double nap = seconds - shortest_sleep_s;
+    timespec length{static_cast<time_t>(nap),
+                    static_cast<long>((nap - static_cast<double>(static_cast<time_t>(nap))) * 1e9)};
+    nanosleep(&length, nullptr);
+  }
+  while (Clock::now() < end) {
+  }
+}
+
+/// Nearly equal parts of `count`, the first ones larger.
+std::vector<std::int64_t> even_parts(std::int64_t count, int parts) {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(parts), count / parts);
+  for (int i = 0; i < static_cast<int>(count % parts); ++i) ++out[static_cast<std::size_t>(i)];
+  return out;
+}
+
+}  // namespace
+
+/// Memory for operations, used again as soon as it is free, as a caching allocator does.
+class Replayer::Pool {
+ public:
+  using Block = std::vector<std::byte>;
+  std::shared_ptr<Block> take(std::size_t bytes) {
+    std::shared_ptr<Block>* best = nullptr;
+    for (auto& block : blocks_) {
+      if (block.use_count() == 1 && block->size() >= bytes && (!best || block->size() < (*best)->size()))
+        best = &block;
+    }
+    if (best) return *best;
+    return blocks_.emplace_back(std::make_shared<Block>(bytes));
+  }
+
+ private:
+  std::vector<std::shared_ptr<Block>> blocks_;
+};
+
+/// An operation under way, with the memory it uses.
+struct Replayer::Pending {
+  int token = 0;
+  Work work;
+  std::vector<std::shared_ptr<Pool::Block>> memory;
+};
+
+Replayer::Replayer(Context& context, const WorldSchedule& schedule, const ReplayOptions& options)
+    : world_(context.world()),
+      schedule_(schedule.of(context.rank(), context.size())),
+      options_(options),
+      pool_(std::make_unique<Pool>()) {
+  // Every rank splits for every name, in one order, whether it is a member or not.
+  std::set<std::string> names;
+  for (const RankSchedule& rank : schedule.ranks) {
+    for (const auto& [name, ranks] : rank.groups) names.insert(name);
+  }
+  for (const std::string& name : names) {
+    const auto group = schedule_.groups.find(name);
+    const int me = context.rank();
+    const bool member = group != schedule_.groups.end() &&
+                        std::find(group->second.begin(), group->second.end(), me) != group->second.end();
+    Comm made = world_.split(member ? group->second.front() : -1, me);
+    if (made) comms_.emplace(name, std::move(made));
+  }
+  for (const Action& action : schedule_.actions) {
+    if (action.kind == Kind::comm && !comms_.contains(action.group)) {
+      throw Error(ErrorKind::invalid, fmt::format("rank {} sends in group {}, which it is not a member of",
+                                                  schedule_.rank, action.group));
+    }
+  }
+}
+
+Replayer::~Replayer() = default;
+
+Comm& Replayer::comm_of(const Action& action) {
+  return comms_.at(action.group);
+}
+
+void Replayer::compute(const Action& action) const {
+  if (options_.tflops <= 0) return;
+  const double seconds = action.flops / (options_.tflops * 1e12) +
+                         static_cast<double>(action.memory_bytes) / (options_.memory_gbs * 1e9);
+  if (seconds > 0) pass_time(seconds * options_.scale);
+}
+
+Work Replayer::issue(const Action& a, const Router& route, Pending& pending) {
+  Comm& comm = comm_of(a);
+  const Scope scope(a.scope);
+  const int n = comm.size();
+  const auto size = static_cast<std::int64_t>(size_of(a.dtype));
+  const std::int64_t count = scaled_bytes(a.bytes, a.dtype, options_.scale) / size;
+  const ReduceOp reduce = reducible(a.dtype, a.reduce) ? a.reduce : ReduceOp::max;
+  const Options options{.backend = route(a), .async = a.token != 0};
+  const auto buffer = [&](std::int64_t elements) {
+    pending.memory.push_back(
+        pool_->take(static_cast<std::size_t>(std::max<std::int64_t>(1, elements * size))));
+    return Buffer(pending.memory.back()->data(), elements, a.dtype);
+  };
+  const auto peer = [&] {
+    const auto& members = schedule_.groups.at(a.group);
+    return static_cast<int>(std::find(members.begin(), members.end(), a.peer) - members.begin());
+  };
+  const bool even = count % n == 0;
+  const std::vector<std::int64_t> parts = even ? std::vector<std::int64_t>{} : even_parts(count, n);
+  const std::int64_t mine = even ? count / n : parts[static_cast<std::size_t>(comm.rank())];
+  switch (a.op) {
+    case Op::send:
+      return comm.send(buffer(count), peer(), options);
+    case Op::recv:
+      return comm.recv(buffer(count), peer(), options);
+    case Op::broadcast:
+      return comm.broadcast(buffer(count), 0, options);
+    case Op::reduce:
+      return comm.reduce(buffer(count), reduce, 0, options);
+    case Op::all_reduce:
+      return comm.all_reduce(buffer(count), reduce, options);
+    case Op::barrier:
+      return comm.barrier(options);
+    case Op::all_gather:
+    case Op::all_gatherv:
+      if (even) return comm.all_gather(buffer(mine), buffer(count), options);
+      return comm.all_gatherv(buffer(mine), buffer(count), {.counts = parts}, options);
+    case Op::reduce_scatter:
+    case Op::reduce_scatterv:
+      if (even) return comm.reduce_scatter(buffer(count), buffer(mine), reduce, options);
+      return comm.reduce_scatterv(buffer(count), {.counts = parts}, buffer(mine), reduce, options);
+    case Op::all_to_all:
+    case Op::all_to_allv: {
+      if (even) return comm.all_to_all(buffer(count), buffer(count), options);
+      const std::vector<std::int64_t> taken(static_cast<std::size_t>(n), mine);
+      return comm.all_to_allv(buffer(count), {.counts = parts}, buffer(mine * n), {.counts = taken}, options);
+    }
+    case Op::gather:
+    case Op::gatherv:
+      if (even) return comm.gather(buffer(mine), comm.rank() == 0 ? buffer(count) : Buffer{}, 0, options);
+      return comm.gatherv(buffer(mine), comm.rank() == 0 ? buffer(count) : Buffer{}, {.counts = parts}, 0,
+                          options);
+    case Op::scatter:
+    case Op::scatterv:
+      if (even) return comm.scatter(comm.rank() == 0 ? buffer(count) : Buffer{}, buffer(mine), 0, options);
+      return comm.scatterv(comm.rank() == 0 ? buffer(count) : Buffer{}, {.counts = parts}, buffer(mine), 0,
+                           options);
+  }
+  return {};
+}
+
+/// Messages that start together. Gives the place behind them.
+std::size_t Replayer::issue_batch(std::size_t first, const Router& route) {
+  const auto& actions = schedule_.actions;
+  std::size_t end = first;
+  while (end < actions.size() && actions[end].kind == Kind::comm &&
+         actions[end].batch == actions[first].batch)
+    ++end;
+  // Each is issued at once; those that should block are waited for when all are on their way.
+  std::vector<Pending> blocking;
+  for (std::size_t i = first; i < end; ++i) {
+    Action action = actions[i];
+    Pending pending{action.token, {}, {}};
+    action.token = action.token != 0 ? action.token : 1;
+    pending.work = issue(action, route, pending);
+    (pending.token != 0 ? pending_ : blocking).push_back(std::move(pending));
+  }
+  for (Pending& pending : blocking) pending.work.wait();
+  return end;
+}
+
+void Replayer::wait_for(int token) {
+  for (Pending& pending : pending_) {
+    if (pending.token == token) pending.work.wait();
+  }
+  std::erase_if(pending_, [&](const Pending& pending) { return pending.token == token; });
+}
+
+double Replayer::step(const Router& route) {
+  {
+    const Scope border(trace::step_scope);
+    world_.barrier();
+  }
+  const auto begin = Clock::now();
+  const auto& actions = schedule_.actions;
+  for (std::size_t i = 0; i < actions.size();) {
+    const Action& action = actions[i];
+    if (action.kind == Kind::comm && action.batch != 0) {
+      i = issue_batch(i, route);
+      continue;
+    }
+    ++i;
+    if (action.kind == Kind::compute) compute(action);
+    if (action.kind == Kind::wait) wait_for(action.token);
+    if (action.kind != Kind::comm) continue;
+    Pending pending{action.token, {}, {}};
+    pending.work = issue(action, route, pending);
+    if (action.token != 0) pending_.push_back(std::move(pending));
+  }
+  for (Pending& pending : pending_) pending.work.wait();
+  pending_.clear();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+}  // namespace medley::replay

@@ -1,0 +1,49 @@
+// Runs a schedule on the runtime: real buffers, real operations, computation as time that passes, overlap as
+// planned. Used by `medley replay` on every rank.
+#pragma once
+
+#include <functional>
+#include <medley/medley.hpp>
+#include <string>
+#include <vector>
+
+#include "replay/schedule_file.hpp"
+
+namespace medley::replay {
+
+/// Which backend carries an operation; empty: the runtime's own choice. The seam for route tables.
+using Router = std::function<std::string_view(const Action&)>;
+
+struct ReplayOptions {
+  double scale = 1;          ///< of all sizes and times
+  double tflops = 0;         ///< how fast computation is; 0: it takes no time
+  double memory_gbs = 1000;  ///< of its memory-bound parts
+};
+
+class Replayer {
+ public:
+  /// Makes the comms of the schedule, on all ranks together, and the buffers.
+  Replayer(Context& context, const WorldSchedule& schedule, const ReplayOptions& options);
+  ~Replayer();
+
+  /// One step; a barrier under the scope "step" stands before it. Gives its time on this rank in seconds.
+  double step(const Router& route);
+
+ private:
+  class Pool;
+  struct Pending;
+  Work issue(const Action& action, const Router& route, Pending& pending);
+  std::size_t issue_batch(std::size_t first, const Router& route);
+  void wait_for(int token);
+  void compute(const Action& action) const;
+  Comm& comm_of(const Action& action);
+
+  Comm world_;
+  RankSchedule schedule_;
+  ReplayOptions options_;
+  std::map<std::string, Comm> comms_;
+  std::unique_ptr<Pool> pool_;
+  std::vector<Pending> pending_;
+};
+
+}  // namespace medley::replay

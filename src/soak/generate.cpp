@@ -1,0 +1,64 @@
+#include "soak/generate.hpp"
+
+#include <algorithm>
+
+#include "soak/builder.hpp"
+#include "soak/schedule.hpp"
+
+namespace medley::soak {
+
+Program generate(std::uint64_t seed, int ranks, const GenerateOptions& options) {
+  Random random(seed);
+  Program program;
+  program.seed = seed;
+  program.ranks = ranks;
+  const std::int64_t dice = random.below(20);
+  // Mostly small: many operations meet on the same bytes, and a program takes a millisecond.
+  const std::int64_t memory = dice < 8    ? 2048 << random.below(3)
+                              : dice < 17 ? 16384 << random.below(4)
+                                          : (std::int64_t{1} << 20) << random.below(3);
+  program.memory = std::min(memory, options.most_memory);
+  program.progress_thread = random.chance(25);
+  for (int i = 0; i < 2; ++i) program.palette.push_back(static_cast<DType>(random.below(dtype_count)));
+  CommPlan world{.name = "world", .members = {}};
+  for (int r = 0; r < ranks; ++r) world.members.push_back(r);
+  program.comms.push_back(world);
+  const int most = program.memory > (1 << 19) ? options.most_steps / 3 : options.most_steps;
+  int left = random.between(std::min(3, most), most);
+  Builder builder(program, random, options);
+  for (int phase = 0; left > 0; ++phase) {
+    const int steps = random.between(1, left);
+    builder.add_phase(phase, steps);
+    left -= steps;
+  }
+  schedule(program, random);
+  return program;
+}
+
+Program without(const Program& program, const std::vector<int>& steps) {
+  Program less = program;
+  for (int number : steps) less.steps[static_cast<std::size_t>(number)].removed = true;
+  // What happens on a comm needs the step that made it, which may come later in the list than its own
+  // parent's.
+  for (Step& step : less.steps) {
+    const int maker = less.comms[static_cast<std::size_t>(step.comm)].made_by;
+    if (maker >= 0 && less.steps[static_cast<std::size_t>(maker)].removed) step.removed = true;
+  }
+  for (auto& rank : less.streams) {
+    for (auto& phase : rank) {
+      for (auto& stream : phase) {
+        // What covered a Work that was thrown away may be gone, so it is kept and waited for.
+        for (const Action& action : stream) {
+          if (action.dropped) rank.back()[0].push_back({.act = Act::finish, .step = action.step});
+        }
+        for (Action& action : stream) action.dropped = false;
+        std::erase_if(stream, [&](const Action& action) {
+          return less.steps[static_cast<std::size_t>(action.step)].removed;
+        });
+      }
+    }
+  }
+  return less;
+}
+
+}  // namespace medley::soak

@@ -1,0 +1,24 @@
+// Makes random programs that must finish on Medley: a pure function of the seed, the number of ranks and the
+// options, so that nothing but the seed travels between ranks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "soak/program.hpp"
+
+namespace medley::soak {
+
+struct GenerateOptions {
+  std::vector<std::string> backends{"shm"};
+  int most_steps = 40;
+  std::int64_t most_memory = 4 << 20;  ///< bytes of each rank
+  int most_threads = 3;
+};
+
+Program generate(std::uint64_t seed, int ranks, const GenerateOptions& options);
+
+/// The program without some of its steps, and without what needs them.
+Program without(const Program& program, const std::vector<int>& steps);
+
+}  // namespace medley::soak

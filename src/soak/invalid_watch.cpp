@@ -1,0 +1,128 @@
+// The watching side of wrong programs: who must say what by when.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "soak/invalid.hpp"
+#include "soak/ranks_job.hpp"
+#include "soak/soak.hpp"
+
+namespace medley::soak {
+namespace {
+
+using std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr auto time_to_start = 60s;  // mpirun on a busy machine takes seconds
+
+std::int64_t now_ns() {
+  return steady_clock::now().time_since_epoch().count();
+}
+
+bool takes_the_rank(Fault fault) {
+  return fault == Fault::killed || fault == Fault::stopped;
+}
+
+bool right_kind(Fault fault, int kind) {
+  const auto is = [kind](ErrorKind wanted) { return kind == static_cast<int>(wanted); };
+  if (fault == Fault::killed) return is(ErrorKind::rank_lost);
+  if (fault == Fault::stopped) return is(ErrorKind::rank_lost) || is(ErrorKind::timeout);
+  return is(ErrorKind::mismatch);
+}
+
+class InvalidWatch {
+ public:
+  InvalidWatch(int ranks, const WorkerOptions& options) : ranks_(ranks), options_(options), report_(ranks) {}
+
+  /// Empty when every live rank said the right thing in time.
+  std::string run(std::uint64_t seed) {
+    plan_ = plan_invalid(seed, ranks_, options_.generate.backends);
+    WorkerOptions work = options_;
+    work.first = seed;
+    work.programs = 1;
+    work.seconds = 0;
+    report_.clear();
+    std::vector<std::string> words = worker_words(work);
+    words.push_back("--invalid");
+    RanksJob job(ranks_, words, fmt::format("{}", fmt::join(options_.generate.backends, ",")), report_);
+    const auto begun = steady_clock::now();
+    while (!all_ready() && steady_clock::now() - begun < time_to_start && !job.ended()) usleep(1000);
+    if (!all_ready()) return fmt::format("the ranks did not come to the fault: {}", told() + job.output());
+    std::int64_t fault_at = 0;
+    for (int r = 0; r < ranks_; ++r) fault_at = std::max<std::int64_t>(fault_at, report_[r].ready_ns);
+    const std::int64_t allowed = time_allowed(plan_.fault, options_.deadline).count();
+    while (!all_told() && now_ns() < fault_at + allowed + std::chrono::nanoseconds(1s).count()) usleep(1000);
+    return judge(fault_at, allowed);
+  }
+  const InvalidPlan& plan() const { return plan_; }
+
+ private:
+  bool lives(int r) const { return !takes_the_rank(plan_.fault) || r != plan_.victim; }
+  bool all_ready() const {
+    for (int r = 0; r < ranks_; ++r) {
+      if (report_[r].ready_ns == 0) return false;
+    }
+    return true;
+  }
+  bool all_told() const {
+    for (int r = 0; r < ranks_; ++r) {
+      if (lives(r) && report_[r].told == Told::nothing) return false;
+    }
+    return true;
+  }
+  std::string told() const {
+    std::string text;
+    for (int r = 0; r < ranks_; ++r) {
+      if (report_[r].told != Told::nothing) text += fmt::format("rank {}: {}\n", r, report_[r].text);
+    }
+    return text;
+  }
+  std::string judge(std::int64_t fault_at, std::int64_t allowed) const {
+    std::string wrong;
+    for (int r = 0; r < ranks_; ++r) {
+      if (!lives(r)) continue;
+      const Slot& slot = report_[r];
+      if (slot.told == Told::nothing) {
+        wrong +=
+            fmt::format("rank {} {}\n", r, slot.finished == 1 ? "noticed nothing" : "was not told in time");
+      } else if (slot.told_ns > fault_at + allowed) {
+        wrong += fmt::format("rank {} was told after {:.1f} s, not {:.1f}: {}\n", r,
+                             static_cast<double>(slot.told_ns - fault_at) * 1e-9,
+                             static_cast<double>(allowed) * 1e-9, slot.text);
+      } else if (!right_kind(plan_.fault, slot.error_kind)) {
+        wrong += fmt::format("rank {} was told the wrong thing: {}\n", r, slot.text);
+      }
+    }
+    return wrong;
+  }
+
+  int ranks_;
+  const WorkerOptions& options_;
+  Report report_;
+  InvalidPlan plan_;
+};
+
+}  // namespace
+
+std::chrono::nanoseconds time_allowed(Fault fault, std::chrono::nanoseconds deadline) {
+  // A death is known within a second, and everything within the deadline and one more. The first is given
+  // two: the machine may be busy, and what is judged here is not its scheduler.
+  return fault == Fault::killed ? std::chrono::nanoseconds(2s) : deadline + 1s;
+}
+
+InvalidOutcome soak_invalid(int ranks, const WorkerOptions& options,
+                            const std::function<void(const InvalidFailure&)>& failed) {
+  InvalidOutcome outcome;
+  if (ranks < 2) return outcome;  // nobody is left to be told
+  InvalidWatch watch(ranks, options);
+  for (; outcome.programs < options.programs; ++outcome.programs) {
+    const std::uint64_t seed = options.first + static_cast<std::uint64_t>(outcome.programs);
+    const std::string wrong = watch.run(seed);
+    if (wrong.empty()) continue;
+    outcome.failures.push_back({seed, to_text(watch.plan()), wrong});
+    failed(outcome.failures.back());
+  }
+  return outcome;
+}
+
+}  // namespace medley::soak

@@ -1,0 +1,45 @@
+// What a program must do to memory: carries out its steps one after the other, for all ranks, without the
+// runtime. The generator runs it along to know what values a reduction would meet; a rank compares its memory
+// with it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "soak/program.hpp"
+
+namespace medley::soak {
+
+class Oracle {
+ public:
+  explicit Oracle(const Program& program);
+  /// Whether a reduction gives one exact result here, in whatever order its inputs are combined.
+  bool exact(const Step& step) const;
+  void apply(int step);
+  const std::vector<std::byte>& memory(int rank) const { return memory_[static_cast<std::size_t>(rank)]; }
+  /// A hash of what a touch finds.
+  std::uint64_t found(int step) const { return found_[static_cast<std::size_t>(step)]; }
+
+ private:
+  std::byte* at(const Step& step, int member, std::int64_t byte);
+  const std::byte* at(const Step& step, int member, std::int64_t byte) const;
+  void collective(const Step& step);
+  void copy_collective(const Step& step, const std::vector<std::vector<std::byte>>& given);
+  void reduce(const Step& step, const std::vector<std::vector<std::byte>>& given);
+  std::vector<std::byte> given_by(const Step& step, int member) const;
+  void take(const Step& step, int member, int part, const std::byte* from, std::int64_t count);
+
+  const Program& program_;
+  std::vector<std::vector<std::byte>> memory_;
+  std::vector<std::uint64_t> found_;
+};
+
+std::uint64_t hash(const std::byte* data, std::int64_t bytes);
+
+/// The oracle after all steps; nothing where some reduction has no exact result, as may happen in a shrunk
+/// program.
+std::optional<Oracle> expect(const Program& program);
+
+}  // namespace medley::soak

@@ -1,0 +1,50 @@
+// What ranks tell the process that watches them: a file mapped by all, which outlives a rank that is killed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace medley::soak {
+
+enum class Told : std::int32_t { nothing, mismatch, error };
+
+/// One rank's. Written by the rank, `told` last.
+struct Slot {
+  std::atomic<std::int64_t> started;   ///< programs begun
+  std::atomic<std::int64_t> finished;  ///< programs done, on this rank and by then on all others
+  std::atomic<Told> told;
+  std::atomic<std::int32_t> through;    ///< 1 once the rank has run all it was to run
+  std::atomic<std::int32_t> process;
+  std::int32_t error_kind;
+  std::atomic<std::int64_t>
+      ready_ns;  ///< when a rank of an invalid program was ready for the fault, steady clock
+  std::atomic<std::int64_t> told_ns;
+  char text[1024];
+
+  void tell(Told what, int kind, const std::string& sentence);
+};
+
+class Report {
+ public:
+  /// Makes a file in the temporary folder and removes it at the end.
+  explicit Report(int ranks);
+  /// Opens one that another process made.
+  explicit Report(const std::string& path);
+  ~Report();
+  Report(const Report&) = delete;
+  Report& operator=(const Report&) = delete;
+  Slot& operator[](int rank) const { return slots_[rank]; }
+  const std::string& path() const { return path_; }
+  void clear();
+
+ private:
+  void map();
+  std::string path_;
+  int file_ = -1;
+  bool owner_ = false;
+  std::size_t bytes_ = 0;
+  Slot* slots_ = nullptr;
+};
+
+}  // namespace medley::soak

@@ -1,0 +1,277 @@
+#include "soak/run_program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+namespace medley::soak {
+namespace {
+
+class Runner {
+ public:
+  Runner(Context& context, const Program& program, const Oracle& oracle,
+         const std::function<void(const std::exception&)>& complain)
+      : program_(program),
+        oracle_(oracle),
+        complain_(complain),
+        rank_(context.rank()),
+        memory_(initial_memory(program, rank_)),
+        comms_(program.comms.size()),
+        works_(program.steps.size()) {
+    comms_[0] = context.world();
+  }
+
+  std::string run() {
+    const auto& phases = program_.streams[static_cast<std::size_t>(rank_)];
+    for (const auto& phase : phases) {
+      std::vector<std::thread> threads;
+      for (std::size_t t = 1; t < phase.size(); ++t) threads.emplace_back([&, t] { run_stream(phase[t]); });
+      run_stream(phase[0]);
+      for (auto& thread : threads) thread.join();
+      if (failure_) std::rethrow_exception(failure_);
+    }
+    compare();
+    return wrong_;
+  }
+
+ private:
+  const Step& step(int number) const { return program_.steps[static_cast<std::size_t>(number)]; }
+  Comm& comm(const Step& s) { return comms_[static_cast<std::size_t>(s.comm)]; }
+  std::byte* at(std::int64_t byte) { return memory_.data() + byte; }
+
+  void run_stream(const Stream& stream) {
+    try {
+      for (const Action& action : stream) {
+        if (failed_) return;
+        act(action);
+      }
+    } catch (const std::exception& error) {
+      complain_(error);
+      const std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+      failed_ = true;
+    }
+  }
+
+  void act(const Action& action) {
+    Work& work = works_[static_cast<std::size_t>(action.step)];
+    switch (action.act) {
+      case Act::delay:
+        std::this_thread::sleep_for(std::chrono::microseconds(action.microseconds));
+        break;
+      case Act::test:
+        work.test();
+        break;
+      case Act::finish:
+        finish(work, action.wait), check_source(action.step, work);
+        break;
+      case Act::issue:
+        work = issue(action);
+        if (!action.async) check_source(action.step, work);
+        if (action.dropped) work = Work();
+    }
+  }
+
+  static void finish(Work& work, Wait wait) {
+    if (wait == Wait::wait) work.wait();
+    if (wait == Wait::deadline) work.wait(std::chrono::minutes(10));
+    while (wait == Wait::test && !work.test()) std::this_thread::yield();
+  }
+
+  void complain_of(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    if (wrong_.empty()) wrong_ = what;
+  }
+
+  void check_source(int number, const Work& work) {
+    const Step& s = step(number);
+    if (s.kind != Kind::messages || s.packets.size() != 1) return;
+    const Packet& p = s.packets[0];
+    if (comm(s).rank() != p.to || p.from == p.to || work.source() == p.from) return;
+    complain_of(fmt::format("step {}: the message came from rank {}, says source(), but was sent by {}",
+                            number, work.source(), p.from));
+  }
+
+  Work issue(const Action& action) {
+    const Step& s = step(action.step);
+    const Options options{.backend = s.backend,
+                          .async = action.async,
+                          .tag = s.packets.empty() ? 0 : s.packets[0].tag,
+                          .algorithm = s.algorithm,
+                          .deterministic = s.deterministic};
+    switch (s.kind) {
+      case Kind::collective:
+        return collective(s, options);
+      case Kind::messages:
+        return messages(s, options);
+      case Kind::any_source:
+        return any_source(action.step, options);
+      case Kind::touch:
+        touch(action.step);
+        break;
+      case Kind::drop:
+        comm(s) = Comm();
+        break;
+      default:
+        make_comm(s);
+    }
+    return {};
+  }
+
+  Work collective(const Step& s, const Options& options) {
+    Comm& c = comm(s);
+    const Share& share = s.shares[static_cast<std::size_t>(c.rank())];
+    const Buffer in(at(share.in.at), share.in.count, s.dtype),
+        out(at(share.out.at), share.out.count, s.dtype);
+    const Parts ins{share.in.counts, share.in.offsets}, outs{share.out.counts, share.out.offsets};
+    switch (s.op) {
+      case Op::broadcast:
+        return c.broadcast(c.rank() == s.root ? in : out, s.root, options);
+      case Op::reduce:
+        return c.reduce(in, out, s.reduce, s.root, options);
+      case Op::all_reduce:
+        return c.all_reduce(in, out, s.reduce, options);
+      case Op::gather:
+        return c.gather(in, out, s.root, options);
+      case Op::all_gather:
+        return c.all_gather(in, out, options);
+      case Op::scatter:
+        return c.scatter(in, out, s.root, options);
+      case Op::reduce_scatter:
+        return c.reduce_scatter(in, out, s.reduce, options);
+      case Op::all_to_all:
+        return c.all_to_all(in, out, options);
+      case Op::gatherv:
+        return c.gatherv(in, out, outs, s.root, options);
+      case Op::scatterv:
+        return c.scatterv(in, ins, out, s.root, options);
+      case Op::all_gatherv:
+        return c.all_gatherv(in, out, outs, options);
+      case Op::reduce_scatterv:
+        return c.reduce_scatterv(in, ins, out, s.reduce, options);
+      case Op::all_to_allv:
+        return c.all_to_allv(in, ins, out, outs, options);
+      default:
+        return c.barrier(options);
+    }
+  }
+
+  Work messages(const Step& s, const Options& options) {
+    Comm& c = comm(s);
+    std::vector<Message> list;
+    for (const Packet& p : s.packets) {
+      if (p.from == c.rank())
+        list.push_back(outgoing(ConstBuffer(at(p.from_at), p.count, s.dtype), p.to, p.tag));
+      if (p.to == c.rank())
+        list.push_back(
+            incoming(Buffer(at(p.to_at), p.room, s.dtype), p.any_source ? any_source_rank : p.from, p.tag));
+    }
+    if (list.size() == 1) {
+      const Message& m = list[0];
+      return m.is_send ? c.send(m.buffer, m.peer, options) : c.recv(m.buffer, m.peer, options);
+    }
+    if (list.size() == 2 && list[0].is_send && !list[1].is_send) {
+      return c.sendrecv(list[0].buffer, list[0].peer, list[1].buffer, list[1].peer, options);
+    }
+    return c.batch(list, options);
+  }
+
+  /// Receives as messages come and sorts them by sender, whose own must have kept their order.
+  Work any_source(int number, Options options) {
+    const Step& s = step(number);
+    Comm& c = comm(s);
+    if (c.rank() != s.packets[0].to) return messages(s, options);
+    const std::size_t bytes = static_cast<std::size_t>(s.packets[0].count) * size_of(s.dtype);
+    std::vector<std::vector<std::byte>> arrived(s.packets.size(),
+                                                std::vector<std::byte>(std::max<std::size_t>(bytes, 1)));
+    std::vector<Work> works;
+    options.async = true;
+    for (auto& memory : arrived)
+      works.push_back(c.recv(Buffer(memory.data(), s.packets[0].count, s.dtype), any_source_rank, options));
+    std::vector<bool> filled(s.packets.size());
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      works[i].wait();
+      std::size_t k = 0;
+      while (k < filled.size() && (filled[k] || s.packets[k].from != works[i].source())) ++k;
+      if (k == filled.size()) {
+        complain_of(
+            fmt::format("step {}: a message came from rank {}, which sent fewer", number, works[i].source()));
+        continue;
+      }
+      filled[k] = true;
+      if (bytes > 0) std::memcpy(at(s.packets[k].to_at), arrived[i].data(), bytes);
+    }
+    return {};
+  }
+
+  void touch(int number) {
+    const Step& s = step(number);
+    if (hash(at(s.at), s.bytes) != oracle_.found(number)) {
+      complain_of(fmt::format("step {}: memory {} to {} was not what it must be by then", number, s.at,
+                              s.at + s.bytes));
+    }
+    write_touch(program_, number, at(s.at));
+  }
+
+  void make_comm(const Step& s) {
+    Comm& parent = comm(s);
+    const auto me = static_cast<std::size_t>(parent.rank());
+    Comm made;
+    if (s.kind == Kind::split) made = parent.split(s.colors[me], s.keys[me]);
+    if (s.kind == Kind::dup) made = parent.dup();
+    if (s.kind == Kind::subset) {
+      std::vector<int> ranks;
+      const auto& members = program_.comms[static_cast<std::size_t>(s.made[0])].members;
+      for (int member : members)
+        ranks.push_back(rank_in(program_.comms[static_cast<std::size_t>(s.comm)], member));
+      made = parent.subset(ranks);
+    }
+    if (s.colors[me] >= 0)
+      comms_[static_cast<std::size_t>(s.made[static_cast<std::size_t>(s.colors[me])])] = made;
+  }
+
+  void compare() {
+    const auto& expected = oracle_.memory(rank_);
+    const auto [here, there] = std::mismatch(memory_.begin(), memory_.end(), expected.begin());
+    if (here == memory_.end()) return;
+    const std::int64_t byte = here - memory_.begin();
+    int last = -1;
+    for (std::size_t i = 0; i < program_.steps.size(); ++i) {
+      const Step& s = program_.steps[i];
+      if (s.removed || s.kind == Kind::drop || is_comm_maker(s.kind) || !takes_part(program_, s, rank_))
+        continue;
+      for (const Interval& interval : accesses(program_, s, rank_)) {
+        if (interval.write && interval.begin <= byte && byte < interval.end) last = static_cast<int>(i);
+      }
+    }
+    const std::string writer =
+        last < 0 ? "which no step writes" : fmt::format("which step {} is the last to write", last);
+    complain_of(fmt::format("byte {}, {}, is {:#04x} and must be {:#04x}", byte, writer,
+                            static_cast<int>(*here), static_cast<int>(*there)));
+  }
+
+  static constexpr int any_source_rank = medley::any_source;
+  const Program& program_;
+  const Oracle& oracle_;
+  const std::function<void(const std::exception&)>& complain_;
+  int rank_;
+  std::vector<std::byte> memory_;
+  std::vector<Comm> comms_;
+  std::vector<Work> works_;
+  std::mutex mutex_;
+  std::string wrong_;
+  std::exception_ptr failure_;
+  std::atomic<bool> failed_{false};
+};
+
+}  // namespace
+
+std::string run_program(Context& context, const Program& program, const Oracle& oracle,
+                        const std::function<void(const std::exception&)>& complain) {
+  return Runner(context, program, oracle, complain).run();
+}
+
+}  // namespace medley::soak

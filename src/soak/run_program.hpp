@@ -1,0 +1,18 @@
+// Runs one rank's part of a program on the runtime and compares what it finds with the oracle.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <medley/medley.hpp>
+#include <string>
+
+#include "soak/oracle.hpp"
+
+namespace medley::soak {
+
+/// Empty when all memory and every sender were as the oracle says; otherwise what was wrong. Throws the first
+/// error of the runtime, after `complain` was told of it: other threads of the rank may be stuck by then.
+std::string run_program(Context& context, const Program& program, const Oracle& oracle,
+                        const std::function<void(const std::exception&)>& complain);
+
+}  // namespace medley::soak

@@ -1,0 +1,14 @@
+// How each rank goes about a program's steps: in which order, from which thread, blocking or not, when it
+// waits. Filled in by generate(); whatever would not finish on the ideal machine is made more patient until
+// it does.
+#pragma once
+
+#include "soak/program.hpp"
+#include "soak/random.hpp"
+
+namespace medley::soak {
+
+/// Gives every rank its streams.
+void schedule(Program& program, Random& random);
+
+}  // namespace medley::soak

@@ -1,0 +1,22 @@
+// Traces in other people's formats: the JSON of CONTRACT.md, CSV with one line per operation, and Chrome's
+// trace format, which ui.perfetto.dev opens.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "trace/problems.hpp"
+#include "trace/skew.hpp"
+#include "trace/summary.hpp"
+
+namespace medley::trace {
+
+nlohmann::ordered_json to_json(const std::vector<Row>& rows, const Trace& trace);
+nlohmann::ordered_json totals_json(const std::vector<Row>& rows, const Trace& trace);
+nlohmann::ordered_json to_json(const Problems& problems, const Trace& trace);
+nlohmann::ordered_json to_json(const std::vector<Skew>& skew, const Trace& trace);
+
+void write_csv(const Trace& trace, std::ostream& out);
+void write_perfetto(const Trace& trace, std::ostream& out);
+
+}  // namespace medley::trace

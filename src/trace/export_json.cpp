@@ -1,0 +1,90 @@
+#include "core/wire_bytes.hpp"
+#include "trace/export.hpp"
+
+namespace medley::trace {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+double wire_of(const Row& row, const Trace& trace) {
+  return core::wire_bytes(row.op, row.bytes, std::max(1, trace.groups[row.group].size)) *
+         static_cast<double>(row.count);
+}
+
+}  // namespace
+
+Json to_json(const std::vector<Row>& rows, const Trace& trace) {
+  Json out = Json::array();
+  for (const Row& r : rows) {
+    const Group& group = trace.groups[r.group];
+    Json row = {{"op", name(r.op)},       {"group", group.name},     {"group_size", group.size},
+                {"bytes", r.bytes},       {"count", r.count},        {"wire_bytes", wire_of(r, trace)},
+                {"dtype", name(r.dtype)}, {"phase", r.phase},        {"module", r.module},
+                {"exposed", r.exposed()}, {"why", r.module},         {"ranks", group.ranks},
+                {"backend", r.backend},   {"algorithm", r.algorithm}};
+    if (trace.timed) {
+      row.update({{"total_us", r.total_us}, {"median_us", r.median_us}, {"p99_us", r.p99_us}});
+      if (trace.waits_known)
+        row.update({{"exposed_us", r.exposed_us}, {"overlapped_us", r.total_us - r.exposed_us}});
+    }
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+Json totals_json(const std::vector<Row>& rows, const Trace& trace) {
+  struct Total {
+    std::int64_t bytes = 0, count = 0;
+    double wire = 0, us = 0, exposed = 0;
+  };
+  std::map<std::string, Total> totals;
+  for (const Row& r : rows) {
+    Total& total = totals[trace.groups[r.group].name];
+    total.bytes += r.bytes * r.count;
+    total.count += r.count;
+    total.wire += wire_of(r, trace);
+    total.us += r.total_us;
+    total.exposed += r.exposed_us;
+  }
+  Json out = Json::object();
+  for (const auto& [group, t] : totals) {
+    out[group] = {{"bytes", t.bytes}, {"wire_bytes", t.wire}, {"count", t.count}};
+    if (trace.timed) out[group].update({{"total_us", t.us}, {"exposed_us", t.exposed}});
+  }
+  return out;
+}
+
+Json to_json(const Problems& problems, const Trace& trace) {
+  Json out = Json::array();
+  for (const Problem& p : problems.list) {
+    Json ranks = Json::object();
+    for (const auto& [rank, state] : p.ranks) ranks[std::to_string(rank)] = state;
+    out.push_back({{"kind", p.kind},
+                   {"op", name(p.event.op)},
+                   {"group", trace.groups[p.event.group].name},
+                   {"sequence", p.event.sequence},
+                   {"bytes", p.event.bytes},
+                   {"ranks", ranks},
+                   {"sentence", p.sentence}});
+  }
+  return out;
+}
+
+Json to_json(const std::vector<Skew>& skew, const Trace& trace) {
+  Json out = Json::array();
+  for (const Skew& s : skew) {
+    out.push_back({{"group", trace.groups[s.group].name},
+                   {"op", name(s.op)},
+                   {"collectives", s.collectives},
+                   {"median_us", s.median_us},
+                   {"p99_us", s.p99_us},
+                   {"max_us", s.max_us},
+                   {"last_rank", s.last_rank},
+                   {"last_share", s.last_share},
+                   {"late_us", s.late_us}});
+  }
+  return out;
+}
+
+}  // namespace medley::trace

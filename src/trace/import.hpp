@@ -1,0 +1,28 @@
+// Traces of other tools as people have them; sizes become full tensors (CONTRACT's `bytes`) on the way in.
+// One file per format; each refuses what it does not understand, with the place.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "trace/trace.hpp"
+
+namespace medley::trace {
+
+/// Adds what the file holds to the trace, or refuses it: none of the formats fits.
+void import_file(const std::filesystem::path& path, Trace& trace);
+/// Whether its name and first bytes are those of a format below.
+bool looks_importable(const std::filesystem::path& path);
+
+/// DeepSpeed's comms logger: the table of log_summary() in a training log. Sums without times of single
+/// operations.
+void import_deepspeed(std::string_view text, const std::string& place, Trace& trace);
+/// PyTorch's flight recorder as JSON (dumped with --json or by torchfrtrace -j).
+void import_flight_json(std::string_view text, const std::string& place, Trace& trace);
+/// The same as torch writes it: a pickle, of which only plain values are read; nothing in it is ever run.
+void import_flight_pickle(std::string_view bytes, const std::string& place, Trace& trace);
+/// A Chrome trace of torch.profiler (Kineto): record_param_comms and nccl kernels.
+void import_kineto(std::string_view text, const std::string& place, Trace& trace);
+
+}  // namespace medley::trace

@@ -1,0 +1,167 @@
+#include "trace/problems.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+namespace medley::trace {
+namespace {
+
+using Collective = std::pair<std::uint32_t, std::uint64_t>;  // group, number
+
+bool at_fault(const Event& event) {
+  return event.state != State::complete;
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
+}
+
+std::string group_text(const Group& group) {
+  if (group.ranks.empty() || group.ranks.size() > 8)
+    return fmt::format("{} ({} ranks)", group.name, group.size);
+  return fmt::format("{} ({})", group.name, ranks_text(group.ranks));
+}
+
+/// What one rank did about a collective.
+struct Part {
+  Event event;
+  bool issued = false;
+};
+/// The last collective of a rank on a group.
+struct Last {
+  std::uint64_t sequence = 0;
+  Event event;
+};
+
+struct Evidence {
+  std::map<Collective, std::map<int, Part>> collectives;
+  std::vector<std::pair<int, Event>> messages;
+  std::map<std::pair<std::uint32_t, int>, Last> last;
+  std::size_t left_out = 0;
+};
+
+Evidence gather(const Trace& trace, std::size_t most) {
+  Evidence out;
+  for (const RankTrace& rank : trace.ranks) {
+    rank.for_each([&](const Event& event) {
+      if (event.matched) {
+        Last& last = out.last[{event.group, rank.rank}];
+        if (event.sequence >= last.sequence) last = {event.sequence, event};
+      }
+      if (!at_fault(event)) return;
+      if (!event.matched) {
+        if (out.messages.size() < most)
+          out.messages.emplace_back(rank.rank, event);
+        else
+          ++out.left_out;
+      } else if (out.collectives.size() < most || out.collectives.contains({event.group, event.sequence})) {
+        out.collectives[{event.group, event.sequence}];
+      } else {
+        ++out.left_out;
+      }
+    });
+  }
+  if (out.collectives.empty()) return out;
+  for (const RankTrace& rank : trace.ranks) {
+    rank.for_each([&](const Event& event) {
+      if (!event.matched) return;
+      const auto found = out.collectives.find({event.group, event.sequence});
+      if (found != out.collectives.end()) found->second[rank.rank] = {event, true};
+    });
+  }
+  return out;
+}
+
+/// Ranks by what they did, in words.
+std::string story(const Trace& trace, const Evidence& evidence, const Group& group, const Event& event,
+                  Problem& problem, const std::map<int, Part>& parts) {
+  std::map<std::string, std::vector<int>> said;
+  std::vector<std::string> order;
+  const auto say = [&](int rank, const std::string& what) {
+    if (!said.contains(what)) order.push_back(what);
+    said[what].push_back(rank);
+  };
+  std::set<int> members(group.ranks.begin(), group.ranks.end());
+  for (const auto& [rank, part] : parts) members.insert(rank);
+  for (const int rank : members) {
+    const auto part = parts.find(rank);
+    const bool recorded =
+        std::any_of(trace.ranks.begin(), trace.ranks.end(), [&](const auto& r) { return r.rank == rank; });
+    if (part != parts.end()) {
+      const Event& e = part->second.event;
+      problem.ranks[rank] = std::string(name(e.state));
+      const std::string call = e.op != event.op || e.bytes != event.bytes
+                                   ? fmt::format("called {} of {} B instead, ", medley::name(e.op), e.bytes)
+                                   : "";
+      say(rank, call + (e.state == State::complete  ? "complete"
+                        : e.state == State::failed  ? "failed"
+                        : e.state == State::started ? "started it and waits"
+                                                    : "issued it, not started"));
+    } else if (!recorded) {
+      problem.ranks[rank] = "no trace";
+      say(rank, "left no trace");
+    } else {
+      problem.ranks[rank] = "not issued";
+      const auto last = evidence.last.find({event.group, rank});
+      say(rank,
+          last == evidence.last.end() ? "did not get there: no collective of it on this comm"
+          : last->second.sequence > event.sequence
+              ? "has overwritten its record of it"
+              : fmt::format("did not get there: its last is {} #{} ({})", medley::name(last->second.event.op),
+                            last->second.sequence, name(last->second.event.state)));
+    }
+  }
+  std::string text;
+  for (const std::string& what : order)
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", ranks_text(said[what]), what);
+  return text;
+}
+
+Problem about(const Trace& trace, const Evidence& evidence, const std::map<int, Part>& parts) {
+  Problem problem;
+  problem.event = parts.begin()->second.event;
+  bool mismatch = false, failed = false;
+  for (const auto& [rank, part] : parts) {
+    const Event& e = part.event;
+    mismatch =
+        mismatch || e.op != problem.event.op || (e.bytes != problem.event.bytes && e.op != Op::all_to_allv);
+    failed = failed || e.state == State::failed;
+  }
+  problem.kind = mismatch ? "mismatch" : failed ? "failed" : "unfinished";
+  const Group& group = trace.groups[problem.event.group];
+  problem.sentence = fmt::format("{} #{} of {} B on {}: ", medley::name(problem.event.op),
+                                 problem.event.sequence, problem.event.bytes, group_text(group));
+  problem.sentence += story(trace, evidence, group, problem.event, problem, parts);
+  return problem;
+}
+
+}  // namespace
+
+Problems find_problems(const Trace& trace, std::size_t most) {
+  const Evidence evidence = gather(trace, most);
+  Problems out;
+  out.left_out = evidence.left_out;
+  for (const auto& [which, parts] : evidence.collectives) out.list.push_back(about(trace, evidence, parts));
+  for (const auto& [rank, event] : evidence.messages) {
+    const bool failed = event.state == State::failed;
+    Problem problem{failed ? "failed" : "unfinished", event, {{rank, std::string(name(event.state))}}, ""};
+    const std::string peer = event.peer < 0 ? "any rank" : fmt::format("rank {}", event.peer);
+    problem.sentence = fmt::format("{} of {} B {} {} on {}, message #{} of rank {}: {}",
+                                   medley::name(event.op), event.bytes, event.op == Op::send ? "to" : "from",
+                                   peer, trace.groups[event.group].name, event.sequence, rank,
+                                   failed                          ? "failed"
+                                   : event.state == State::started ? "started, not complete"
+                                                                   : "issued, not started");
+    out.list.push_back(std::move(problem));
+  }
+  std::stable_sort(out.list.begin(), out.list.end(), [](const Problem& a, const Problem& b) {
+    const bool first = a.kind == "mismatch", second = b.kind == "mismatch";
+    return first != second ? first : a.event.issued < b.event.issued;
+  });
+  return out;
+}
+
+}  // namespace medley::trace

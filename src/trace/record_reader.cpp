@@ -1,0 +1,299 @@
+#include "trace/record_reader.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <medley/error.hpp>
+#include <nlohmann/json.hpp>
+
+#include "core/record.hpp"
+#include "trace/sizes.hpp"
+
+namespace medley::trace {
+namespace {
+
+using core::Note;
+using core::NoteKind;
+using core::Record;
+using core::RecordState;
+using core::TraceHeader;
+
+constexpr int most_ranks = 1 << 24;  // no job is larger; a number beyond it is damage
+
+[[noreturn]] void refuse(const std::string& place, const std::string& sentence) {
+  throw Error(ErrorKind::invalid, fmt::format("{}: {}", place, sentence));
+}
+
+/// A file as memory, until the last of its records is read.
+class Mapping {
+ public:
+  explicit Mapping(const std::filesystem::path& path) {
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) refuse(path.native(), "cannot be opened");
+    struct stat status {};
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
+      bytes_ = static_cast<std::size_t>(status.st_size);
+      base_ = mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, fd, 0);
+    }
+    close(fd);
+    if (base_ == MAP_FAILED) refuse(path.native(), "cannot be mapped: it is empty or not a regular file");
+    madvise(base_, bytes_, MADV_SEQUENTIAL);
+  }
+  ~Mapping() { munmap(base_, bytes_); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(base_), bytes_}; }
+
+ private:
+  void* base_ = MAP_FAILED;
+  std::size_t bytes_ = 0;
+};
+
+/// The notes of a file as numbers of the trace, by kind and number in the file.
+struct NoteNumbers {
+  std::array<std::vector<std::uint32_t>, 5> by_kind;
+  std::uint32_t find(NoteKind kind, std::uint32_t number) const {
+    const auto& list = by_kind[static_cast<std::size_t>(kind)];
+    return number < list.size() ? list[number] : std::numeric_limits<std::uint32_t>::max();
+  }
+};
+
+class RecordSource final : public EventSource {
+ public:
+  std::shared_ptr<Mapping> mapping;  ///< null for bytes the caller keeps
+  std::span<const std::byte> records;
+  std::string place;
+  std::uint64_t records_at = 0;  ///< bytes before the first record
+  std::uint64_t capacity = 0;
+  std::uint64_t first = 1;  ///< index of the oldest record kept
+  std::uint64_t last = 0;
+  TraceHeader header{};
+  NoteNumbers notes;
+  std::vector<Group> groups;  ///< by the trace's number, only those of this file are filled
+
+  std::size_t size() const override { return static_cast<std::size_t>(last + 1 - first); }
+
+  bool read(std::size_t number, Event& event) const override {
+    const std::uint64_t index = first + number, slot = (index - 1) % capacity;
+    Record record;
+    std::memcpy(&record, records.data() + slot * sizeof record, sizeof record);
+    if (record.index != index || record.state == RecordState::writing)
+      return false;  // killed while writing it
+    check(record, slot);
+    event = Event{};
+    event.op = static_cast<Op>(record.op);
+    event.dtype = static_cast<DType>(record.dtype);
+    event.reduce = static_cast<ReduceOp>(record.reduce);
+    event.state = static_cast<State>(static_cast<int>(record.state) - 1);
+    event.async = record.flags & core::record_async;
+    event.matched = event.op != Op::send && event.op != Op::recv;
+    event.group = notes.find(NoteKind::comm, record.comm);
+    event.scope = notes.find(NoteKind::scope, record.scope);
+    event.backend = notes.find(NoteKind::backend, record.backend);
+    event.algorithm = notes.find(NoteKind::algorithm, record.algorithm);
+    event.sequence = record.sequence;
+    const Group& group = groups[event.group];
+    event.bytes = full_count(event.op, record.in_count, record.out_count, group.size) *
+                  static_cast<std::int64_t>(size_of(event.dtype));
+    event.peer = record.root >= 0 && static_cast<std::size_t>(record.root) < group.ranks.size()
+                     ? group.ranks[static_cast<std::size_t>(record.root)]
+                     : -1;
+    event.issued = time(record.issued);
+    event.started = time(record.started);
+    event.completed = time(record.completed);
+    event.exposed = exposed(record);
+    return true;
+  }
+
+ private:
+  double time(std::uint64_t ticks) const {
+    if (ticks == 0) return -1;
+    return std::max(
+        0.0, static_cast<double>(static_cast<std::int64_t>(ticks - header.start_ticks)) * header.ns_per_tick);
+  }
+  double exposed(const Record& r) const {
+    const std::uint64_t begin = r.flags & core::record_async ? r.waited : r.issued;
+    return begin == 0 || r.completed <= begin ? 0
+                                              : static_cast<double>(r.completed - begin) * header.ns_per_tick;
+  }
+  void check(const Record& r, std::uint64_t slot) const {
+    constexpr std::int64_t most = std::int64_t{1} << 56;  // times eight bytes and still a number
+    const auto bad = [&](const char* what, auto value) {
+      refuse(place, fmt::format("record {} at byte {}: {} {}", r.index, records_at + slot * sizeof(Record),
+                                what, value));
+    };
+    if (r.op >= op_count) bad("there is no operation of number", r.op);
+    if (r.dtype >= dtype_count) bad("there is no element type of number", r.dtype);
+    if (r.reduce >= reduce_op_count) bad("there is no reduction of number", r.reduce);
+    if (r.state > RecordState::failed) bad("there is no state of number", static_cast<int>(r.state));
+    if (r.in_count < 0 || r.in_count > most) bad("it cannot give this many elements:", r.in_count);
+    if (r.out_count < 0 || r.out_count > most) bad("it cannot take this many elements:", r.out_count);
+    if (notes.find(NoteKind::comm, r.comm) >= groups.size()) bad("there is no comm of number", r.comm);
+    for (const auto& [kind, number, what] :
+         {std::tuple(NoteKind::scope, r.scope, "there is no scope of number"),
+          std::tuple(NoteKind::backend, std::uint32_t{r.backend}, "there is no backend of number"),
+          std::tuple(NoteKind::algorithm, std::uint32_t{r.algorithm}, "there is no algorithm of number")}) {
+      if (notes.find(kind, number) == std::numeric_limits<std::uint32_t>::max()) bad(what, number);
+    }
+    const Group& group = groups[notes.find(NoteKind::comm, r.comm)];
+    const std::int64_t larger = std::max(r.in_count, r.out_count);
+    if (group.size > 0 && larger > most / group.size) bad("it cannot move this many elements:", larger);
+  }
+};
+
+TraceHeader read_header(std::span<const std::byte> bytes, const std::string& place) {
+  TraceHeader h{};
+  if (bytes.size() < core::trace_header_bytes) {
+    refuse(place, fmt::format("is cut off in its header: {} of {} bytes are there", bytes.size(),
+                              core::trace_header_bytes));
+  }
+  std::memcpy(&h, bytes.data(), sizeof h);
+  if (std::memcmp(h.magic, core::trace_magic, sizeof h.magic) != 0)
+    refuse(place, "is not a record file of Medley");
+  if (h.version != core::trace_version || h.record_bytes != sizeof(Record) ||
+      h.header_bytes != core::trace_header_bytes) {
+    refuse(
+        place,
+        fmt::format("was written by another version of Medley: layout {} with records of {} bytes; this one "
+                    "reads layout {} with records of {}",
+                    h.version, h.record_bytes, core::trace_version, sizeof(Record)));
+  }
+  if (h.size < 1 || h.size > most_ranks || h.rank < 0 || h.rank >= h.size) {
+    refuse(place, fmt::format("header: there is no rank {} of {}", h.rank, h.size));
+  }
+  if (!(h.ns_per_tick > 0 && h.ns_per_tick <= 1e6)) {
+    refuse(place, fmt::format("header: a clock tick cannot be {} ns", h.ns_per_tick));
+  }
+  if (h.capacity < 1 || h.capacity > (std::uint64_t{1} << 40) || h.issued > (std::uint64_t{1} << 56)) {
+    refuse(place, fmt::format("header: {} operations in {} slots", h.issued, h.capacity));
+  }
+  return h;
+}
+
+Group group_of(const std::string& text, const std::string& where, const TraceHeader& header, int context) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("name") || !json["name"].is_string() || !json.contains("ranks") ||
+      !json["ranks"].is_array()) {
+    refuse(where, "a comm needs a name and ranks");
+  }
+  Group group;
+  group.name = json["name"].get<std::string>();
+  if (context > 1) group.name += fmt::format(" (context {})", context);
+  for (const auto& rank : json["ranks"]) {
+    if (!rank.is_number_integer() || rank.get<std::int64_t>() < 0 ||
+        rank.get<std::int64_t>() >= header.size) {
+      refuse(where, fmt::format("comm {}: {} is not a rank of {}", group.name, rank.dump(), header.size));
+    }
+    group.ranks.push_back(rank.get<int>());
+  }
+  if (group.ranks.empty()) refuse(where, fmt::format("comm {} has no ranks", group.name));
+  return group;
+}
+
+void read_notes(std::span<const std::byte> bytes, RecordSource& source, Trace& trace, int context) {
+  Group unknown;
+  unknown.name = "(not noted)";
+  source.notes.by_kind[static_cast<std::size_t>(NoteKind::comm)].push_back(trace.group(unknown));
+  for (NoteKind kind : {NoteKind::backend, NoteKind::algorithm, NoteKind::scope}) {
+    source.notes.by_kind[static_cast<std::size_t>(kind)].push_back(0);
+  }
+  for (std::size_t at = 0; at + sizeof(Note) <= bytes.size();) {
+    Note note;
+    std::memcpy(&note, bytes.data() + at, sizeof note);
+    if (note.bytes == 0) break;
+    const std::string where = fmt::format("{}: note at byte {}", source.place, core::trace_header_bytes + at);
+    if (note.bytes > bytes.size() - at - sizeof note)
+      refuse(where, fmt::format("{} bytes of text do not fit", note.bytes));
+    if (note.kind > NoteKind::job)
+      refuse(where, fmt::format("there is no kind of number {}", static_cast<int>(note.kind)));
+    const std::string text(reinterpret_cast<const char*>(bytes.data() + at + sizeof note), note.bytes);
+    at += (sizeof note + note.bytes + 7) / 8 * 8;
+    if (note.kind == NoteKind::job) continue;
+    auto& numbers = source.notes.by_kind[static_cast<std::size_t>(note.kind)];
+    if (note.number != numbers.size())
+      refuse(where, fmt::format("its number is {} where {} was due", note.number, numbers.size()));
+    numbers.push_back(note.kind == NoteKind::comm ? trace.group(group_of(text, where, source.header, context))
+                                                  : trace.name(text));
+  }
+}
+
+void add_rank(std::span<const std::byte> bytes, const std::string& place, int context,
+              std::shared_ptr<Mapping> mapping, Trace& trace) {
+  auto source = std::make_shared<RecordSource>();
+  source->mapping = std::move(mapping);
+  source->place = place;
+  const TraceHeader header = source->header = read_header(bytes, place);
+  if (trace.world != 0 && trace.world != header.size) {
+    refuse(place,
+           fmt::format("is of a job of {} ranks, other files of the folder of {}: an earlier run left it",
+                       header.size, trace.world));
+  }
+  source->records_at = std::uint64_t{header.header_bytes} + header.notes_bytes;
+  if (source->records_at > bytes.size()) {
+    refuse(place, fmt::format("is cut off in its notes: they end at byte {}, the file at {}",
+                              source->records_at, bytes.size()));
+  }
+  read_notes(bytes.subspan(header.header_bytes, header.notes_bytes), *source, trace, context);
+  source->groups = trace.groups;
+  source->records = bytes.subspan(source->records_at);
+  const std::uint64_t whole = source->records.size() / sizeof(Record);
+  source->capacity = header.capacity;
+  source->first = header.issued > header.capacity ? header.issued - header.capacity + 1 : 1;
+  source->last = header.issued;
+  RankTrace rank;
+  const std::uint64_t slots = std::min(header.issued, header.capacity);
+  if (whole < slots) {
+    if (header.issued > header.capacity) {
+      refuse(place, fmt::format("is a ring of {} records that is cut off after {}", header.capacity, whole));
+    }
+    source->last = whole;
+    rank.remarks.push_back(fmt::format("cut off: {} of {} operations are there", whole, header.issued));
+  }
+  if (header.dropped > 0)
+    rank.remarks.push_back("the disk was full: the first operations were overwritten by the last");
+  rank.rank = header.rank;
+  rank.context = context;
+  rank.host.assign(header.host, strnlen(header.host, sizeof header.host));
+  rank.pid = header.pid;
+  rank.file = place;
+  rank.issued = static_cast<std::int64_t>(header.issued);
+  rank.start = {header.start_ticks, header.start_monotonic_ns, header.start_real_ns, header.ns_per_tick};
+  rank.events = source;
+  trace.world = std::max(trace.world, static_cast<int>(header.size));
+  trace.ranks.push_back(std::move(rank));
+}
+
+/// rank-0003.2.trace is the second context of its process.
+int context_of(const std::filesystem::path& path) {
+  const std::string number = path.stem().extension().native();
+  const int context = number.size() > 1 ? std::atoi(number.c_str() + 1) : 1;
+  return context > 1 ? context : 1;
+}
+
+}  // namespace
+
+bool is_record_file(const std::filesystem::path& path) {
+  char magic[sizeof core::trace_magic] = {};
+  std::ifstream file(path, std::ios::binary);
+  return file.read(magic, sizeof magic) && std::memcmp(magic, core::trace_magic, sizeof magic) == 0;
+}
+
+void read_record_file(const std::filesystem::path& path, Trace& trace) {
+  auto mapping = std::make_shared<Mapping>(path);
+  add_rank(mapping->bytes(), path.native(), context_of(path), mapping, trace);
+}
+
+void read_records(std::span<const std::byte> bytes, const std::string& place, Trace& trace) {
+  add_rank(bytes, place, 1, nullptr, trace);
+}
+
+}  // namespace medley::trace

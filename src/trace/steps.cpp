@@ -1,0 +1,128 @@
+#include "trace/steps.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <medley/error.hpp>
+
+namespace medley::trace {
+namespace {
+
+// A run ends with a few operations of its own: a barrier, a last loss. More of them than this are not a
+// step's end.
+constexpr std::size_t longest_tail = 64;
+constexpr std::size_t most_keys = std::size_t{1} << 20;  // the last steps tell as much as all
+
+/// z[i]: how many keys from i on equal those from the start on.
+std::vector<std::size_t> matches(const std::vector<std::uint64_t>& keys) {
+  std::vector<std::size_t> z(keys.size(), 0);
+  for (std::size_t i = 1, left = 0, right = 0; i < keys.size(); ++i) {
+    if (i < right) z[i] = std::min(right - i, z[i - left]);
+    while (i + z[i] < keys.size() && keys[z[i]] == keys[i + z[i]]) ++z[i];
+    if (i + z[i] > right) {
+      left = i;
+      right = i + z[i];
+    }
+  }
+  return z;
+}
+
+std::uint64_t key_of(const Event& event) {
+  std::uint64_t key = 1469598103934665603ull;
+  for (std::uint64_t part : {std::uint64_t(event.op), std::uint64_t{event.group}, std::uint64_t(event.bytes),
+                             std::uint64_t(event.dtype), std::uint64_t{event.scope}}) {
+    key = (key ^ part) * 1099511628211ull;
+  }
+  return key;
+}
+
+struct Keys {
+  std::vector<std::uint64_t> keys;
+  std::vector<std::size_t> places;
+  std::vector<std::size_t> borders;  ///< places under the scope "step"
+};
+
+Keys read_keys(const Trace& trace, const RankTrace& rank) {
+  Keys out;
+  Event event;
+  for (std::size_t i = 0; i < rank.events->size(); ++i) {
+    if (!rank.events->read(i, event)) continue;
+    if (trace.names[event.scope] == step_scope) {
+      out.borders.push_back(i);
+    } else {
+      out.keys.push_back(key_of(event));
+      out.places.push_back(i);
+    }
+  }
+  return out;
+}
+
+Steps by_borders(const Keys& keys, std::size_t end) {
+  Steps out{{}, "scope"};
+  for (std::size_t i = 0; i < keys.borders.size(); ++i) {
+    const Step step{keys.borders[i] + 1, i + 1 < keys.borders.size() ? keys.borders[i + 1] : end};
+    const auto inside = std::lower_bound(keys.places.begin(), keys.places.end(), step.begin);
+    if (inside != keys.places.end() && *inside < step.end) out.steps.push_back(step);
+  }
+  return out;
+}
+
+Steps equal_steps(const Keys& keys, std::size_t begin, std::size_t length, std::size_t count,
+                  const char* how) {
+  Steps out{{}, how};
+  for (std::size_t s = 0; s < count; ++s) {
+    const std::size_t first = begin + s * length;
+    out.steps.push_back({keys.places[first], keys.places[first + length - 1] + 1});
+  }
+  return out;
+}
+
+}  // namespace
+
+Period find_period(const std::vector<std::uint64_t>& keys) {
+  Period best;
+  const std::size_t kept = std::min(keys.size(), most_keys), skipped = keys.size() - kept;
+  for (std::size_t tail = 0; tail < longest_tail && tail + 2 <= kept; ++tail) {
+    // Backwards, since what is set up at the start does not repeat: the run of equal steps reaches to the
+    // end.
+    std::vector<std::uint64_t> backwards(keys.rbegin() + static_cast<std::ptrdiff_t>(tail),
+                                         keys.rend() - static_cast<std::ptrdiff_t>(skipped));
+    const std::vector<std::size_t> z = matches(backwards);
+    for (std::size_t p = 1; p < z.size(); ++p) {
+      const std::size_t covered = p + z[p];
+      if (z[p] < p || covered <= best.end - best.begin) continue;
+      best = {p, keys.size() - tail - covered, keys.size() - tail};
+    }
+    if (best.length > 0 && best.end - best.begin >= (kept - tail) / 2) break;  // no later tail can do better
+    if (kept > (std::size_t{1} << 16) && best.length == 0 && tail > 4) break;
+  }
+  if (best.length == 0 || best.end - best.begin < kept / 2) return {};
+  return best;
+}
+
+Steps find_steps(const Trace& trace, const RankTrace& rank, std::size_t given) {
+  const Keys keys = read_keys(trace, rank);
+  const Steps whole{{{0, rank.events->size()}}, "nothing"};
+  if (given > 0) {
+    if (given > keys.keys.size() && given > 1) {
+      throw Error(ErrorKind::invalid, fmt::format("--steps {}: rank {} has only {} operations", given,
+                                                  rank.rank, keys.keys.size()));
+    }
+    if (given == 1 || keys.keys.empty()) return {{{0, rank.events->size()}}, "count"};
+    const std::size_t length = keys.keys.size() / given;
+    const Period period = find_period(keys.keys);
+    if (period.length > 0 && (period.end - period.begin) / period.length >= given) {
+      return equal_steps(keys, period.end - given * period.length, period.length, given, "count");
+    }
+    return equal_steps(keys, keys.keys.size() - given * length, length, given, "count");
+  }
+  if (!keys.borders.empty()) {
+    Steps steps = by_borders(keys, rank.events->size());
+    if (!steps.steps.empty()) return steps;
+  }
+  const Period period = find_period(keys.keys);
+  if (period.length == 0) return whole;
+  const std::size_t count = (period.end - period.begin) / period.length;
+  return equal_steps(keys, period.end - count * period.length, period.length, count, "period");
+}
+
+}  // namespace medley::trace

@@ -1,0 +1,35 @@
+// Finds the training steps in a rank's operations: by operations under the scope "step" that stand between
+// them, or by the period with which the operations repeat.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/trace.hpp"
+
+namespace medley::trace {
+
+/// Places (EventSource's numbers) from `begin` up to, not including, `end`.
+struct Step {
+  std::size_t begin = 0, end = 0;
+};
+
+struct Steps {
+  std::vector<Step> steps;
+  std::string found_by;  ///< "scope", "period", "count", "nothing": the whole trace is one step
+};
+
+/// `given` steps, or 0 to look for them. With a number the operations before the first of equal steps are
+/// left out.
+Steps find_steps(const Trace& trace, const RankTrace& rank, std::size_t given = 0);
+
+/// The shortest period with which the longest stretch of `keys` repeats at least twice, and where the stretch
+/// lies.
+struct Period {
+  std::size_t length = 0;  ///< 0: none
+  std::size_t begin = 0, end = 0;
+};
+Period find_period(const std::vector<std::uint64_t>& keys);
+
+}  // namespace medley::trace

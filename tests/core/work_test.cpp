@@ -1,0 +1,100 @@
+// Work beyond wait(): callbacks at completion, waits that give up without harm; and comms made by their members alone.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <span>
+#include <thread>
+
+#include "harness/ranks.hpp"
+
+namespace medley {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Work, CallsBackOnceWhenComplete) {
+  test::run_threads(2, [](Context& context) {
+    Comm world = context.world();
+    std::vector<float> values(100'000, 1.0f);
+    std::atomic<int> calls{0};
+    Work work = world.all_reduce(values, sum, {.async = true});
+    work.on_complete([&] { ++calls; });
+    work.wait();
+    while (calls == 0) std::this_thread::yield();   // another thread of the context may be the one that calls
+    work.on_complete([&] { ++calls; });             // complete already: at once
+    EXPECT_EQ(calls, 2);
+    world.barrier();
+  });
+}
+
+TEST(Work, ACallbackMayIssueTheNextOperation) {
+  test::run_threads(2, [](Context& context) {
+    Comm world = context.world();
+    std::vector<std::int32_t> first(4, 1), second(4, 2);
+    std::atomic<bool> done{false};
+    Work work = world.all_reduce(first, sum, {.async = true});
+    work.on_complete([&] {
+      Work next = world.all_reduce(second, sum, {.async = true});
+      next.on_complete([&] { done = true; });
+    });
+    work.wait();
+    while (!done) static_cast<void>(work.test()), std::this_thread::yield();
+    EXPECT_EQ(first[0], 2);
+    EXPECT_EQ(second[0], 4);
+    world.barrier();
+  }, [](ContextOptions& options) { options.progress_thread = UseThread::always; });
+}
+
+TEST(Work, CallsBackForABatchAndAfterAnError) {
+  test::run_threads(2, [](Context& context) {
+    Comm world = context.world();
+    std::vector<float> out(8, 1.0f), in(8);
+    bool batch = false, failed = false;
+    Work both = world.sendrecv(out, 1 - world.rank(), in, 1 - world.rank(), {.async = true});
+    both.on_complete([&] { batch = true; });
+    both.wait();
+    EXPECT_TRUE(batch);
+    world.barrier();
+    Work never = world.recv(in, 1 - world.rank(), {.async = true, .tag = 9});
+    never.on_complete([&] { failed = never.error() != nullptr; });
+    world.abort();
+    EXPECT_THROW(never.wait(), Error);
+    EXPECT_TRUE(failed);
+  });
+}
+
+TEST(Work, WaitForGivesUpWithoutHarm) {
+  test::run_threads(2, [](Context& context) {
+    Comm world = context.world();
+    float value = static_cast<float>(world.rank());
+    if (world.rank() == 0) {
+      Work work = world.recv(std::span(&value, 1), 1, {.async = true});
+      EXPECT_FALSE(work.wait_for(1ms));
+      world.barrier();                 // only now does rank 1 send
+      EXPECT_TRUE(work.wait_for(30s));
+      EXPECT_EQ(value, 1.0f);
+    } else {
+      world.barrier();
+      world.send(std::span(&value, 1), 0);
+    }
+  });
+}
+
+TEST(Context, MakesACommWithoutTheOthers) {
+  test::run_threads(3, [](Context& context) {
+    if (context.rank() == 1) {
+      EXPECT_THROW(context.make_comm("ends", std::vector{2, 0}), Error);   // not a member
+      EXPECT_THROW(context.make_comm("ends", std::vector{1, 3}), Error);   // 3 is nobody
+    } else {
+      Comm ends = context.make_comm("ends", std::vector{2, 0});
+      EXPECT_EQ(ends.rank(), context.rank() == 2 ? 0 : 1);
+      std::int64_t value = context.rank();
+      ends.all_reduce(std::span(&value, 1), sum);
+      EXPECT_EQ(value, 2);
+    }
+    context.world().barrier();
+  });
+}
+
+}  // namespace
+}  // namespace medley

@@ -1,0 +1,68 @@
+// Fuzzes every reader of traces and schedules with one input: each must return or refuse, never crash or run
+// away.
+#include <cstring>
+#include <medley/error.hpp>
+#include <sstream>
+
+#include "replay/schedule_file.hpp"
+#include "trace/clocks.hpp"
+#include "trace/export.hpp"
+#include "trace/import.hpp"
+#include "trace/record_reader.hpp"
+
+namespace {
+
+template <typename Action>
+void survives(Action&& action) {
+  try {
+    action();
+  } catch (const medley::Error& error) {
+    if (error.kind() != medley::ErrorKind::invalid) __builtin_trap();
+  }
+}
+
+void use(medley::trace::Trace& trace) {
+  using namespace medley::trace;
+  align_clocks(trace);
+  for (const RankTrace& rank : trace.ranks) summarise(trace, rank, find_steps(trace, rank));
+  find_problems(trace);
+  find_skew(trace);
+  std::ostringstream out;
+  write_csv(trace, out);
+  write_perfetto(trace, out);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace medley::trace;
+  if (size < 1 || size > 65536) return 0;
+  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  Trace trace;
+  survives([&] {
+    switch (data[0] % 6) {
+      case 0:
+        read_records(std::as_bytes(std::span(text)), "f", trace);
+        break;
+      case 1:
+        import_deepspeed(text, "f", trace);
+        break;
+      case 2:
+        import_flight_json(text, "f", trace);
+        break;
+      case 3:
+        import_flight_pickle(text, "f", trace);
+        break;
+      case 4:
+        import_kineto(text, "f", trace);
+        break;
+      default: {
+        const auto json = nlohmann::json::parse(text, nullptr, false);
+        if (json.is_discarded() || json.contains("plan")) return;  // plans again: fuzzed by plan_fuzz
+        medley::replay::schedule_from_json(json, "f").of(0, 2);
+      }
+    }
+    use(trace);
+  });
+  return 0;
+}

@@ -1,0 +1,59 @@
+"""Runs a function on several ranks, each a process of its own, as a launcher would start them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import socket
+import traceback
+from typing import Any, Callable
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _rank_main(rank: int, size: int, port: int, environment: dict[str, str], function: Callable[..., Any], arguments: tuple, results: Any) -> None:
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(rank), MASTER_ADDR="127.0.0.1",
+                      MASTER_PORT=str(port), MEDLEY_TOKEN="tests", OMP_NUM_THREADS="1", **environment)
+    try:
+        results.put((rank, None, function(*arguments)))
+    except BaseException as error:   # what a rank ends with is the test's to judge
+        results.put((rank, f"rank {rank}: {type(error).__name__}: {error}\n{traceback.format_exc()}", None))
+    results.close()
+    results.join_thread()
+
+
+def run(size: int, function: Callable[..., Any], *arguments: Any, timeout: float = 120, may_die: tuple[int, ...] = (),
+        environment: dict[str, str] | None = None) -> list[Any]:
+    """What the function returned on every rank. An exception on any of them fails the test, and so does a rank that does
+    not end. Ranks in `may_die` may end without a result."""
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    port = free_port()
+    processes = [context.Process(target=_rank_main, args=(rank, size, port, environment or {}, function, arguments, results))
+                 for rank in range(size)]
+    for process in processes:
+        process.start()
+    returned: dict[int, Any] = {}
+    problems: list[str] = []
+    try:
+        for _ in range(size - len(may_die)):
+            rank, problem, value = results.get(timeout=timeout)
+            if problem and rank not in may_die:
+                problems.append(problem)
+            returned[rank] = value
+        for rank, process in enumerate(processes):
+            process.join(timeout=timeout)
+            if process.exitcode is None:
+                problems.append(f"rank {rank} does not end")
+            elif process.exitcode != 0 and rank not in may_die:
+                problems.append(f"rank {rank} ended with {process.exitcode}")
+    finally:
+        for process in processes:
+            if process.is_alive():
+                process.kill()
+    assert not problems, "\n".join(problems)
+    return [returned.get(rank) for rank in range(size)]

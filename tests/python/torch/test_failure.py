@@ -1,0 +1,90 @@
+"""What goes wrong in training is raised on every rank that is left, in time; and forked workers do no harm."""
+
+import os
+import signal
+
+import groups
+import pytest
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def mismatch():
+    with pytest.raises(RuntimeError) as caught:
+        dist.all_reduce(torch.zeros(4 + dist.get_rank()))
+    return type(caught.value).__name__, "all_reduce" in str(caught.value)
+
+
+def test_mismatched_shapes_are_told_to_everyone():
+    assert groups.run(2, mismatch) == [("Mismatch", True)] * 2
+
+
+def wrong_tensors():
+    with pytest.raises(RuntimeError):
+        dist.all_reduce(torch.eye(4).to_sparse_csr())
+    with pytest.raises(RuntimeError, match="types"):
+        dist.all_gather_into_tensor(torch.zeros(4, dtype=torch.int64), torch.zeros(2))
+    with pytest.raises(RuntimeError, match="elements"):
+        dist.all_gather_into_tensor(torch.zeros(5), torch.zeros(2))
+    dist.barrier()
+
+
+def test_wrong_tensors_are_refused():
+    groups.run(2, wrong_tensors)
+
+
+def train_until_one_dies():
+    torch.manual_seed(0)
+    model = DistributedDataParallel(torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(4)]), bucket_cap_mb=0.01)
+    if dist.get_rank() == 1:
+        model.register_comm_hook(None, die_in_the_third_step)
+    else:
+        model.register_comm_hook(None, plain_hook)
+    with pytest.raises(RuntimeError) as caught:
+        for _ in range(50):
+            model.zero_grad()
+            model(torch.ones(2, 64)).sum().backward()
+    return str(caught.value)
+
+
+calls = 0
+
+
+def plain_hook(state, bucket):
+    return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(lambda future: future.value()[0])
+
+
+def die_in_the_third_step(state, bucket):
+    global calls
+    calls += 1
+    if calls == 10:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return plain_hook(state, bucket)
+
+
+def test_a_rank_killed_in_the_middle_of_ddp_is_told_to_the_others():
+    said = groups.run(3, train_until_one_dies, may_die=(1,))
+    assert "rank 1" in said[0] and "rank 1" in said[2], said
+
+
+class Squares(torch.utils.data.Dataset):
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, index):
+        return torch.tensor([float(index) ** 2])
+
+
+def load_with_forked_workers():
+    loader = torch.utils.data.DataLoader(Squares(), batch_size=4, num_workers=2, multiprocessing_context="fork")
+    total = torch.zeros(1)
+    for _ in range(2):
+        for batch in loader:
+            dist.all_reduce(batch)
+            total += batch.sum()
+    return total.item()
+
+
+def test_workers_forked_after_init():
+    assert groups.run(2, load_with_forked_workers) == [2 * 2 * sum(i ** 2 for i in range(16))] * 2

@@ -1,0 +1,109 @@
+// The generator: the same seed is the same program everywhere, every program finishes on the ideal machine,
+// and what the ideal machine calls stuck or wrong is.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "soak/generate.hpp"
+#include "soak/ideal_machine.hpp"
+#include "soak/oracle.hpp"
+
+namespace medley::soak {
+namespace {
+
+GenerateOptions small() {
+  return {.backends = {"shm", "plain"}, .most_steps = 30, .most_memory = 1 << 16, .most_threads = 3};
+}
+
+RC_GTEST_PROP(Generator, the_same_seed_is_the_same_program, ()) {
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const int ranks = *rc::gen::inRange(1, 9);
+  RC_ASSERT(to_text(generate(seed, ranks, small())) == to_text(generate(seed, ranks, small())));
+}
+
+RC_GTEST_PROP(Generator, every_program_finishes_on_the_ideal_machine_and_has_one_result, ()) {
+  const Program program = generate(*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::inRange(1, 9), small());
+  const Verdict verdict = run_ideal(program);
+  RC_ASSERT(verdict.mistake == "");
+  RC_ASSERT(verdict.finishes);
+  RC_ASSERT(expect(program).has_value());
+}
+
+RC_GTEST_PROP(Generator, every_rank_does_each_of_its_steps_once, ()) {
+  const Program program = generate(*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::inRange(1, 6), small());
+  for (int r = 0; r < program.ranks; ++r) {
+    std::vector<int> issued(program.steps.size());
+    for (const auto& phase : program.streams[static_cast<std::size_t>(r)]) {
+      for (const auto& stream : phase) {
+        for (const Action& action : stream)
+          issued[static_cast<std::size_t>(action.step)] += action.act == Act::issue;
+      }
+    }
+    for (std::size_t i = 0; i < issued.size(); ++i)
+      RC_ASSERT(issued[i] == (takes_part(program, program.steps[i], r) ? 1 : 0));
+  }
+}
+
+RC_GTEST_PROP(Generator, no_side_leaves_memory, ()) {
+  const Program program = generate(*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::inRange(1, 6), small());
+  for (const Step& step : program.steps) {
+    if (step.kind == Kind::drop || is_comm_maker(step.kind)) continue;
+    for (int r = 0; r < program.ranks; ++r) {
+      if (!takes_part(program, step, r)) continue;
+      for (const Interval& interval : accesses(program, step, r))
+        RC_ASSERT(interval.begin >= 0 && interval.end <= program.memory);
+    }
+  }
+}
+
+/// Two ranks, two comms; each rank has one all_reduce on each.
+Program two_comms(bool crossed, bool async) {
+  Program program;
+  program.ranks = 2;
+  program.memory = 64;
+  program.palette = {DType::i32, DType::i32};
+  program.threads = {1};
+  program.comms = {{"world", {0, 1}}, {"twin", {0, 1}}};
+  for (int comm : {0, 1}) {
+    Step step{
+        .kind = Kind::collective, .comm = comm, .op = Op::all_reduce, .dtype = DType::i32, .reduce = sum};
+    step.shares.assign(2, {.in = {.at = 8 * comm, .count = 1}, .out = {.at = 8 * comm, .count = 1}});
+    program.steps.push_back(step);
+  }
+  for (int r = 0; r < 2; ++r) {
+    const int first = crossed && r == 1 ? 1 : 0;
+    Stream stream{{.act = Act::issue, .step = first, .async = async},
+                  {.act = Act::issue, .step = 1 - first, .async = async}};
+    if (async)
+      stream.insert(stream.end(),
+                    {{.act = Act::finish, .step = first}, {.act = Act::finish, .step = 1 - first}});
+    program.streams.push_back({{stream}});
+  }
+  return program;
+}
+
+TEST(IdealMachine, finishes_in_one_order) {
+  EXPECT_TRUE(run_ideal(two_comms(false, false)).finishes);
+}
+TEST(IdealMachine, is_stuck_when_blocking_calls_cross) {
+  const Verdict verdict = run_ideal(two_comms(true, false));
+  EXPECT_FALSE(verdict.finishes);
+  EXPECT_EQ(verdict.stuck.size(), 2u);
+}
+TEST(IdealMachine, finishes_when_async_calls_cross) {
+  EXPECT_TRUE(run_ideal(two_comms(true, true)).finishes);
+}
+TEST(IdealMachine, is_stuck_when_async_calls_cross_on_the_same_memory) {
+  Program program = two_comms(true, true);
+  for (Share& share : program.steps[1].shares) share.in.at = share.out.at = 0;
+  EXPECT_FALSE(run_ideal(program).finishes);
+}
+TEST(IdealMachine, calls_it_wrong_to_touch_memory_of_a_pending_operation) {
+  Program program = two_comms(false, true);
+  program.steps.push_back({.kind = Kind::touch, .rank = 0, .at = 0, .bytes = 8});
+  Stream& stream = program.streams[0][0][0];
+  stream.insert(stream.begin() + 1, {.act = Act::issue, .step = 2});
+  EXPECT_NE(run_ideal(program).mistake, "");
+}
+
+}  // namespace
+}  // namespace medley::soak

@@ -1,0 +1,68 @@
+// Random programs with ranks as threads, for the sanitizers; and faults that must be noticed.
+#include <mutex>
+
+#include "harness/ranks.hpp"
+#include "soak/generate.hpp"
+#include "soak/run_program.hpp"
+
+namespace medley::soak {
+namespace {
+
+const GenerateOptions small{
+    .backends = {"shm", "plain"}, .most_steps = 30, .most_memory = 1 << 16, .most_threads = 3};
+
+/// What went wrong on any rank in programs `first` and on; `judge` may change what is expected.
+std::string first_wrong(int ranks, std::uint64_t first, int programs, const GenerateOptions& options,
+                        const std::function<void(Program&)>& judge = {}) {
+  std::mutex mutex;
+  std::string wrong;
+  const auto body = [&](Context& context) {
+    for (int i = 0; i < programs; ++i) {
+      const Program program = generate(first + static_cast<std::uint64_t>(i), ranks, options);
+      Program judged = program;
+      if (judge) judge(judged);
+      const auto oracle = expect(judged);
+      ASSERT_TRUE(oracle.has_value());
+      const std::string said = run_program(context, program, *oracle, [](const std::exception&) {});
+      context.world().barrier();
+      if (said.empty()) continue;
+      const std::lock_guard lock(mutex);
+      if (wrong.empty()) wrong = "program " + std::to_string(program.seed) + ": " + said;
+    }
+  };
+  test::run_threads(ranks, body, [&](ContextOptions& given) { given.backends = options.backends; });
+  return wrong;
+}
+
+TEST(SoakThreads, of_two) {
+  EXPECT_EQ(first_wrong(2, 1, SOAK_PROGRAMS, small), "");
+}
+TEST(SoakThreads, of_three) {
+  EXPECT_EQ(first_wrong(3, 1000, SOAK_PROGRAMS, small), "");
+}
+TEST(SoakThreads, of_four) {
+  EXPECT_EQ(first_wrong(4, 2000, SOAK_PROGRAMS, small), "");
+}
+
+TEST(SoakNotices, a_backend_that_garbles_messages) {
+  GenerateOptions options = small;
+  options.backends = {"shm", "garbles"};
+  EXPECT_NE(first_wrong(2, 1, 20, options), "");
+}
+
+TEST(SoakNotices, an_oracle_that_believes_something_else) {
+  // The last step that writes anything is judged as if it were not there.
+  const auto forget_the_last = [](Program& program) {
+    for (std::size_t i = program.steps.size(); i-- > 0;) {
+      const Kind kind = program.steps[i].kind;
+      if (kind == Kind::touch) {
+        program.steps[i].removed = true;
+        return;
+      }
+    }
+  };
+  EXPECT_NE(first_wrong(2, 1, 10, small, forget_the_last), "");
+}
+
+}  // namespace
+}  // namespace medley::soak

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# medley trace, reconcile and replay as a user calls them: replays reconcile to zero differences, bad input is refused.
+set -euo pipefail
+medley=$1 schedules=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAILED: $*" >&2; exit 1; }
+refuses() {  # TEXT COMMAND…: exit 2 and one line that holds TEXT
+  local text=$1 status=0
+  shift
+  "$@" >"$work/out" 2>"$work/err" || status=$?
+  [ "$status" = 2 ] || fail "'$*' ended with $status, not 2: $(cat "$work/err")"
+  [ "$(wc -l <"$work/err")" = 1 ] || fail "'$*' said more than one line: $(cat "$work/err")"
+  grep -qF -- "$text" "$work/err" || fail "'$*' did not say '$text': $(cat "$work/err")"
+}
+
+replay() {  # NAME RANKS SCHEDULE OPTIONS…
+  local name=$1 ranks=$2 schedule=$3
+  shift 3
+  "$medley" replay "$schedule" -n "$ranks" --backends shm --steps 2 --tflops 0 --trace "$work/$name" --json "$work/$name.json" "$@" >/dev/null ||
+    fail "replay of $name on $ranks ranks"
+  grep -q '"step_us"' "$work/$name.json" || fail "no step_us of $name"
+}
+
+gpt=h=256,a=4,layers=4,vocab=1000,seq=64
+moe=$gpt,experts=4,top_k=2
+for ranks in 2 4; do
+  "$medley" plan --model $gpt --layout dp=2,tp=$((ranks / 2)),zero=1 --framework megatron --global-batch 4 --schedule "$work/gpt$ranks.json" >/dev/null
+  replay gpt-$ranks $ranks "$work/gpt$ranks.json"
+  "$medley" reconcile "$work/gpt-$ranks" --model $gpt --layout dp=2,tp=$((ranks / 2)),zero=1 --framework megatron --global-batch 4 --assert ||
+    fail "dense GPT on $ranks ranks"
+  "$medley" plan --model $moe --layout dp=$ranks,ep=2 --framework deepspeed --schedule "$work/moe$ranks.json" >/dev/null
+  replay moe-$ranks $ranks "$work/moe$ranks.json"
+  "$medley" reconcile "$work/moe-$ranks" --model $moe --layout dp=$ranks,ep=2 --framework deepspeed --assert || fail "MoE on $ranks ranks"
+  replay dlrm-$ranks $ranks "$schedules/dlrm.json"
+  "$medley" reconcile "$work/dlrm-$ranks" --schedule "$schedules/dlrm.json" --assert || fail "DLRM on $ranks ranks"
+done
+
+# a pipeline: every rank's schedule differs
+"$medley" plan --model $gpt --layout pp=2 --framework megatron --global-batch 4 --schedule "$work/pp.json" >/dev/null
+replay pp 2 "$work/pp.json"
+"$medley" reconcile "$work/pp" --model $gpt --layout pp=2 --framework megatron --global-batch 4 --assert || fail "pipeline"
+
+# scaled down, and the scale forgotten
+replay small 2 "$schedules/dlrm.json" --scale 0.01
+"$medley" reconcile "$work/small" --schedule "$schedules/dlrm.json" --scale 0.01 --assert || fail "scaled"
+status=0
+"$medley" reconcile "$work/small" --schedule "$schedules/dlrm.json" --assert >/dev/null || status=$?
+[ $status = 1 ] || fail "a difference must end with 1 under --assert, not $status"
+"$medley" reconcile "$work/small" --schedule "$schedules/dlrm.json" >/dev/null || fail "without --assert differences are no failure"
+
+# the summary and its exports
+"$medley" trace "$work/gpt-4" --json - | python3 -c '
+import json, sys
+t = json.load(sys.stdin)
+assert t["world"] == 4 and t["steps"] == 2 and t["steps_found_by"] == "scope", t["steps"]
+for field in "op group group_size bytes count phase exposed why".split():
+    assert all(field in row for row in t["rows"]), field
+for total in t["totals"].values():
+    assert {"bytes", "wire_bytes", "count"} <= set(total)
+assert t["problems"] == [] and t["skew"]
+' || fail "trace --json"
+"$medley" trace "$work/gpt-4" --csv "$work/t.csv" --perfetto "$work/t.json" >"$work/screen"
+grep -q "4 of 4 ranks" "$work/screen" || fail "screen: $(head -3 "$work/screen")"
+python3 - "$work/t.csv" "$work/t.json" "$work/gpt-4" <<'PY' || fail "exports"
+import csv, json, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+events = [e for e in json.load(open(sys.argv[2]))["traceEvents"] if e["ph"] == "X" and e["cat"] == "comm"]
+assert len(rows) == len(events) > 100, (len(rows), len(events))
+assert sum(int(r["bytes"]) for r in rows) == sum(e["args"]["bytes"] for e in events)
+PY
+"$medley" trace "$work/gpt-4/rank-0000.trace" >/dev/null || fail "one file"
+
+# cut off and damaged files
+cp "$work/gpt-4/rank-0000.trace" "$work/cut.trace"
+truncate -s -1000 "$work/cut.trace"
+"$medley" trace "$work/cut.trace" | grep -q "cut off" || fail "a file that was cut off"
+truncate -s 100 "$work/cut.trace"
+refuses "is cut off in its header" "$medley" trace "$work/cut.trace"
+echo nonsense >"$work/nonsense"
+refuses "is neither a record file" "$medley" trace "$work/nonsense"
+refuses "no such file or folder" "$medley" trace "$work/absent"
+mkdir "$work/empty"
+refuses "there is no trace in it" "$medley" trace "$work/empty"
+refuses "--layout has 8 ranks, the trace is of 4" "$medley" reconcile "$work/gpt-4" --model $gpt --layout dp=8
+refuses "run it with -n 2, not 3" "$medley" replay "$work/gpt2.json" -n 3
+refuses "is no schedule" "$medley" replay "$work/t.json" -n 2
+refuses "is not JSON" "$medley" replay "$work/nonsense" -n 2
+echo "trace, reconcile and replay hold"

@@ -1,0 +1,182 @@
+// Runs record what they do, and the reader sees exactly that: after an orderly end, in the middle of a
+// SIGKILL, on several ranks.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <medley/medley.hpp>
+#include <medley/scope.hpp>
+
+#include "harness/ranks.hpp"
+#include "trace/problems.hpp"
+#include "trace/skew.hpp"
+#include "trace/summary.hpp"
+
+namespace medley::trace {
+namespace {
+
+/// A folder of its own that ranks record to.
+class Recorded : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / fmt::format("medley-trace-test-{}", getpid());
+    std::filesystem::remove_all(folder_);
+    setenv("MEDLEY_TRACE", folder_.c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("MEDLEY_TRACE");
+    std::filesystem::remove_all(folder_);
+  }
+  std::filesystem::path folder_;
+};
+
+std::vector<Event> events_of(const Trace& trace, int rank) {
+  std::vector<Event> out;
+  trace.rank(rank).for_each([&](const Event& event) { out.push_back(event); });
+  return out;
+}
+
+TEST_F(Recorded, every_operation_is_there_with_its_full_size_and_scope) {
+  test::run_processes(2, [](Context& context) {
+    Comm world = context.world();
+    Comm twin = world.dup();
+    std::vector<float> large(1000, 1), part(500);
+    std::vector<std::int64_t> whole(8), mine(4);
+    {
+      const Scope scope("forward/layer0");
+      world.all_reduce(large, sum);
+      twin.reduce_scatter(large, part, sum);
+    }
+    auto pending = world.all_gather(mine, whole, {.async = true});
+    pending.wait();
+    if (context.rank() == 0)
+      world.send(part, 1);
+    else
+      world.recv(part, 0);
+    world.broadcast(mine, 1);
+  });
+  const Trace trace = open_trace(folder_.native());
+  ASSERT_EQ(trace.ranks.size(), 2u);
+  EXPECT_EQ(trace.world, 2);
+  for (int rank : {0, 1}) {
+    const auto events = events_of(trace, rank);
+    ASSERT_EQ(events.size(), 5u) << rank;
+    const Op ops[] = {Op::all_reduce, Op::reduce_scatter, Op::all_gather, rank == 0 ? Op::send : Op::recv,
+                      Op::broadcast};
+    const std::int64_t bytes[] = {4000, 4000, 64, 2000, 32};
+    for (std::size_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(events[i].op, ops[i]);
+      EXPECT_EQ(events[i].bytes, bytes[i]) << name(ops[i]);
+      EXPECT_EQ(events[i].state, State::complete);
+      EXPECT_LE(events[i].issued, events[i].completed);
+      EXPECT_LE(events[i].exposed, events[i].duration() + 1);
+      EXPECT_EQ(trace.names[events[i].scope], i < 2 ? "forward/layer0" : "");
+      EXPECT_EQ(trace.names[events[i].backend], "shm");
+    }
+    EXPECT_TRUE(events[2].async);
+    EXPECT_NE(events[0].group, events[1].group);
+    EXPECT_EQ(trace.groups[events[1].group].ranks, (std::vector<int>{0, 1}));
+    EXPECT_EQ(events[3].peer, 1 - rank);
+  }
+  EXPECT_TRUE(find_problems(trace).list.empty());
+}
+
+TEST_F(Recorded, a_collective_ends_after_its_last_rank_began_on_one_clock) {
+  test::run_processes(2, [](Context& context) {
+    for (int i = 0; i < 200; ++i) context.world().barrier();
+  });
+  const Trace trace = open_trace(folder_.native());
+  const auto a = events_of(trace, 0), b = events_of(trace, 1);
+  ASSERT_EQ(a.size(), 200u);
+  ASSERT_EQ(b.size(), 200u);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_GE(a[i].completed + 100, b[i].issued) << i;  // readings of two cores' counters differ by some ns
+    EXPECT_GE(b[i].completed + 100, a[i].issued) << i;
+  }
+  const auto skew = find_skew(trace);
+  ASSERT_EQ(skew.size(), 1u);
+  EXPECT_EQ(skew[0].collectives, 200);
+  EXPECT_GE(skew[0].max_us, skew[0].median_us);
+}
+
+TEST_F(Recorded, after_sigkill_everything_up_to_the_last_operation_is_readable) {
+  test::Shared<std::atomic<int>> done;
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Context context(test::options_of(0, 1, make_local_store()));
+    std::vector<float> values(16, 1);
+    for (int i = 0; i < 1'000'000'000; ++i) {
+      context.world().all_reduce(values, sum);
+      done[0].store(i + 1);
+    }
+    _exit(0);
+  }
+  while (done[0].load() < 10'000) usleep(1000);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  const Trace trace = open_trace(folder_.native());
+  const auto events = events_of(trace, 0);
+  const auto complete =
+      std::count_if(events.begin(), events.end(), [](const Event& e) { return e.state == State::complete; });
+  EXPECT_GE(complete, done[0].load());
+  EXPECT_LE(complete, done[0].load() + 1);
+  for (std::size_t i = 0; i < events.size(); ++i) ASSERT_EQ(events[i].sequence, i + 1);
+}
+
+TEST_F(Recorded, a_rank_that_does_not_come_is_named) {
+  test::run_processes(2, [](Context& context) {
+    context.world().barrier();
+    if (context.rank() == 1) return;
+    std::vector<float> values(64);
+    EXPECT_THROW(context.world().all_reduce(values, sum, {.deadline = std::chrono::milliseconds(100)}),
+                 Error);
+  });
+  const Trace trace = open_trace(folder_.native());
+  const Problems problems = find_problems(trace);
+  ASSERT_EQ(problems.list.size(), 1u);
+  const Problem& problem = problems.list[0];
+  EXPECT_EQ(problem.kind, "failed");
+  EXPECT_EQ(problem.event.sequence, 2u);
+  EXPECT_EQ(problem.ranks.at(0), "failed");
+  EXPECT_EQ(problem.ranks.at(1), "not issued");
+  EXPECT_NE(problem.sentence.find("all_reduce #2 of 256 B on world (ranks 0, 1)"), std::string::npos)
+      << problem.sentence;
+  EXPECT_NE(problem.sentence.find("rank 1 did not get there: its last is barrier #1"), std::string::npos)
+      << problem.sentence;
+}
+
+TEST_F(Recorded, rows_of_a_step_count_one_step_and_time_all) {
+  test::run_processes(2, [](Context& context) {
+    std::vector<float> small(10), large(1000);
+    for (int step = 0; step < 7; ++step) {
+      {
+        const Scope border("step");
+        context.world().barrier();
+      }
+      for (int layer = 0; layer < 3; ++layer) {
+        const Scope scope("backward/layer");
+        context.world().all_reduce(large, sum);
+      }
+      context.world().all_reduce(small, max);
+    }
+  });
+  const Trace trace = open_trace(folder_.native());
+  const RankTrace& rank = trace.rank(1);
+  const Summary summary = summarise(trace, rank, find_steps(trace, rank));
+  EXPECT_EQ(summary.steps.found_by, "scope");
+  EXPECT_EQ(summary.steps.steps.size(), 7u);
+  EXPECT_EQ(summary.unlike, 0u);
+  ASSERT_EQ(summary.rows.size(), 2u);
+  EXPECT_EQ(summary.rows[0].bytes, 4000);
+  EXPECT_EQ(summary.rows[0].count, 3);
+  EXPECT_EQ(summary.rows[0].timed, 21);
+  EXPECT_EQ(summary.rows[0].phase, "backward");
+  EXPECT_EQ(summary.rows[0].module, "layer");
+  EXPECT_EQ(summary.rows[1].count, 1);
+}
+
+}  // namespace
+}  // namespace medley::trace
