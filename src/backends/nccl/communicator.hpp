@@ -20,8 +20,8 @@ class Communicator {
   /// Lets what was launched reach the peers, for a bounded time, then leaves.
   ~Communicator();
 
-  /// Never blocks: a call may return before it is done, after it has been handed to a thread, which takes 60 µs. For
-  /// sends and receives, whose first call waits for the peers to connect.
+  /// Never blocks: a call may return before it is done, after it has been handed to a thread, which costs tens of µs
+  /// (docs/performance.md). For sends and receives, whose first call waits for the peers to connect.
   ncclComm_t get() const { return comm_; }
   /// The same ranks and connections, for calls that have nothing to wait for and return when they are in the stream: NCCL's
   /// own collectives, which are connected beforehand.
