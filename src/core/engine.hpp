@@ -135,6 +135,7 @@ class Engine {
   bool order_stream_behind(Operation& operation);
   bool order_stream_behind_locked(Operation& operation);
   bool all_in_streams() const;
+  void finish_in_streams(const CommState& comm);
   void start(Operation& operation);
   void look_for_launch(Operation& operation);
   void adopt(Operation& operation, Transfer* transfer);

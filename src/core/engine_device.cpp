@@ -123,11 +123,25 @@ bool Engine::order_stream_behind_locked(Operation& operation) {
     if (one.complete()) return !one.error;
     if (one.call.memory != Memory::cuda || !one.launched || !one.transfer || !one.transfer->order(stream)) return false;
     one.source = one.transfer->source();
+    one.waited_for = true;
     return true;
   };
   if (operation.lane) return ordered(operation);
   return std::all_of(pending_.begin(), pending_.end(),   // a batch: each of its members
                      [&](Operation* member) { return member->group != &operation || ordered(*member); });
+}
+
+/// What a stream waits for was complete for its caller; a context that goes must not break it off, here or on the peers.
+void Engine::finish_in_streams(const CommState& comm) {
+  const auto unfinished = [&comm](const Operation* operation) {
+    return operation->comm.get() == &comm && operation->waited_for && !operation->complete() &&
+           std::chrono::steady_clock::now() < operation->deadline;
+  };
+  for (bool left = device_used_; left;) {
+    const Hold hold(*this);
+    progress_locked();
+    left = std::any_of(pending_.begin(), pending_.end(), unfinished);
+  }
 }
 
 bool Engine::all_in_streams() const {

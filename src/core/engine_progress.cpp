@@ -211,6 +211,7 @@ void Engine::fail_locked(CommState& comm, const Error& why, bool tell) {
 }
 
 void Engine::close(CommState& comm) {
+  finish_in_streams(comm);
   const Hold hold(*this);
   if (comm.lanes.empty()) return;
   const bool pending = std::any_of(pending_.begin(), pending_.end(), [&](const Operation* operation) {

@@ -46,6 +46,7 @@ class Operation {
 
   std::vector<Access> accesses;
   bool launched = false;                      ///< started, and on CUDA memory also in its stream
+  bool waited_for = false;                    ///< its stream waits for it, so for the caller it is as good as complete
   std::vector<Operation*> follows;            ///< whose streams this one's waits for; a reference each
   int blockers = 0;                           ///< operations that must start or complete before this one starts
   std::vector<Operation*> after_start;        ///< those that wait for this one to start; a reference each
