@@ -205,6 +205,7 @@ TEST_P(Messages, in_a_batch_complete_together_in_any_order_of_the_list) {
       }
       Work work = comm.batch(list, {.async = count % 2 == 1});
       work.wait();
+      if (on_device()) work.wait_host();   // wait() only holds up the stream there
       EXPECT_TRUE(work.test());
       EXPECT_EQ(work.error(), nullptr);
       for (int r = 0; r < n; ++r)
