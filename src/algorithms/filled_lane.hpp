@@ -15,7 +15,7 @@ namespace medley::algorithms {
 struct Algorithm;
 class FilledTransfer;
 
-class FilledLane final : public Lane {
+class MEDLEY_API FilledLane final : public Lane {
  public:
   FilledLane(std::unique_ptr<Lane> inner, const core::Capabilities& capabilities, std::string backend,
              int rank, int size)
@@ -24,7 +24,7 @@ class FilledLane final : public Lane {
         backend_(std::move(backend)),
         rank_(rank),
         size_(size) {}
-  MEDLEY_API ~FilledLane() override;
+  ~FilledLane() override;
 
   /// Throws Error(invalid) when the call names an algorithm that this lane does not have for it.
   void check_algorithm(const Call& call) const;
