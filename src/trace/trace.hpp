@@ -87,6 +87,7 @@ struct RankTrace {
       for (double* time : {&event.issued, &event.started, &event.completed}) {
         if (*time >= 0) *time += clock.offset + clock.drift * *time;
       }
+      event.exposed += clock.drift * event.exposed;
       visit(static_cast<const Event&>(event));
     }
   }

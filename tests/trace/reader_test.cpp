@@ -180,7 +180,7 @@ RC_GTEST_PROP(Clocks, hosts_with_shifted_and_drifting_clocks_come_together,
   std::vector<double> ends[2];
   for (int rank : {0, 1})
     trace.rank(rank).for_each([&](const Event& event) { ends[rank].push_back(event.completed); });
-  for (std::size_t i = 0; i < 1000; ++i) RC_ASSERT(std::abs(ends[0][i] - ends[1][i]) < 100000.0);   // ns, of clocks seconds apart and up to 3 % fast
+  for (std::size_t i = 0; i < 1000; ++i) RC_ASSERT(std::abs(ends[0][i] - ends[1][i]) < 1000.0);
 }
 
 }  // namespace
