@@ -95,14 +95,11 @@ void Mail::await_rest(Peer& peer) {
     rest = &peer.rests.front();
   }
   if (!rest->buffer->waitRecv(nullptr, no_limit)) return;  // the peer was lost
-  std::uint64_t number = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    number = rest->number;
-    if (rest->receive) rest->receive->finish();
-    peer.rests.pop_front();
-  }
-  post(peer, {.kind = Kind::done, .number = number});
+  // Told before the receive is complete: a rank whose work is done may leave, and nothing follows its farewell.
+  try_post(peer, {.kind = Kind::done, .number = rest->number});
+  const std::lock_guard lock(mutex_);
+  if (rest->receive) rest->receive->finish();
+  peer.rests.pop_front();
 }
 
 bool Mail::handle(Peer& peer, std::span<const std::byte> envelope) {
