@@ -199,6 +199,9 @@ void UcxLane::await_receives(const Error& why) noexcept {
 void UcxLane::abort(const Error& why) noexcept {
   const bool first = !given_up_;
   if (first) given_up_ = why;
+  for (int r : why.context().ranks) {
+    if (r >= 0 && r < static_cast<int>(world_ranks_.size())) peer(r).given_up = true;
+  }
   try {
     for (int r = 0; first && r < static_cast<int>(world_ranks_.size()); ++r) {
       if (r == rank_ || peer(r).dead()) continue;

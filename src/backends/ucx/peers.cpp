@@ -18,6 +18,7 @@ namespace {
 // A message to a rank that computes and does not poll leaves only when that rank first connects (TCP); a rank
 // that never does must not keep this one from ending.
 constexpr auto longest_farewell = std::chrono::seconds(3);
+constexpr auto longest_farewell_to_given_up = std::chrono::milliseconds(100);
 constexpr auto longest_close = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -65,21 +66,26 @@ bool Peers::flushed() noexcept {
 }
 
 Peers::~Peers() {
+  const Deadline began = std::chrono::steady_clock::now();
+  const auto gone = [&](const Peer& peer) {  // nothing reaches it any more
+    return peer.dead() ||
+           (peer.given_up && std::chrono::steady_clock::now() - began > longest_farewell_to_given_up);
+  };
   worker_.poll_until(
-      [this] {
+      [&] {
         for (Peer& peer : peers_) {
-          if (peer.endpoint && peer.dead()) peer.endpoint->failed_ = true;  // nothing reaches it any more
+          if (peer.endpoint && gone(peer)) peer.endpoint->failed_ = true;
         }
         return flushed();
       },
       longest_farewell);
   for (Peer& peer : peers_) {
-    if (peer.endpoint && !peer.dead()) peer.endpoint->close();
+    if (peer.endpoint && !gone(peer)) peer.endpoint->close();
   }
   worker_.poll_until(
-      [this] {
+      [&] {
         return std::all_of(peers_.begin(), peers_.end(),
-                           [](const Peer& peer) { return !peer.endpoint || peer.endpoint->closed(); });
+                           [&](const Peer& peer) { return !peer.endpoint || gone(peer) || peer.endpoint->closed(); });
       },
       longest_close);
   // UCX warns of messages that nobody received. Dropped only now, their senders are not told that they

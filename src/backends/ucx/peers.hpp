@@ -18,6 +18,7 @@ struct Peer {
   int process = 0;        ///< 0 when it is on another host or a thread of this process
   int process_file = -1;  ///< a pidfd
   bool same_host = false;
+  bool given_up = false;  ///< a comm failed because of it: it may have stopped
   std::unique_ptr<Endpoint> endpoint;
 
   /// Whether its process is gone.
