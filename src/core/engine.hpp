@@ -129,7 +129,7 @@ class Engine {
   /// True if anything moved.
   bool progress_locked();
   void fail_locked(CommState& comm, const Error& why, bool tell = true);
-  Poll advance(const Operation& operation, Waiter*& waiter);
+  Poll advance(const Operation& operation, bool first, Waiter*& waiter);
   enum class Verdict { go_on, failed, late };
   Verdict expire(Operation& operation, Deadline deadline, Patience& patience);
   Operation& blamed_for(Operation& operation) const;
@@ -154,6 +154,7 @@ class Engine {
   std::vector<std::unique_ptr<CommState>> graves_;   ///< comms that nobody refers to any more
   std::vector<std::function<void()>> to_tell_;   ///< callbacks of what is complete, told when the lock is let go
   std::vector<Waiter*> sleepers_;          ///< of threads asleep in wait()
+  Deadline last_look_{};                   ///< for the lost and the late by progress()
   std::atomic<int> callers_{0};            ///< threads inside wait()
   std::mutex thread_mutex_;                ///< of starting and stopping it
   std::unique_ptr<ProgressThread> thread_;

@@ -158,12 +158,6 @@ bool Engine::progress_locked() {
   return true;
 }
 
-void Engine::progress() {
-  refuse_forked_child();
-  const Hold hold(*this);
-  progress_locked();
-}
-
 void Engine::check(CommState& comm) {
   const std::lock_guard lock(mutex_);
   if (comm.failure) throw *comm.failure;

@@ -49,7 +49,6 @@ void Engine::note_start(std::uint64_t number) noexcept {
 }
 
 void Engine::note_wait(const Operation& operation) noexcept {
-  const std::lock_guard lock(mutex_);
   const auto stamp = [this](const Operation& waited_for) {
     Record* record = waited_for.record ? recorder_->find(waited_for.record) : nullptr;
     if (record && record->waited == 0 && !waited_for.complete()) record->waited = ticks();

@@ -84,8 +84,9 @@ struct Patience {
   }
 };
 
-Poll Engine::advance(const Operation& operation, Waiter*& waiter) {
+Poll Engine::advance(const Operation& operation, bool first, Waiter*& waiter) {
   const Hold hold(*this);
+  if (first) note_wait(operation);
   const bool moved = progress_locked();
   waiter = common_waiter();
   if (operation.complete()) return Poll::complete;
@@ -155,6 +156,23 @@ Operation* Engine::expire_all(Patience& patience) {
   return nullptr;
 }
 
+/// For those who never wait but test: the lost and the late fail here too.
+void Engine::progress() {
+  refuse_forked_child();
+  Operation* late = nullptr;
+  {
+    const Hold hold(*this);
+    progress_locked();
+    if (pending_.empty()) return;
+    Patience patience{.last_check = last_look_};
+    late = expire_all(patience);
+    last_look_ = patience.last_check;
+  }
+  if (!late) return;
+  fail_late(*late);
+  late->release();
+}
+
 /// True when the operation, or with none given everything, is complete.
 bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Patience& patience) {
   // Announce the sleep, look once more, then sleep: what arrives in between rings the bell.
@@ -199,12 +217,11 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
 /// Drives everything until the operation is complete or `until` has passed, and says which; past `deadline` it fails.
 bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadline until) {
   refuse_forked_child();
-  if (!operation.complete()) note_wait(operation);
   callers_.fetch_add(1, std::memory_order_relaxed);
   Patience patience;
   Waiter* waiter = nullptr;
-  while (!operation.complete()) {
-    const Poll seen = advance(operation, waiter);
+  for (bool first = true; !operation.complete(); first = false) {
+    const Poll seen = advance(operation, first, waiter);
     if (seen == Poll::complete) break;
     if (seen == Poll::moved) {
       patience.spins = patience.yields = 0;

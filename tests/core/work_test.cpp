@@ -84,6 +84,44 @@ TEST(Work, WaitForGivesUpWithoutHarm) {
   });
 }
 
+// Who tests in a loop and never waits must hear of the late and of those that left all the same.
+ErrorKind kind_from_testing(Work work) {
+  try {
+    const auto until = std::chrono::steady_clock::now() + 30s;
+    while (!work.test() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    work.wait();
+  } catch (const Error& error) {
+    return error.kind();
+  }
+  return ErrorKind{};
+}
+
+TEST(Work, TestingAloneFailsAtTheDeadline) {
+  std::barrier both_there(2);
+  test::run_threads(2, [&](Context& context) {
+    Comm world = context.world();
+    float value = 0;
+    if (world.rank() == 0) {
+      EXPECT_EQ(kind_from_testing(world.recv(std::span(&value, 1), 1, {.async = true, .deadline = 200ms})), ErrorKind::timeout);
+    }
+    both_there.arrive_and_wait();
+  });
+}
+
+TEST(Work, TestingAloneNoticesWhoLeftTheComm) {
+  std::barrier both_there(2);
+  test::run_threads(2, [&](Context& context) {
+    auto both = std::make_unique<Comm>(context.world().dup());
+    float value = 0;
+    if (context.rank() == 0) {
+      EXPECT_EQ(kind_from_testing(both->recv(std::span(&value, 1), 1, {.async = true})), ErrorKind::rank_lost);
+    } else {
+      both.reset();
+    }
+    both_there.arrive_and_wait();
+  });
+}
+
 TEST(Context, MakesACommWithoutTheOthers) {
   test::run_threads(3, [](Context& context) {
     if (context.rank() == 1) {
