@@ -12,6 +12,7 @@
 #include <medley/error.hpp>
 #include <thread>
 
+#include "bootstrap/quiet_thread.hpp"
 #include "bootstrap/store_loop.hpp"
 
 namespace medley {
@@ -19,12 +20,7 @@ namespace medley {
 class StoreServer::Impl {
  public:
   explicit Impl(const StoreServerOptions& options) : loop_(options) {
-    // The thread takes no signals: they belong to the program's own threads.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { loop_.run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = start_quiet_thread("medley-store", [this] { loop_.run(); });
   }
   ~Impl() {
     loop_.stop();

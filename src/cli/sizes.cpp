@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <medley/error.hpp>
 
+#include "bootstrap/split.hpp"
 #include "route/sizes.hpp"
 
 namespace medley::cli {
@@ -24,13 +24,7 @@ std::pair<std::size_t, std::size_t> parse_size_range(const std::string& text) {
 }
 
 std::vector<std::string> parse_list(const std::string& text) {
-  std::vector<std::string> items;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    if (comma > at) items.push_back(text.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return items;
+  return split(text, ',');
 }
 
 std::string size_text(std::size_t bytes) {

@@ -11,11 +11,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "bootstrap/host.hpp"
+#include "bootstrap/quiet_thread.hpp"
 #include "bootstrap/socket.hpp"
 
 namespace medley::control {
@@ -28,10 +28,6 @@ constexpr milliseconds tick{200};
 constexpr milliseconds goodbye_grace{150};    // a goodbye may take a few hops while the process has already ended
 constexpr milliseconds handshake_limit{3000};
 constexpr milliseconds farewell_limit{200};   // how long a goodbye may take to leave
-
-std::int64_t now_ms() {
-  return std::chrono::duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
-}
 
 Descriptor begin_connect(const std::string& address, std::uint16_t port) {
   addrinfo hints{};
@@ -69,8 +65,7 @@ std::optional<Stamped> unstamp(const std::string& text) {
 
 Control::Control(int rank, int size, bool one_host)
     : rank_(rank), size_(size), listener_(listen_on(one_host ? "127.0.0.1" : "", 0, 1)),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), standing_(std::make_unique<std::atomic<Standing>[]>(static_cast<std::size_t>(size))),
-      heard_(std::make_unique<std::atomic<std::int64_t>[]>(static_cast<std::size_t>(size))) {}
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), standing_(std::make_unique<std::atomic<Standing>[]>(static_cast<std::size_t>(size))) {}
 
 Endpoint Control::endpoint() const {
   return {host_identity(), getpid(), port_of(listener_.descriptor()), own_addresses()};
@@ -80,12 +75,7 @@ void Control::start(std::vector<Endpoint> ranks, const std::string& token, Liste
   ranks_ = std::move(ranks);
   token_ = token;
   owner_ = std::move(listener);
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_setname_np(thread_.native_handle(), "medley-control");
+  thread_ = start_quiet_thread("medley-control", [this] { run(); });
 }
 
 Control::~Control() { stop(); }
@@ -105,11 +95,6 @@ void Control::send(int to, Message message) {
   }
   const std::uint64_t one = 1;
   static_cast<void>(write(wake_.fd(), &one, sizeof one) == sizeof one);
-}
-
-milliseconds Control::silent_for(int rank) const {
-  const std::int64_t heard = heard_[static_cast<std::size_t>(rank)].load(std::memory_order_relaxed);
-  return heard == 0 ? milliseconds(-1) : milliseconds(now_ms() - heard);
 }
 
 void Control::connect_neighbours() {
@@ -208,7 +193,6 @@ void Control::serve(std::size_t index, short events) {
   }
   const int from = peer.link.peer();
   if (from >= size_) return drop(index);
-  if (from >= 0 && peer.link.joined()) heard_[static_cast<std::size_t>(from)].store(now_ms(), std::memory_order_relaxed);
   flush(peer);
   for (Message& message : messages) deliver(from, std::move(message));
   if (!open) drop(index);

@@ -55,8 +55,6 @@ class MEDLEY_API Control {
   /// From any thread. To everyone: every other rank gets it once.
   void send(int to, Message message);
   Standing standing(int rank) const { return standing_[static_cast<std::size_t>(rank)].load(std::memory_order_relaxed); }
-  /// How long ago this rank was last heard of, or a negative number when it was never linked.
-  std::chrono::milliseconds silent_for(int rank) const;
 
  private:
   struct Peer {
@@ -100,7 +98,6 @@ class MEDLEY_API Control {
   std::set<std::string> seen_;                    ///< messages to everyone that came by already
   std::unique_ptr<std::atomic<Standing>[]> standing_;   ///< of each rank; written by the thread alone
   std::uint64_t counter_ = 0;
-  std::unique_ptr<std::atomic<std::int64_t>[]> heard_;   ///< when, in ms of the steady clock
   std::mutex mutex_;                              ///< of the outbox
   std::vector<Outgoing> outbox_;
   std::atomic<bool> stop_{false};

@@ -101,7 +101,7 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   const std::lock_guard lock(comms_mutex_);
   std::erase_if(comms_, [](const auto& weak) { return weak.expired(); });
   comms_.push_back(comm);
-  if (const auto early = failed_early_.find(name); early != failed_early_.end()) engine->fail_as_told(*comm, early->second);
+  if (const auto early = failed_early_.extract(name)) engine->fail_as_told(*comm, early.mapped());
   return comm;
 }
 

@@ -14,6 +14,7 @@
 #include "bootstrap/host.hpp"
 #include "bootstrap/proof.hpp"
 #include "bootstrap/rendezvous.hpp"
+#include "bootstrap/split.hpp"
 #include "core/context_state.hpp"
 #include "core/context_table.hpp"
 #include "core/plugins.hpp"
@@ -25,16 +26,8 @@ using nlohmann::json;
 
 std::vector<std::string> wanted_backends(const ContextOptions& options) {
   if (!options.backends.empty()) return options.backends;
-  std::vector<std::string> names;
-  if (const char* text = std::getenv("MEDLEY_BACKENDS")) {
-    std::string_view list = text;
-    while (!list.empty()) {
-      const std::size_t comma = std::min(list.find(','), list.size());
-      if (comma > 0) names.emplace_back(list.substr(0, comma));
-      list.remove_prefix(std::min(comma + 1, list.size()));
-    }
-  }
-  return names;
+  const char* text = std::getenv("MEDLEY_BACKENDS");
+  return split(text ? text : "", ',');
 }
 
 /// What this machine has, for an error about something it has not.

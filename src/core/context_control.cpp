@@ -92,7 +92,7 @@ void ContextState::tell_failure(const CommState& comm, const Error& why) {
   if (!control_ || comm.size == 1) return;
   control_->send(control::Control::everyone,
                  {"failed", json{{"comm", comm.name}, {"kind", static_cast<int>(why.kind())}, {"what", why.what()},
-                                 {"ranks", why.context().ranks}, {"by", comm.rank}}.dump()});
+                                 {"ranks", why.context().ranks}, {"by", comm.rank}, {"members", comm.world_ranks}}.dump()});
 }
 
 void ContextState::ask_referee(const CommState& comm, const Operation& operation) {
@@ -103,10 +103,9 @@ void ContextState::ask_referee(const CommState& comm, const Operation& operation
 }
 
 /// On the comm's first rank: all alike may start; a difference ends the comm on every rank.
-void ContextState::judge(int from, const json& call) {
+void ContextState::judge(const json& call) {
   const std::string name = call["comm"];
   const auto verdict = referee_.hear(name, call["sequence"], call["rank"], call["size"], {call["call"], call["route"]});
-  static_cast<void>(from);
   if (!verdict) return;
   if (verdict->agreed) {
     for (int world_rank : call["ranks"].get<std::vector<int>>()) {
@@ -128,14 +127,15 @@ void ContextState::on_message(int from, const control::Message& message) {
     const Error told(static_cast<ErrorKind>(body["kind"].get<int>()),
                      fmt::format("rank {} says: {}", body["by"].get<int>(), body["what"].get<std::string>()),
                      {.ranks = body["ranks"]});
+    const auto members = body["members"].get<std::vector<int>>();
     if (comm) {
       engine->fail_as_told(*comm, told);
-    } else {   // not this rank's, or still being made here
+    } else if (std::find(members.begin(), members.end(), rank) != members.end()) {   // still being made here, or gone
       const std::lock_guard lock(comms_mutex_);
-      if (failed_early_.size() < 1000) failed_early_.emplace(body["comm"], told);
+      failed_early_.emplace(body["comm"], told);
     }
   } else if (message.kind == "call") {
-    judge(from, body);
+    judge(body);
   } else if (message.kind == "alike" && comm) {
     engine->let_start(*comm, body["sequence"]);
   } else if (message.kind == "ask") {

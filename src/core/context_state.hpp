@@ -78,7 +78,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   void on_tick();
   void tell_failure(const CommState& comm, const Error& why);
   void ask_referee(const CommState& comm, const Operation& operation);
-  void judge(int from, const nlohmann::json& call);
+  void judge(const nlohmann::json& call);
   Referee referee_;                                 ///< the control thread's, as is gone_
   Diagnosis who_is_where(const CommState& comm, const Operation& waiting);
   struct Gone {

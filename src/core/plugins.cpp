@@ -8,6 +8,7 @@
 #include <map>
 
 #include "backends/shm/plugin.hpp"
+#include "bootstrap/split.hpp"
 
 namespace medley::core {
 namespace {
@@ -101,12 +102,7 @@ std::string KnownBackend::unavailable() {
 std::vector<fs::path> plugin_folders() {
   std::vector<fs::path> folders;
   if (const char* text = std::getenv("MEDLEY_BACKEND_PATH")) {
-    std::string_view list = text;
-    while (!list.empty()) {
-      const std::size_t colon = std::min(list.find(':'), list.size());
-      if (colon > 0) folders.emplace_back(list.substr(0, colon));
-      list.remove_prefix(std::min(colon + 1, list.size()));
-    }
+    for (const std::string& folder : split(text, ':')) folders.emplace_back(folder);
     return folders;
   }
   Dl_info self{};

@@ -1,21 +1,12 @@
 #include "core/progress_thread.hpp"
 
-#include <pthread.h>
-
-#include <csignal>
-
+#include "bootstrap/quiet_thread.hpp"
 #include "core/engine.hpp"
 
 namespace medley::core {
 
 ProgressThread::ProgressThread(Engine& engine) : engine_(engine) {
-  // Signals are the program's: none may be handled on this thread.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_setname_np(thread_.native_handle(), "medley");
+  thread_ = start_quiet_thread("medley", [this] { run(); });
 }
 
 ProgressThread::~ProgressThread() {

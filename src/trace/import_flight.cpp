@@ -180,15 +180,7 @@ void import_dump(const Json& root, const std::string& place, Trace& trace) {
 }  // namespace
 
 void import_flight_json(std::string_view text, const std::string& place, Trace& trace) {
-  Json root;
-  try {
-    root = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    refuse_import(place, fmt::format("is not JSON from byte {} on", error.byte));
-  } catch (const Json::out_of_range&) {
-    refuse_import(place, "holds a number that is too large");
-  }
-  import_dump(root, place, trace);
+  import_dump(parse_import(text, place), place, trace);
 }
 
 void import_flight_pickle(std::string_view bytes, const std::string& place, Trace& trace) {

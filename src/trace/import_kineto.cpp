@@ -151,15 +151,7 @@ class Importer {
 }  // namespace
 
 void import_kineto(std::string_view text, const std::string& place, Trace& trace) {
-  Json root;
-  try {
-    root = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    refuse_import(place, fmt::format("is not JSON from byte {} on", error.byte));
-  } catch (const Json::out_of_range&) {
-    refuse_import(place, "holds a number that is too large");
-  }
-  Importer(place, trace).read(root);
+  Importer(place, trace).read(parse_import(text, place));
 }
 
 }  // namespace medley::trace

@@ -64,6 +64,16 @@ void refuse_import(const std::string& place, const std::string& sentence) {
   throw Error(ErrorKind::invalid, fmt::format("{}: {}", place, sentence));
 }
 
+nlohmann::json parse_import(std::string_view text, const std::string& place) {
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    refuse_import(place, fmt::format("is not JSON from byte {} on", error.byte));
+  } catch (const nlohmann::json::out_of_range&) {
+    refuse_import(place, "holds a number that is too large");
+  }
+}
+
 std::optional<Op> foreign_op(std::string_view name) {
   const std::string text = bare(name);
   for (const auto& [part, op] : spellings) {

@@ -14,6 +14,9 @@ namespace medley::trace {
 
 [[noreturn]] void refuse_import(const std::string& place, const std::string& sentence);
 
+/// The file as JSON; refused with the byte where it ceases to be.
+nlohmann::json parse_import(std::string_view text, const std::string& place);
+
 /// "nccl:_all_gather_base", "allgather_into_tensor_coalesced", "ncclAllReduce": the operation, if it moves
 /// data at all.
 std::optional<Op> foreign_op(std::string_view name);

@@ -1,21 +1,12 @@
 // Fuzzes every reader of the planning room with one input: each must return or refuse, never crash or run
 // away.
-#include <medley/error.hpp>
 
+#include "fuzz/survives.hpp"
 #include "plan/aicb.hpp"
 #include "plan/read_layout.hpp"
 #include "plan/volume.hpp"
 
 namespace {
-
-template <typename Action>
-void survives(Action&& action) {
-  try {
-    action();
-  } catch (const medley::Error& error) {
-    if (error.kind() != medley::ErrorKind::invalid) __builtin_trap();
-  }
-}
 
 void plan_it(const medley::plan::Model& model, medley::plan::Layout layout) {
   using namespace medley::plan;

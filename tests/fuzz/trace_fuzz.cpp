@@ -1,9 +1,9 @@
 // Fuzzes every reader of traces and schedules with one input: each must return or refuse, never crash or run
 // away.
 #include <cstring>
-#include <medley/error.hpp>
 #include <sstream>
 
+#include "fuzz/survives.hpp"
 #include "replay/schedule_file.hpp"
 #include "trace/clocks.hpp"
 #include "trace/export.hpp"
@@ -11,15 +11,6 @@
 #include "trace/record_reader.hpp"
 
 namespace {
-
-template <typename Action>
-void survives(Action&& action) {
-  try {
-    action();
-  } catch (const medley::Error& error) {
-    if (error.kind() != medley::ErrorKind::invalid) __builtin_trap();
-  }
-}
 
 void use(medley::trace::Trace& trace) {
   using namespace medley::trace;

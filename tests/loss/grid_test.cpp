@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "shm/job.hpp"
+#include "shm/ways.hpp"
 
 namespace medley::test {
 namespace {
@@ -16,10 +17,7 @@ using std::chrono::steady_clock;
 
 constexpr int ranks = 3;
 
-enum class Way { all_reduce, broadcast, all_to_all, reduce_scatter, gather, barrier, messages };
 enum class Moment { before, start, inside, after };
-constexpr const char* way_names[] = {"AllReduce", "Broadcast", "AllToAll", "ReduceScatter",
-                                     "Gather",    "Barrier",   "Messages"};
 constexpr const char* moment_names[] = {"Before", "AtTheStart", "Inside", "After"};
 
 using Case = std::tuple<Way, int /* bytes */, int /* victim */, Moment>;
@@ -28,30 +26,6 @@ std::string label(const testing::TestParamInfo<Case>& info) {
   const auto [way, bytes, victim, moment] = info.param;
   return std::string(way_names[static_cast<int>(way)]) + std::to_string(bytes) + "Rank" +
          std::to_string(victim) + moment_names[static_cast<int>(moment)];
-}
-
-/// One operation in which the victim has a leading part, started without waiting.
-std::vector<Work> start(Comm& comm, Way way, int victim, std::vector<float>& in, std::vector<float>& out) {
-  const int me = comm.rank(), n = comm.size();
-  const std::size_t part = in.size() / static_cast<std::size_t>(n);
-  const Options later{.async = true};
-  switch (way) {
-    case Way::all_reduce:
-      return {comm.all_reduce(in, out, sum, later)};
-    case Way::broadcast:
-      return {comm.broadcast(in, victim, later)};
-    case Way::all_to_all:
-      return {comm.all_to_all(in, out, later)};
-    case Way::reduce_scatter:
-      return {comm.reduce_scatter(in, std::span(out).first(part), sum, later)};
-    case Way::gather:
-      return {comm.gather(std::span(in).first(part), out, victim, later)};
-    case Way::barrier:
-      return {comm.barrier(later)};
-    case Way::messages:
-      break;
-  }
-  return {comm.recv(out, (me + n - 1) % n, later), comm.send(in, (me + 1) % n, later)};
 }
 
 /// Within a second everybody knows; a machine that is busy with other things is given more unless the

@@ -1,35 +1,12 @@
 // A rank that dies or stops, before, inside and after every kind of exchange: all others must be told who it
 // was.
 #include "shm/job.hpp"
+#include "shm/ways.hpp"
 
 namespace medley::test {
 namespace {
 
 constexpr int ranks = 3, victim = 1;
-
-enum class Way { all_reduce, broadcast, all_to_all, reduce_scatter, gather, messages };
-
-/// One operation of a rank on `bytes` bytes, started without waiting.
-std::vector<Work> start(Comm& comm, Way way, std::vector<float>& in, std::vector<float>& out) {
-  const int me = comm.rank(), n = comm.size();
-  const std::size_t part = in.size() / static_cast<std::size_t>(n);
-  const Options later{.async = true};
-  switch (way) {
-    case Way::all_reduce:
-      return {comm.all_reduce(in, out, sum, later)};
-    case Way::broadcast:
-      return {comm.broadcast(in, victim, later)};
-    case Way::all_to_all:
-      return {comm.all_to_all(in, out, later)};
-    case Way::reduce_scatter:
-      return {comm.reduce_scatter(in, std::span(out).first(part), sum, later)};
-    case Way::gather:
-      return {comm.gather(std::span(in).first(part), out, victim, later)};
-    case Way::messages:
-      break;
-  }
-  return {comm.recv(out, (me + n - 1) % n, later), comm.send(in, (me + 1) % n, later)};
-}
 
 void finish(std::vector<Work>& works) {
   for (Work& work : works) work.wait();
@@ -42,9 +19,7 @@ struct Case {
 };
 
 std::string label(const testing::TestParamInfo<Case>& info) {
-  static const char* const ways[] = {"AllReduce",     "Broadcast", "AllToAll",
-                                     "ReduceScatter", "Gather",    "Messages"};
-  return ways[static_cast<int>(info.param.way)] + std::to_string(info.param.bytes) +
+  return way_names[static_cast<int>(info.param.way)] + std::to_string(info.param.bytes) +
          (info.param.direct ? "" : "WithoutDirectReads");
 }
 
@@ -63,11 +38,11 @@ class Loss : public testing::TestWithParam<Case> {
           Comm world = context.world();
           std::vector<float> in(std::max<std::size_t>(c.bytes / sizeof(float), ranks) / ranks * ranks, 1.0f),
               out(in);
-          auto first = start(world, c.way, in, out);
+          auto first = start(world, c.way, victim, in, out);
           finish(first);
           world.barrier();
           if (rank == victim && polls == -1) raise(SIGKILL);
-          auto second = start(world, c.way, in, out);
+          auto second = start(world, c.way, victim, in, out);
           if (rank == victim && polls >= 0) {
             for (int i = 0; i < polls; ++i) second.front().test();
             raise(SIGKILL);
@@ -151,7 +126,7 @@ TEST_P(Stop, IsATimeoutThatNamesTheStoppedRank) {
             out(in);
         world.barrier();
         if (rank == victim) raise(SIGSTOP);
-        auto works = start(world, c.way, in, out);
+        auto works = start(world, c.way, victim, in, out);
         for (Work& work : works) work.wait(std::chrono::seconds(1));
         world.barrier({.deadline = std::chrono::seconds(1)});
       },

@@ -1,18 +1,13 @@
 // A backend that gets something wrong now and then: every seventh message of its lanes has two bytes swapped
 // or one changed. What the soak must notice.
 #include <cstddef>
-#include <medley/backend.hpp>
 #include <utility>
 
-#include "core/plugins.hpp"
+#include "backends/over_shm.hpp"
 
 namespace {
 
 using namespace medley;
-
-const BackendPlugin& shm() {
-  return *core::find_backend("shm")->plugin();
-}
 
 constexpr int wrong_every = 7;
 
@@ -38,50 +33,22 @@ class Garbled final : public Transfer {
   Call call_;
 };
 
-class GarblingLane final : public Lane {
+class GarblingLane final : public test::MailLane {
  public:
-  explicit GarblingLane(std::unique_ptr<Lane> mail) : mail_(std::move(mail)) {}
+  static constexpr std::string_view name = "garbles";
+  using MailLane::MailLane;
   Transfer* start(const Call& call) override {
     Transfer* transfer = mail_->start(call);
     if (call.op != Op::recv || call.tag < 0 || !transfer || ++receives_ % wrong_every != 0) return transfer;
     return new Garbled(transfer, call);
   }
-  void progress() override { mail_->progress(); }
-  void check() override { mail_->check(); }
-  void abort(const Error& why) noexcept override { mail_->abort(why); }
 
  private:
-  std::unique_ptr<Lane> mail_;
   int receives_ = 0;
-};
-
-class GarblingBackend final : public Backend {
- public:
-  explicit GarblingBackend(const Surroundings& surroundings) : shm_(shm().create(surroundings)) {}
-  std::string_view name() const override { return "garbles"; }
-  std::string version() const override { return "for tests"; }
-  bool has_memory(Memory memory) const override { return memory == Memory::host; }
-  bool native(Op op, DType, ReduceOp, Memory) const override { return op == Op::send || op == Op::recv; }
-  std::string refuses(const std::vector<int>& ranks) const override { return shm_->refuses(ranks); }
-  std::unique_ptr<Lane> connect(const Group& group) override {
-    return std::make_unique<GarblingLane>(shm_->connect(group));
-  }
-  Waiter* waiter() override { return shm_->waiter(); }
-
- private:
-  std::unique_ptr<Backend> shm_;
 };
 
 }  // namespace
 
 extern "C" const medley::BackendPlugin* medley_backend() {
-  static const BackendPlugin plugin{
-      .abi = backend_abi,
-      .name = "garbles",
-      .unavailable = [] { return shm().unavailable(); },
-      .create = [](const Surroundings& s) -> std::unique_ptr<Backend> {
-        return std::make_unique<GarblingBackend>(s);
-      },
-  };
-  return &plugin;
+  return test::OverShm<GarblingLane>::plugin();
 }

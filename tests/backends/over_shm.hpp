@@ -1,0 +1,58 @@
+// A backend for tests that can only send and receive, over shm's mail: everything else is filled in. What its lane does
+// with the messages is the test's.
+#pragma once
+
+#include <medley/backend.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/plugins.hpp"
+
+namespace medley::test {
+
+inline const BackendPlugin& shm() {
+  return *core::find_backend("shm")->plugin();
+}
+
+/// A lane over shm's; start() is left to the test.
+class MailLane : public Lane {
+ public:
+  explicit MailLane(std::unique_ptr<Lane> mail) : mail_(std::move(mail)) {}
+  void progress() override { mail_->progress(); }
+  void check() override { mail_->check(); }
+  void abort(const Error& why) noexcept override { mail_->abort(why); }
+
+ protected:
+  std::unique_ptr<Lane> mail_;
+};
+
+/// `Own` is the lane and says the backend's name: `static constexpr std::string_view name`.
+template <class Own>
+class OverShm final : public Backend {
+ public:
+  explicit OverShm(const Surroundings& surroundings) : shm_(shm().create(surroundings)) {}
+  std::string_view name() const override { return Own::name; }
+  std::string version() const override { return "for tests"; }
+  bool has_memory(Memory memory) const override { return memory == Memory::host; }
+  bool native(Op op, DType, ReduceOp, Memory) const override { return op == Op::send || op == Op::recv; }
+  std::string refuses(const std::vector<int>& ranks) const override { return shm_->refuses(ranks); }
+  std::unique_ptr<Lane> connect(const Group& group) override { return std::make_unique<Own>(shm_->connect(group)); }
+  Waiter* waiter() override { return shm_->waiter(); }
+
+  static const BackendPlugin* plugin() {
+    static const BackendPlugin own{
+        .abi = backend_abi,
+        .name = Own::name,
+        .unavailable = [] { return shm().unavailable(); },
+        .create = [](const Surroundings& s) -> std::unique_ptr<Backend> { return std::make_unique<OverShm>(s); },
+    };
+    return &own;
+  }
+
+ private:
+  std::unique_ptr<Backend> shm_;
+};
+
+}  // namespace medley::test
