@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <barrier>
 #include <span>
 #include <thread>
 
@@ -73,10 +74,12 @@ TEST(ProgressThread, IsLeftBehindByAFork) {
 }
 
 TEST(ProgressThread, StopsWithWorkPending) {
-  test::run_threads(2, [](Context& context) {
+  std::barrier both_wait(2);   // the first to leave ends the comm for the other
+  test::run_threads(2, [&](Context& context) {
     static float nowhere[2];
     Comm world = context.world();
     world.recv(std::span(&nowhere[world.rank()], 1), 1 - world.rank(), {.async = true});
+    both_wait.arrive_and_wait();
   }, with_thread);
 }
 
