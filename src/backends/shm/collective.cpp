@@ -25,7 +25,7 @@ std::size_t bytes_of(std::int64_t count, DType dtype) { return static_cast<std::
 // - all_reduce of 8 ranks on 16 cores: 256 KiB staged 84 µs, direct 142; 1 MiB streamed 467, direct 519; 4 MiB streamed
 //   1884, direct 1215: eight readers at once get in each other's way in the kernel until the copies are long.
 Collective::Collective(Exchanger& exchanger, bool direct_reads, bool crowded)
-    : exchanger_(exchanger), direct_reads_(direct_reads), may_stream_(!crowded && exchanger.ranks() <= 3),
+    : exchanger_(exchanger), direct_reads_(direct_reads),
       crossovers_{.one_shot = std::max<std::size_t>(1u << 10, (32u << 10) / static_cast<std::size_t>(exchanger.ranks())),
                   .staged = direct_reads ? 16u << 10 : exchanger.slot_bytes(),
                   .segment = exchanger.ranks() >= 4 && !crowded ? 1u << 20 : 0,
@@ -74,7 +74,7 @@ void Collective::stop() noexcept {
 Mode Collective::mode(std::size_t bytes, std::size_t piece, bool agreed, bool near) {
   handed_ = bytes;
   if (agreed && bytes <= brief_bytes) return Mode::in_line;
-  const bool segment = !direct_reads_ || (near && may_stream_);
+  const bool segment = !direct_reads_ || near;
   if ((segment || piece <= crossovers_.staged) && bytes <= exchanger_.slot_bytes()) return Mode::staged;
   return segment && exchanger_.ranks() > 1 ? Mode::streamed : Mode::direct;   // alone, there is nobody to read
 }

@@ -52,7 +52,6 @@ class Collective final : public Transfer {
 
   Exchanger& exchanger_;
   bool direct_reads_;
-  bool may_stream_;                              ///< where there is a choice
   Crossovers crossovers_;
   bool running_ = false;
   bool begun_ = false;

@@ -56,7 +56,8 @@ void throw_mismatch(const Identity& mine, const Identity& theirs, int rank, std:
 }
 
 Exchanger::Exchanger(Board board, int rank, const Neighbourhood& neighbours, std::vector<int> members)
-    : board_(board), rank_(rank), neighbours_(neighbours), members_(std::move(members)), sources_(members_.size()) {
+    : board_(board), rank_(rank), neighbours_(neighbours), members_(std::move(members)), sources_(members_.size()),
+      may_stream_(neighbours.may_stream() && !neighbours.crowded() && ranks() <= 3) {
   for (int r = 0; r < ranks(); ++r) {
     if (r != rank_) peers_.push_back(members_[static_cast<std::size_t>(r)]);
   }

@@ -151,6 +151,7 @@ class Exchanger {
   std::vector<int> readers_;              ///< of this rank's memory, once the running exchange waits only for them
   const class Streamer* streamer_ = nullptr;   ///< of the running exchange
   Nearness nearness_;
+  bool may_stream_;                       ///< more than three ranks, or more than cores, were not measured
   bool met_near_ = false;                 ///< every rank that the running exchange has met, this one included, says so
   bool all_near_ = false;
   std::uint32_t directly_given_ = 0;

@@ -114,7 +114,8 @@ void Exchanger::read(void* to, int rank, std::uint64_t where, std::size_t bytes)
 /// Describes what this rank gives, for those who take it.
 void Exchanger::introduce(const Exchange& exchange) {
   const bool direct = exchange.mode == Mode::direct;
-  met_near_ = nearness_.near();
+  nearness_.next_exchange();
+  met_near_ = may_stream_ && nearness_.near();
   if (Counter& told = board_.near(rank_); (told.value.load(std::memory_order_relaxed) != 0) != met_near_) {
     told.value.store(met_near_ ? 1 : 0, std::memory_order_relaxed);
   }

@@ -1,6 +1,7 @@
 // Exchanges larger than a staging slot between neighbours that share a cache, or that cannot read each other's memory:
 // chunk after chunk through the staging area, two halves in turn, each giver as fast as its slowest reader.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "backends/shm/exchange.hpp"
@@ -8,6 +9,9 @@
 
 namespace medley::shm {
 namespace {
+
+// A chunk takes some 50 µs on near cores and 250 on far ones; a rank that lost its core comes back after milliseconds.
+constexpr auto longest_chunk = std::chrono::microseconds(500);
 
 std::uint64_t stamp(std::uint32_t sequence, std::size_t chunks) {
   return static_cast<std::uint64_t>(sequence) << 32 | chunks;
@@ -185,13 +189,17 @@ core::Task Exchanger::stream(const Exchange& exchange, std::vector<int> sources)
     }
   }
   Streamer streamer(*this, exchange, std::move(sources));
+  bool stalled = false;
   while (!streamer.done()) {
     if (streamer.step()) {
       co_await breathe();
     } else {
+      const auto idle_since = std::chrono::steady_clock::now();
       co_await core::until([&] { return streamer.step() || streamer.done(); });
+      stalled = stalled || std::chrono::steady_clock::now() - idle_since > longest_chunk;
     }
   }
+  stalled ? nearness_.stalled() : nearness_.went_well();
 }
 
 }  // namespace medley::shm

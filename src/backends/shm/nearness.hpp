@@ -30,11 +30,22 @@ class Nearness {
   }
   /// Whether data goes through the segment rather than by reads of the peer's memory. On 2 ranks, 256 KiB to 64 MiB,
   /// the segment was 1.3 to 2.3 times as fast at 17 to 29 bytes/ns, and took four times as long at 6 to 9.
-  bool near() const { return rate_ > 12; }
+  bool near() const { return rate_ > 12 && distrust_ == 0; }
+
+  /// A chunk was waited for as long as a rank takes that has lost its core. Through the segment every chunk needs both sides
+  /// at work, so for a while it is not taken: 16 exchanges, twice as many each time, and half as many after each that went well.
+  void stalled() {
+    penalty_ = std::min(penalty_ * 2, 1024);
+    distrust_ = penalty_;
+  }
+  void went_well() { penalty_ = std::max(penalty_ / 2, 8); }
+  void next_exchange() { distrust_ = std::max(distrust_ - 1, 0); }
 
  private:
   static constexpr double fading = 0.93;   // a rate that is not seen again is forgotten after some four exchanges
   double rate_ = 0;                        ///< bytes per ns
+  int penalty_ = 8;                        ///< exchanges
+  int distrust_ = 0;                       ///< exchanges left of it
 };
 
 }  // namespace medley::shm

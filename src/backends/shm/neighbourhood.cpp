@@ -45,6 +45,11 @@ bool direct_reads_allowed() {
   return !text || std::strcmp(text, "0") != 0;
 }
 
+bool direct_reads_demanded() {
+  const char* text = std::getenv("MEDLEY_SHM_DIRECT");
+  return text && std::strcmp(text, "1") == 0;
+}
+
 long futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value, const timespec* timeout) {
   return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(word), operation, value, timeout, nullptr, 0);
 }
@@ -71,6 +76,7 @@ Neighbourhood::Neighbourhood(const Surroundings& s)
     process_files_.push_back(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
     probes.push_back(probe);
   }
+  may_stream_ = !direct_reads_demanded();
   bool works = direct_reads_allowed();
   for (std::size_t i = 0; i < probes.size(); ++i) works = works && probe_read(processes_[i], probes[i]);
   // All neighbours must come to the same answer: one that cannot read decides for all.

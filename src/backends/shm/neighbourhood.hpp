@@ -34,6 +34,8 @@ class Neighbourhood final : public Waiter {
   /// Whether process_vm_readv works between all neighbours, as a probe at the start showed; MEDLEY_SHM_DIRECT=0 in
   /// the environment of any of them says no without a probe, for tests and for hosts where it is slow.
   bool direct_reads() const { return direct_reads_; }
+  /// Whether large data may go to this rank through the segment all the same; MEDLEY_SHM_DIRECT=1 says no.
+  bool may_stream() const { return may_stream_; }
   void allow_direct_reads(bool allowed) { direct_reads_ = allowed; }
   int cores() const { return cores_; }
 
@@ -57,6 +59,7 @@ class Neighbourhood final : public Waiter {
   std::vector<int> process_files_;    ///< pidfds
   int own_ = 0;
   int cores_ = 1;
+  bool may_stream_ = true;
   bool direct_reads_ = false;
   int spins_ = 0;
   int yields_ = 0;
