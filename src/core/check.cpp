@@ -26,6 +26,10 @@ void Checker::buffer(std::string_view what, const ConstBuffer& buffer) const {
   if (buffer.count > 0 && !buffer.data) {
     refuse(fmt::format("the {} buffer is null but has {} elements", what, buffer.count));
   }
+  if (buffer.memory == Memory::cuda && buffer.device != comm.device) {
+    refuse(fmt::format("the {} buffer lies on CUDA device {} but this context has device {} (ContextOptions::device)", what,
+                       buffer.device, comm.device));
+  }
   // No product of a count, the size of an element and the number of ranks may overflow.
   if (buffer.count > INT64_MAX / 8 / comm.size) refuse(fmt::format("the {} buffer's count {} is impossible", what, buffer.count));
 }

@@ -30,17 +30,21 @@ void Engine::start(Operation& operation) {
   LaneState& lane = *operation.lane;
   if (operation.comm->failure) return finish_with_error(operation, *operation.comm->failure);
   Transfer* transfer = nullptr;
+  const std::vector<Transfer*> before = running_before(operation);
+  operation.call.after = before;
   try {
     transfer = lane.lane->start(operation.call);
   } catch (const Error& error) {
+    operation.call.after = {};
     return finish_with_error(operation, error);
   }
+  operation.call.after = {};
   if (transfer) {
     adopt(operation, transfer);
   } else {
     settle(operation);   // complete at once; taken off the list by the next progress
   }
-  let_go(std::exchange(operation.after_start, {}));
+  if (operation.launched) let_go(std::exchange(operation.after_start, {}));
 }
 
 void Engine::let_start(CommState& comm, std::uint64_t sequence) {
@@ -74,6 +78,7 @@ void Engine::let_go(const std::vector<Operation*>& waiting) {
 
 void Engine::adopt(Operation& operation, Transfer* transfer) {
   operation.transfer = transfer;
+  operation.launched = transfer->launched();
   note_start(operation.record);
   operation.state.store(Operation::State::active, std::memory_order_relaxed);
   ++operation.lane->active;
@@ -90,6 +95,8 @@ void Engine::settle(Operation& operation) {
     operation.transfer = nullptr;
     --lane.active;
   }
+  operation.launched = true;
+  drop_device_state(operation);
   if (lane.last_collective == &operation) lane.last_collective = nullptr;
   complete(operation);
 }
@@ -115,7 +122,7 @@ void Engine::complete(Operation& operation) {
   let_go(std::exchange(operation.after_start, {}));
   if (Operation* group = std::exchange(operation.group, nullptr)) {
     if (operation.error && !group->error) group->error = operation.error;
-    if (operation.source >= 0) group->source = operation.source;
+    if (operation.source >= 0) group->source = operation.source.load();
     if (--group->members == 0) finish(*group);
     group->release();
   }
@@ -137,7 +144,11 @@ bool Engine::progress_locked() {
       try {
         const Poll seen = operation.transfer->poll();
         moved = moved || seen == Poll::moved;
-        if (seen == Poll::complete) settle(operation);
+        if (seen == Poll::complete) {
+          settle(operation);
+        } else if (!operation.launched) {
+          look_for_launch(operation);
+        }
       } catch (const Error& error) {
         finish_with_error(operation, error);
       }
@@ -194,6 +205,7 @@ void Engine::fail_locked(CommState& comm, const Error& why, bool tell) {
 }
 
 void Engine::close(CommState& comm) {
+  finish_in_streams(comm);
   const Hold hold(*this);
   if (comm.lanes.empty()) return;
   const bool pending = std::any_of(pending_.begin(), pending_.end(), [&](const Operation* operation) {
