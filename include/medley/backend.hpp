@@ -97,8 +97,8 @@ class Lane {
   virtual bool undelivered() const { return false; }
   /// Whether a collective may start before the one before it on this lane is complete.
   virtual bool concurrent_collectives() const { return true; }
-  /// Whether its operations on CUDA memory run in streams: they honour Call::after and have order(), and launches of
-  /// several such lanes keep the order of issue.
+  /// Whether its operations on CUDA memory run in streams: they honour Call::after and have order(), collectives of the lane
+  /// run one after the other as they were launched, and launches of several such lanes keep the order of issue.
   virtual bool in_streams() const { return false; }
   /// Throws when a peer is known to be dead, has left though it is awaited, or has aborted. Called now and then while
   /// somebody waits.

@@ -29,7 +29,8 @@ struct LaneState {
   std::string name;                       ///< the backend's
   std::uint8_t note = 0;                  ///< the backend's in records
   std::unique_ptr<Lane> lane;
-  algorithms::FilledLane* filled = nullptr;   ///< the lane itself, or the one it stages for
+  /// The lane itself, or the one it stages for: all but start() and abort() are the same there, and called without a table.
+  algorithms::FilledLane* filled = nullptr;
   bool host = true, cuda = false;         ///< the memory it moves
   bool staged = false;
   bool in_streams = false;

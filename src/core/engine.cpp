@@ -37,6 +37,7 @@ void copy_parts(Operation& operation, int ranks) {
   const std::int64_t** lists[] = {&call.in_counts, &call.in_offsets, &call.out_counts, &call.out_offsets};
   operation.algorithm = call.algorithm;   // the caller's may go before a held operation starts
   call.algorithm = operation.algorithm;
+  if (!call.in_counts && !call.out_counts) return;
   const auto n = static_cast<std::size_t>(ranks);
   operation.parts.resize(4 * n);
   for (std::size_t i = 0; i < 4; ++i) {
@@ -144,11 +145,11 @@ void Engine::have_compared(Operation& operation) {
 
 Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& route, const Options& options, int& source,
                              std::uint64_t& number) {
-  LaneState& lane = *route.lane;
+  LaneState& lane = *route.lane;   // on host memory, so never one that stages
   Transfer* transfer = nullptr;
   const std::uint64_t begun = ticks();
   try {
-    transfer = lane.lane->start(call);
+    transfer = lane.filled->start(call);
     number = record(comm, call, route, options, begun);   // while the peers' answers are on their way
     const int polls = lane.waiter && lane.waiter->spins() == 0 ? 1 : inline_polls;
     for (int i = 0; transfer && i < polls; ++i) {
@@ -159,7 +160,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& rou
         break;
       }
       // messages come in beside their transfers, and so do those that a filled-in collective is made of
-      if (!is_collective(call.op) || lane.filled->exchanging()) lane.lane->progress();
+      if (!is_collective(call.op) || lane.filled->exchanging()) lane.filled->progress();
       if (i >= eager_polls) pause();
     }
   } catch (const Error& error) {
@@ -171,7 +172,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& rou
     throw full;
   }
   if (!transfer) note_end(number, false);
-  if (!transfer && lane.lane->undelivered()) {
+  if (!transfer && lane.filled->undelivered()) {
     busy_lanes_.push_back(&lane);
     ++undelivered_lanes_;
     if (thread_) thread_->nudge();
@@ -208,7 +209,7 @@ void Engine::depend_on_earlier(Operation& operation) {
     }
     if (earlier->lane == &lane && earlier->collective() && operation.collective()) {
       if (earlier != lane.last_collective && !after_completion && !after_start) continue;   // the chain covers it
-      after_completion = after_completion || !lane.lane->concurrent_collectives();
+      after_completion = after_completion || !lane.filled->concurrent_collectives();
       after_start = true;
     } else if (earlier->lane == &lane && !earlier->collective() && !operation.collective()) {
       after_start = after_start || same_stream_of_messages(earlier->call, operation.call);

@@ -18,6 +18,7 @@
 #include "core/operation.hpp"
 #include "core/progress_thread.hpp"
 #include "core/recorder.hpp"
+#include "core/referee.hpp"
 #include "core/spinlock.hpp"
 
 namespace medley::core {
@@ -67,6 +68,10 @@ class Engine {
   nlohmann::json status_of(const CommState& comm);
   /// Check mode: all ranks called the same as this collective; it may start.
   void let_start(CommState& comm, std::uint64_t sequence);
+  /// Check mode: has the order of comms compared whose operations run in streams. The second counts an operation, says what
+  /// was issued before it, and is called under the lock.
+  void compare_order_of(const CommState& comm);
+  IssuedBefore note_issue(const Operation& operation);
   /// Lets the backends know, under the lock.
   void rank_lost(int world_rank, const std::vector<Backend*>& backends);
   /// Whether a pending operation of the comm waits for this member.
@@ -181,6 +186,8 @@ class Engine {
   std::unique_ptr<ProgressThread> thread_;
   std::shared_ptr<Device> device_;         ///< opened by the first operation on CUDA memory
   std::atomic<bool> device_used_{false};
+  unsigned launches_ = 0;                  ///< on CUDA memory
+  IssuedBefore in_streams_;                ///< in check mode: collectives issued on each comm that has a lane in streams
   std::atomic<bool> thread_allowed_{true};
 };
 

@@ -1,6 +1,7 @@
 // Operations on CUDA memory: when they may touch it, what waits in streams instead of on the host, and what makes the
 // user's stream wait.
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <utility>
@@ -11,9 +12,9 @@
 namespace medley::core {
 namespace {
 
-// Launches that nobody waits for on the host are looked after once this many are pending: asking an event takes 0.15 µs
-// (H200), and one answer settles all that are before it in its stream.
-constexpr std::size_t look_after = 16;
+// Launches that nobody waits for on the host are looked after once for this many: asking an event takes 0.15 µs (H200), and
+// one answer settles all that are before it in its stream.
+constexpr unsigned look_after = 16;
 
 }  // namespace
 
@@ -62,7 +63,7 @@ Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, Cal
     const Route& chosen = admit(comm, call, options.backend);
     admit_on_device(comm, call, *chosen.lane);
     ++(is_collective(call.op) ? comm.collectives : comm.messages);
-    if (pending_.size() >= look_after) progress_locked();
+    if (++launches_ % look_after == 0) progress_locked();
     operation = enlist(shared, call, options, *chosen.lane);
     operation->record = record(comm, call, chosen, options, ticks());
     depend_on_earlier(*operation);
@@ -82,6 +83,7 @@ Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, Cal
 /// conflict it then waits for it in its stream.
 bool Engine::depend_in_streams(Operation& earlier, Operation& operation, bool conflict) {
   if (conflict) {
+    if (earlier.lane == operation.lane && earlier.collective() && operation.collective()) return true;   // of one stream
     earlier.retain();
     operation.follows.push_back(&earlier);
     return true;
@@ -113,6 +115,7 @@ void Engine::look_for_launch(Operation& operation) {
 
 bool Engine::order_stream_behind(Operation& operation) {
   const std::lock_guard lock(mutex_);
+  note_wait(operation);
   return order_stream_behind_locked(operation);
 }
 
@@ -137,11 +140,24 @@ void Engine::finish_in_streams(const CommState& comm) {
     return operation->comm.get() == &comm && operation->waited_for && !operation->complete() &&
            std::chrono::steady_clock::now() < operation->deadline;
   };
-  for (bool left = device_used_; left;) {
+  for (bool left = device_used_; left; sched_yield()) {
     const Hold hold(*this);
     progress_locked();
     left = std::any_of(pending_.begin(), pending_.end(), unfinished);
   }
+}
+
+void Engine::compare_order_of(const CommState& comm) {
+  const bool any = std::any_of(comm.lanes.begin(), comm.lanes.end(), [](const auto& lane) { return lane->in_streams; });
+  const std::lock_guard lock(mutex_);
+  if (comm.checked && any) in_streams_.emplace(comm.name, 0);
+}
+
+IssuedBefore Engine::note_issue(const Operation& operation) {
+  if (!operation.lane->in_streams) return {};
+  const IssuedBefore before = in_streams_;
+  ++in_streams_[operation.comm->name];
+  return before;
 }
 
 bool Engine::all_in_streams() const {

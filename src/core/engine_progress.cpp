@@ -136,7 +136,7 @@ void Engine::finish_with_error(Operation& operation, const Error& error) {
 }
 
 bool Engine::progress_locked() {
-  for (std::size_t i = 0; i < busy_lanes_.size(); ++i) busy_lanes_[i]->lane->progress();
+  for (std::size_t i = 0; i < busy_lanes_.size(); ++i) busy_lanes_[i]->filled->progress();
   bool some_complete = false, moved = false;
   for (std::size_t i = 0; i < pending_.size(); ++i) {   // completing one may start or append others
     Operation& operation = *pending_[i];
@@ -155,7 +155,7 @@ bool Engine::progress_locked() {
     }
     some_complete = some_complete || operation.complete();
   }
-  std::erase_if(busy_lanes_, [](LaneState* lane) { return lane->active == 0 && !lane->lane->undelivered(); });
+  std::erase_if(busy_lanes_, [](LaneState* lane) { return lane->active == 0 && !lane->filled->undelivered(); });
   undelivered_lanes_ = static_cast<int>(
       std::count_if(busy_lanes_.begin(), busy_lanes_.end(), [](LaneState* lane) { return lane->active == 0; }));
   if (!some_complete) return moved;
@@ -225,6 +225,7 @@ void Engine::close(CommState& comm) {
     return std::any_of(comm.lanes.begin(), comm.lanes.end(), [&](const auto& own) { return own.get() == lane; });
   });
   comm.lanes.clear();
+  in_streams_.erase(comm.name);
 }
 
 void Engine::bury(CommState* comm) noexcept {
@@ -252,6 +253,7 @@ void Engine::empty_graves() noexcept {
     undelivered_lanes_ = static_cast<int>(
         std::count_if(busy_lanes_.begin(), busy_lanes_.end(), [](LaneState* lane) { return lane->active == 0; }));
     gone->lanes.clear();
+    in_streams_.erase(gone->name);
   }
 }
 

@@ -222,6 +222,31 @@ TEST_F(CudaErrors, nccl_refuses_any_source_and_tells_of_wrong_tags_and_sizes) {
   });
 }
 
+TEST_F(CudaErrors, check_mode_tells_of_comms_that_ranks_issue_in_different_orders) {
+  if (!over_nccl()) GTEST_SKIP() << "of nccl alone";
+  setenv("MEDLEY_CHECK", "1", 1);
+  with_ranks(2, [](Comm& comm) {
+    Comm first = comm.dup(), second = comm.dup(), apart = comm.split(comm.rank());
+    Numbers a(100, 1), b(100, 1);
+    first.all_reduce(a.buffer(), sum);
+    if (comm.rank() == 0) apart.all_reduce(b.buffer(), sum);   // of one rank alone: nobody's order
+    second.all_reduce(b.buffer(), sum).wait_host();
+    a.expect(2);
+    std::vector<Comm> order{first, second};
+    if (comm.rank() == 1) std::swap(order[0], order[1]);
+    std::vector<Work> works;
+    const auto error = error_of([&] {
+      for (Comm& one : order) works.push_back(one.all_reduce(a.buffer(), max, {.async = true}));
+      for (Work& work : works) work.wait_host();
+    });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->kind(), ErrorKind::mismatch) << error->what();
+    EXPECT_NE(std::string(error->what()).find("in different orders"), std::string::npos) << error->what();
+    comm.barrier();
+  });
+  unsetenv("MEDLEY_CHECK");
+}
+
 TEST_F(CudaErrors, memory_of_another_device_and_algorithms_it_does_not_have_are_refused) {
   with_ranks(2, [](Comm& comm) {
     Numbers a(10, 1);

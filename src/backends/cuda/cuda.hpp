@@ -17,26 +17,46 @@ inline void check(cudaError_t result, const char* what) {
   throw Error(ErrorKind::system, fmt::format("{} failed: {}", what, cudaGetErrorString(result)));
 }
 
-/// For the time of some calls: a device, and a capture mode in which they are allowed while another thread captures.
-class Scope {
+/// For the time of some calls: a device. Enough where the calls are allowed in every capture (recording an event, making a
+/// stream wait for one).
+class OnDevice {
  public:
-  explicit Scope(int device) {
-    cudaThreadExchangeStreamCaptureMode(&mode_);
+  explicit OnDevice(int device) {
     check(cudaGetDevice(&before_), "cudaGetDevice");
     changed_ = before_ != device;
     if (changed_) check(cudaSetDevice(device), "cudaSetDevice");
   }
-  ~Scope() {
+  ~OnDevice() {
     if (changed_) cudaSetDevice(before_);
-    cudaThreadExchangeStreamCaptureMode(&mode_);
   }
-  Scope(const Scope&) = delete;
-  Scope& operator=(const Scope&) = delete;
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int before_ = 0;
+  bool changed_ = false;
+};
+
+/// For the time of some calls: a capture mode in which they are allowed while another thread captures.
+class Relaxed {
+ public:
+  Relaxed() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~Relaxed() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  Relaxed(const Relaxed&) = delete;
+  Relaxed& operator=(const Relaxed&) = delete;
 
  private:
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-  int before_ = 0;
-  bool changed_ = false;
+};
+
+/// Both.
+class Scope {
+ public:
+  explicit Scope(int device) : device_(device) {}
+
+ private:
+  Relaxed relaxed_;
+  OnDevice device_;
 };
 
 /// A non-blocking stream: the legacy default stream and it do not wait for each other.
@@ -72,6 +92,7 @@ class EventPool {
   cudaEvent_t take() {
     cudaEvent_t event = nullptr;
     if (free_.empty()) {
+      const Relaxed relaxed;
       check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
       return event;
     }

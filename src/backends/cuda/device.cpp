@@ -57,10 +57,8 @@ class CudaDevice final : public core::Device {
     }
   }
   ~CudaDevice() override {
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    const Relaxed relaxed;
     streams_.clear();
-    cudaThreadExchangeStreamCaptureMode(&mode);
   }
 
   std::string name() const override {
@@ -69,7 +67,7 @@ class CudaDevice final : public core::Device {
     return properties.name;
   }
   void* record(void* stream) override {
-    const Scope scope(index_);
+    const OnDevice on(index_);   // which the legacy stream depends on
     const std::lock_guard lock(mutex_);
     cudaEvent_t event = events_.take();
     check(cudaEventRecord(event, static_cast<cudaStream_t>(stream)), "cudaEventRecord");
@@ -84,7 +82,7 @@ class CudaDevice final : public core::Device {
     return cuda::reached(static_cast<cudaEvent_t>(event));
   }
   void wait(void* stream, void* event) override {
-    const Scope scope(index_);
+    const OnDevice on(index_);
     check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), static_cast<cudaEvent_t>(event), 0),
           "cudaStreamWaitEvent");
   }

@@ -35,6 +35,8 @@ class Track {
     cuda::check(result, "cudaEventRecord");
     return last_;
   }
+  /// Whether it is worth asking complete(): not while an earlier one is unknown.
+  bool due(std::uint64_t number) const { return number <= done_ || number == marks_.front().number; }
   /// Asks CUDA on behalf of the oldest only: who comes later in a stream completes later.
   bool complete(std::uint64_t number) {
     if (number <= done_) return true;

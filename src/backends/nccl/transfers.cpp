@@ -5,6 +5,7 @@
 namespace medley::nccl {
 
 Poll StreamTransfer::poll() {
+  if (number_ != 0 && !track_.due(number_)) return Poll::waiting;
   const cuda::Scope scope(lane_.device_);
   if (number_ == 0) {
     try {
@@ -25,7 +26,7 @@ Poll StreamTransfer::poll() {
 }
 
 bool StreamTransfer::order(void* stream) {
-  const cuda::Scope scope(lane_.device_);
+  const cuda::OnDevice on(lane_.device_);   // which the legacy stream depends on
   track_.order(number_, static_cast<cudaStream_t>(stream));
   return true;
 }
