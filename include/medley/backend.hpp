@@ -27,6 +27,15 @@ inline constexpr int internal_tags = 1 << 15;
 
 class Transfer;
 
+/// What an operation on CUDA memory comes after. Plain data like the call, which has room for a pointer only: every call of
+/// a small operation writes all of a Call.
+struct Before {
+  void* ready = nullptr;   ///< an event (cudaEvent_t) recorded in the user's stream at issue
+  /// Earlier operations on the same memory, launched in streams and perhaps still running: start() puts its own stream
+  /// behind each of them with order(). Only given to lanes that run in streams, and only during start().
+  std::span<Transfer* const> transfers{};
+};
+
 /// One operation as a backend sees it: already validated, plain data, valid until its transfer is released.
 struct Call {
   Op op{};
@@ -34,6 +43,7 @@ struct Call {
   ReduceOp reduce{};
   Memory memory{};
   bool deterministic = false;
+  bool captured = false;         ///< the stream is being captured in a graph: only lanes that run in streams
   int root = 0;                  ///< the root, or the peer of a send or receive (any_source allowed)
   int tag = 0;                   ///< users' are not negative; those of filled-in collectives are (internal_tags)
   const void* in = nullptr;      ///< null where this rank gives nothing
@@ -46,13 +56,8 @@ struct Call {
   const std::int64_t* out_counts = nullptr;
   const std::int64_t* out_offsets = nullptr;
   std::string_view algorithm{};  ///< empty: the backend's own choice
-  // Of operations on CUDA memory:
-  void* stream = nullptr;              ///< the user's stream (cudaStream_t); null is the legacy default stream
-  void* ready = nullptr;               ///< an event (cudaEvent_t) recorded there at issue; the memory is touched after it
-  bool captured = false;               ///< the stream is being captured in a graph: only lanes that run in streams
-  /// Earlier operations on the same memory, launched in streams and perhaps still running: start() puts its own stream
-  /// behind each of them with order(). Only given to lanes that run in streams.
-  std::span<Transfer* const> after{};
+  void* stream = nullptr;        ///< on CUDA memory: the user's stream (cudaStream_t); null is the legacy default stream
+  const Before* before = nullptr;   ///< on CUDA memory: what it comes after
 };
 
 /// What a look at a transfer found. Somebody who waits may sleep after `waiting`, never after `moved`.
@@ -97,7 +102,7 @@ class Lane {
   virtual bool undelivered() const { return false; }
   /// Whether a collective may start before the one before it on this lane is complete.
   virtual bool concurrent_collectives() const { return true; }
-  /// Whether its operations on CUDA memory run in streams: they honour Call::after and have order(), collectives of the lane
+  /// Whether its operations on CUDA memory run in streams: they honour Call::before and have order(), collectives of the lane
   /// run one after the other as they were launched, and launches of several such lanes keep the order of issue.
   virtual bool in_streams() const { return false; }
   /// Throws when a peer is known to be dead, has left though it is awaited, or has aborted. Called now and then while

@@ -191,7 +191,10 @@ Operation* Engine::enlist(const std::shared_ptr<CommState>& comm, const Call& ca
   operation->deadline =
       std::chrono::steady_clock::now() + (options.deadline.count() > 0 ? options.deadline : comm->deadline);
   operation->accesses = accesses_of(operation->call, comm->size);
-  if (call.memory == Memory::cuda) operation->call.ready = device_->record(call.stream);
+  if (call.memory == Memory::cuda) {
+    operation->before.ready = device_->record(call.stream);
+    operation->call.before = &operation->before;
+  }
   pending_.push_back(operation);
   if (thread_) thread_->nudge();
   return operation;

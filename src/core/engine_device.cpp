@@ -105,7 +105,7 @@ std::vector<Transfer*> Engine::running_before(const Operation& operation) const 
 
 void Engine::drop_device_state(Operation& operation) {
   for (Operation* earlier : std::exchange(operation.follows, {})) earlier->release();
-  if (operation.call.ready) device_->give_back(std::exchange(operation.call.ready, nullptr));
+  if (operation.before.ready) device_->give_back(std::exchange(operation.before.ready, nullptr));
 }
 
 void Engine::look_for_launch(Operation& operation) {

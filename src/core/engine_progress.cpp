@@ -31,14 +31,14 @@ void Engine::start(Operation& operation) {
   if (operation.comm->failure) return finish_with_error(operation, *operation.comm->failure);
   Transfer* transfer = nullptr;
   const std::vector<Transfer*> before = running_before(operation);
-  operation.call.after = before;
+  operation.before.transfers = before;
   try {
     transfer = lane.lane->start(operation.call);
   } catch (const Error& error) {
-    operation.call.after = {};
+    operation.before.transfers = {};
     return finish_with_error(operation, error);
   }
-  operation.call.after = {};
+  operation.before.transfers = {};
   if (transfer) {
     adopt(operation, transfer);
   } else {

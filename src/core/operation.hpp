@@ -37,6 +37,7 @@ class Operation {
   Call call;
   std::vector<std::int64_t> parts;            ///< what the call's counts and offsets point into
   std::string algorithm;                      ///< what the call's algorithm points into
+  Before before{};                            ///< what the call's before points to
   std::uint64_t sequence = 0;
   std::uint64_t record = 0;                   ///< its number in the recorder
   Deadline deadline{};

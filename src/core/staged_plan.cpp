@@ -79,8 +79,8 @@ Piece StagedPlan::piece(std::int64_t index, std::byte* memory) const {
                : v_form(call_.op)                            ? unequal_parts(memory)
                                                              : equal_parts(index, memory);
   made.call.memory = Memory::host;
-  made.call.stream = made.call.ready = nullptr;
-  made.call.after = {};
+  made.call.stream = nullptr;
+  made.call.before = nullptr;
   return made;
 }
 

@@ -22,10 +22,9 @@ class Track {
 
   /// Before a launch: its stream waits for what the call must come after.
   void follow(const Call& call) {
-    if (call.ready) {
-      cuda::check(cudaStreamWaitEvent(stream(), static_cast<cudaEvent_t>(call.ready), 0), "cudaStreamWaitEvent");
-    }
-    for (Transfer* earlier : call.after) earlier->order(stream());
+    if (!call.before) return;
+    cuda::check(cudaStreamWaitEvent(stream(), static_cast<cudaEvent_t>(call.before->ready), 0), "cudaStreamWaitEvent");
+    for (Transfer* earlier : call.before->transfers) earlier->order(stream());
   }
   /// After a launch: its number, which is complete once all up to it is.
   std::uint64_t launched() {

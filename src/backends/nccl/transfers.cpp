@@ -50,7 +50,7 @@ Place CollectiveTransfer::place() const {
 
 bool CollectiveTransfer::begin() {
   track_.follow(call_);
-  call_.after = {};
+  call_.before = nullptr;
   if (one_launch(call_)) {
     if (!nccl::launch(place(), call_)) return false;
   } else {
@@ -75,7 +75,7 @@ bool CollectiveTransfer::launch() {
 bool MessageTransfer::begin() {
   // Only now: what it follows may be gone when the channel is connected.
   track_.follow(call_);
-  call_.after = {};
+  call_.before = nullptr;
   header_ = channel_.take_header();
   if (call_.op == Op::send) {
     header_->bytes = bytes();
@@ -134,7 +134,7 @@ MessageTransfer::~MessageTransfer() {
 
 void SelfTransfer::begin() {
   track_.follow(call_);
-  call_.after = {};
+  call_.before = nullptr;
   auto& waiting = lane_.to_self_;
   const auto meets = [&](const SelfTransfer* other) { return other->call_.op != call_.op && other->call_.tag == call_.tag; };
   const auto found = std::find_if(waiting.begin(), waiting.end(), meets);
