@@ -52,7 +52,6 @@ Communicator::Communicator(int ranks, int rank, const ncclUniqueId& id) {
 void Communicator::make_fast(int rank) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
-  config.splitShare = 1;   // buffers and connections are the first one's
   accept(ncclCommSplit(comm_, 0, rank, &fast_, &config), "ncclCommSplit");
 }
 

@@ -23,7 +23,7 @@ class Communicator {
   /// Never blocks: a call may return before it is done, after it has been handed to a thread, which costs tens of µs
   /// (docs/performance.md). For sends and receives, whose first call waits for the peers to connect.
   ncclComm_t get() const { return comm_; }
-  /// The same ranks and connections, for calls that have nothing to wait for and return when they are in the stream: NCCL's
+  /// The same ranks with connections of their own, for calls that have nothing to wait for and return when they are in the stream: NCCL's
   /// own collectives, which are connected beforehand.
   ncclComm_t fast() const { return fast_; }
   /// Begins to make fast(), by all ranks, once idle(); idle() tells when that is done.
