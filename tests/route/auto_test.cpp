@@ -99,7 +99,7 @@ TEST_F(RoutingOfAComm, CudaMemoryIsStagedWhereNoBackendMovesIt) {
   }
   route::Table table;
   auto measured = cell(Op::all_gather, {1, 4}, 64, {timing("nccl", "ring", 1), timing("shm", "ring", 2), timing("nccl", "native", 9)});
-  measured.memory = Memory::cuda;
+  measured.key.memory = Memory::cuda;
   table.put(measured);
   const Routing routing({none, none, &table, {1, 4}}, lanes);
   EXPECT_EQ(taken(routing, Op::all_gather, 64, Memory::cuda), "shm/ring table");   // nccl has no algorithms of ours

@@ -215,7 +215,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   return ncclInProgress;
 }
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t* config) {
-  if (color != 0 || key != comm->state->rank || config->splitShare != 1) return ncclInvalidUsage;   // all that Medley asks for
+  if (color != 0 || key != comm->state->rank || config->blocking != 1) return ncclInvalidUsage;   // all that Medley asks for
   *made = new MockComm{comm->state};   // one order for both, as Medley keeps it
   return ncclSuccess;
 }
