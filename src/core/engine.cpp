@@ -204,6 +204,8 @@ void Engine::depend_on_earlier(Operation& operation) {
   LaneState& lane = *operation.lane;
   for (Operation* earlier : pending_) {
     if (earlier == &operation || earlier->complete() || !earlier->lane) continue;
+    // Launched collectives of one lane run in its stream, one after the other.
+    if (earlier->launched && earlier->lane == &lane && lane.in_streams && earlier->collective() && operation.collective()) continue;
     bool after_start = false;
     bool after_completion = conflict(earlier->accesses, operation.accesses);
     if (earlier->lane->in_streams && lane.in_streams) {

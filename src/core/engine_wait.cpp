@@ -144,9 +144,13 @@ Operation* Engine::expire_all(Patience& patience) {
   const Deadline now = steady_clock::now();
   if (!patience.due(now)) return nullptr;
   patience.somebody_lost = false;
+  std::vector<const CommState*> looked;
   for (std::size_t i = 0; i < pending_.size(); ++i) {
     Operation& operation = *pending_[i];
     if (operation.complete()) continue;
+    const bool again = std::find(looked.begin(), looked.end(), operation.comm.get()) != looked.end();
+    if (again && now < operation.deadline) continue;   // the lost are looked for once in a comm
+    if (!again) looked.push_back(operation.comm.get());
     Patience now_due;
     if (expire(operation, operation.deadline, now_due) == Verdict::late) {
       operation.retain();

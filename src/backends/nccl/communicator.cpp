@@ -15,8 +15,9 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-// What was launched is on its way within milliseconds; a peer that is gone would keep us for ever.
-constexpr auto farewell = 2s;
+// What was launched is on its way within milliseconds, on a crowded machine within seconds; a peer that is gone would keep
+// us for ever.
+constexpr auto farewell = 5s;
 constexpr auto abort_grace = 5s;
 
 /// Polls, without yielding to anybody: only for the end of a communicator.
@@ -120,16 +121,20 @@ Communicator::~Communicator() {
     abort();
     return;
   }
-  // Finalizing flushes what the kernels have handed over and their peers have not yet taken.
-  const bool left = bounded(farewell, [comm = comm_, fast = fast_] {
+  // Finalizing flushes what the kernels have handed over and their peers have not yet taken. One thread sees each handle to
+  // its end, however late: NCCL does not survive an abort beside it (2.28 ends the process).
+  bounded(farewell, [comm = comm_, fast = fast_] {
     if (fast && ncclCommFinalize(fast) == ncclSuccess) ncclCommDestroy(fast);
     const ncclResult_t result = ncclCommFinalize(comm);
     ncclResult_t state = ncclInProgress;
     const auto finalized = [&] { return ncclCommGetAsyncError(comm, &state) != ncclSuccess || state != ncclInProgress; };
-    if ((result == ncclSuccess || result == ncclInProgress) && soon(farewell, finalized)) ncclCommDestroy(comm);
+    const bool flushed = (result == ncclSuccess || result == ncclInProgress) && soon(farewell, finalized);
+    if (flushed) {
+      ncclCommDestroy(comm);
+    } else {
+      ncclCommAbort(comm);
+    }
   });
-  if (left) comm_ = fast_ = nullptr;
-  abort();
 }
 
 }  // namespace medley::nccl

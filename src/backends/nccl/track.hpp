@@ -36,16 +36,18 @@ class Track {
   }
   /// Whether it is worth asking complete(): not while an earlier one is unknown.
   bool due(std::uint64_t number) const { return number <= done_ || number == marks_.front().number; }
-  /// Asks CUDA on behalf of the oldest only: who comes later in a stream completes later.
+  /// Asks CUDA on behalf of the oldest only: who comes later in a stream completes later. Asking takes longest while an event
+  /// is not reached (0.8 µs, H200), so the last one that is reached is found by halving.
   bool complete(std::uint64_t number) {
     if (number <= done_) return true;
-    if (number != marks_.front().number) return false;
-    if (marks_.size() > 1 && cuda::reached(marks_.back().event)) {
-      finish(marks_.size());
-    } else if (cuda::reached(marks_.front().event)) {
-      finish(1);
+    if (number != marks_.front().number || !cuda::reached(marks_.front().event)) return false;
+    std::size_t reached = 1, beyond = marks_.size() + 1;   // counts: the first so many are, so many are not
+    while (beyond - reached > 1) {
+      const std::size_t middle = reached + (beyond - reached) / 2;
+      (cuda::reached(marks_[middle - 1].event) ? reached : beyond) = middle;
     }
-    return number <= done_;
+    finish(reached);
+    return true;
   }
   /// Of a captured launch, which runs in graphs alone: it counts as complete, and its event is not asked.
   void forget(std::uint64_t number) {
