@@ -100,7 +100,7 @@ class Exchanger {
  private:
   /// Where a giver's data is, when it is not in the flag's line; lies in the line's payload.
   struct Descriptor {
-    std::uint64_t address;       ///< of the first piece (direct)
+    std::uint64_t address;       ///< of the first piece (direct), or where it lies in the slot (staged)
     std::uint64_t bytes;         ///< of one piece, unless listed
     Pieces::Kind kind;
     bool probe;                  ///< a direct giver has written something into its slot to be timed
@@ -125,6 +125,7 @@ class Exchanger {
   void meet(int rank);
   void compare(const Exchange& exchange, int rank) const;
   void expect(const Exchange& exchange, int rank, std::size_t offered, std::size_t wanted) const;
+  std::size_t place_in_slot(std::size_t bytes) const;
   void lay_out_staged(const Exchange& exchange);
   void list_pieces(const Exchange& exchange);
   void copy_own(const Exchange& exchange) const;
@@ -153,6 +154,7 @@ class Exchanger {
   bool met_near_ = false;                 ///< every rank that the running exchange has met, this one included, says so
   bool all_near_ = false;
   std::uint32_t directly_given_ = 0;
+  std::size_t laid_out_at_ = 0;           ///< in this rank's slot
   std::uint32_t checked_ = 0;             ///< up to this exchange every peer has arrived and called the same
 
   friend class Streamer;

@@ -108,9 +108,11 @@ class Streamer {
     const std::uint64_t seen = board_.laid(sources_[i]).value.load(std::memory_order_acquire);
     return seen >> 32 == owner_.sequence_ && (seen & 0xffffffffu) > taken_[i];
   }
-  /// The first chunk tells how near its giver is: what is read for that is in the cache when it is needed.
+  /// The first chunk tells how near its giver is, by its end: what was written last is still in the giver's cache.
   void probe(std::size_t i) const {
-    if (taken_[i] == 0 && std::min(source_quota(i), wanted(i)) >= Nearness::probe_bytes) owner_.nearness_.probe(chunk(i));
+    const std::size_t bytes = std::min(source_quota(i), wanted(i));
+    if (taken_[i] > 0 || bytes < Nearness::probe_bytes) return;
+    owner_.nearness_.probe(chunk(i) + (bytes - Nearness::probe_bytes) / 64 * 64);
   }
   const std::byte* chunk(std::size_t i) const {
     const std::size_t q = source_quota(i);

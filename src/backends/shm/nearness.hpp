@@ -33,7 +33,7 @@ class Nearness {
   bool near() const { return rate_ > 12; }
 
  private:
-  static constexpr double fading = 0.85;   // a rate that is not seen again is forgotten after some ten probes
+  static constexpr double fading = 0.93;   // a rate that is not seen again is forgotten after some four exchanges
   double rate_ = 0;                        ///< bytes per ns
 };
 
