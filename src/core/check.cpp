@@ -10,7 +10,6 @@ namespace medley::core {
 extern const Call blank_call;
 const Call blank_call{};
 
-
 void Checker::refuse(const std::string& why) const {
   throw Error(ErrorKind::invalid, fmt::format("{} on comm {}: {}", name(op), comm.name, why),
               {.op = op, .comm = comm.name});
