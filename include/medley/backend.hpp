@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,11 +19,22 @@
 namespace medley {
 
 /// Changes whenever a class below changes its layout; a plugin built against another is refused.
-inline constexpr std::string_view backend_abi = "medley-backend-5";
+inline constexpr std::string_view backend_abi = "medley-backend-6";
 
 /// Sends and receives that a filled-in collective is made of have tags from -internal_tags to -1, which no user can name.
 /// They match like all others: by peer and tag, in order.
 inline constexpr int internal_tags = 1 << 15;
+
+class Transfer;
+
+/// What an operation on CUDA memory comes after. Plain data like the call, which has room for a pointer only: every call of
+/// a small operation writes all of a Call.
+struct Before {
+  void* ready = nullptr;   ///< an event (cudaEvent_t) recorded in the user's stream at issue
+  /// Earlier operations on the same memory, launched in streams and perhaps still running: start() puts its own stream
+  /// behind each of them with order(). Only given to lanes that run in streams, and only during start().
+  std::span<Transfer* const> transfers{};
+};
 
 /// One operation as a backend sees it: already validated, plain data, valid until its transfer is released.
 struct Call {
@@ -31,6 +43,7 @@ struct Call {
   ReduceOp reduce{};
   Memory memory{};
   bool deterministic = false;
+  bool captured = false;         ///< the stream is being captured in a graph: only lanes that run in streams
   int root = 0;                  ///< the root, or the peer of a send or receive (any_source allowed)
   int tag = 0;                   ///< users' are not negative; those of filled-in collectives are (internal_tags)
   const void* in = nullptr;      ///< null where this rank gives nothing
@@ -43,7 +56,8 @@ struct Call {
   const std::int64_t* out_counts = nullptr;
   const std::int64_t* out_offsets = nullptr;
   std::string_view algorithm{};  ///< empty: the backend's own choice
-  void* stream = nullptr;
+  void* stream = nullptr;        ///< on CUDA memory: the user's stream (cudaStream_t); null is the legacy default stream
+  const Before* before = nullptr;   ///< on CUDA memory: what it comes after
 };
 
 /// What a look at a transfer found. Somebody who waits may sleep after `waiting`, never after `moved`.
@@ -62,6 +76,12 @@ class Transfer {
   /// Of a completed receive: how many bytes came, or -1 where the library does not say. A filled-in collective tells by it
   /// that its ranks gave different counts.
   virtual std::int64_t received() const { return -1; }
+  /// On CUDA memory: whether the library's work is in its stream, so that others may be put behind it. Becomes true in
+  /// poll() at the latest. Operations on host memory are launched when they are started.
+  virtual bool launched() { return true; }
+  /// Of a launched operation on CUDA memory: makes a stream wait for it and returns at once; false where only polling
+  /// can tell when it is complete.
+  virtual bool order(void* /*stream*/) { return false; }
   /// Gives it back to its lane.
   virtual void release() noexcept { delete this; }
 
@@ -82,6 +102,9 @@ class Lane {
   virtual bool undelivered() const { return false; }
   /// Whether a collective may start before the one before it on this lane is complete.
   virtual bool concurrent_collectives() const { return true; }
+  /// Whether its operations on CUDA memory run in streams: they honour Call::before and have order(), collectives of the lane
+  /// run one after the other as they were launched, and launches of several such lanes keep the order of issue.
+  virtual bool in_streams() const { return false; }
   /// Throws when a peer is known to be dead, has left though it is awaited, or has aborted. Called now and then while
   /// somebody waits.
   virtual void check() {}

@@ -32,10 +32,17 @@ class MEDLEY_API Work {
 
   /// Waits until the operation is complete, driving every other pending operation meanwhile. Throws its error.
   /// With a deadline: throws Error(timeout) once it has passed; the operation's comm is then no longer usable.
+  /// On CUDA memory: makes the stream that the operation was given wait for it, and the host only until that is
+  /// possible: not at all over nccl; over other backends, until the result is on its way to the device. What goes wrong
+  /// afterwards shows in wait_host(), test(), error() and the comm's next call.
   void wait();
   void wait(std::chrono::nanoseconds deadline);
 
-  /// Waits at most that long and says whether it is complete; the operation goes on if not. Throws its error.
+  /// The same, and on CUDA memory too the host waits until it is complete.
+  void wait_host();
+  void wait_host(std::chrono::nanoseconds deadline);
+
+  /// Waits, on the host, at most that long and says whether it is complete; the operation goes on if not. Throws its error.
   bool wait_for(std::chrono::nanoseconds at_most);
 
   /// Calls back once it is complete, with or without an error: at once if it is already, else on the thread that finds

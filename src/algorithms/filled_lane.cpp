@@ -54,12 +54,13 @@ class FilledTransfer final : public Transfer {
   core::Task task_;
 };
 
-void FilledLane::check_algorithm(const Call& call) const {
-  if (call.algorithm.empty() || (call.op != Op::send && call.op != Op::recv && find(call.op, call.algorithm)))
-    return;
-  const bool natively = capabilities_.native(call.op, call.dtype, call.reduce, call.memory);
+void FilledLane::check_algorithm(const Call& call, Memory memory) const {
+  const bool filled = memory == Memory::host && call.op != Op::send && call.op != Op::recv;
+  if (call.algorithm.empty() || (filled && find(call.op, call.algorithm))) return;
+  const bool natively = capabilities_.native(call.op, call.dtype, call.reduce, memory);
   if (call.algorithm == native && natively) return;
-  std::vector<std::string_view> known = names(call.op);
+  std::vector<std::string_view> known;
+  if (filled) known = names(call.op);
   if (natively) known.insert(known.begin(), native);
   throw Error(ErrorKind::invalid,
               fmt::format("{} over {} has no algorithm \"{}\"; it has {}", name(call.op), backend_,

@@ -27,7 +27,8 @@ class MEDLEY_API FilledLane final : public Lane {
   ~FilledLane() override;
 
   /// Throws Error(invalid) when the call names an algorithm that this lane does not have for it.
-  void check_algorithm(const Call& call) const;
+  /// `memory`: where the algorithm would run, which is host memory for a staged call.
+  void check_algorithm(const Call& call, Memory memory) const;
 
   /// Whether a filled-in collective is under way, which needs progress() between its polls.
   bool exchanging() const { return !running_.empty(); }
@@ -36,6 +37,7 @@ class MEDLEY_API FilledLane final : public Lane {
   void progress() override { inner_->progress(); }
   bool undelivered() const override { return inner_->undelivered(); }
   bool concurrent_collectives() const override { return inner_->concurrent_collectives(); }
+  bool in_streams() const override { return inner_->in_streams(); }
   void check() override { inner_->check(); }
   void abort(const Error& why) noexcept override;
 

@@ -25,6 +25,7 @@ struct Arguments {
   std::string backends;
   std::string json;
   std::string without;
+  std::string memory = "host";
   double seconds = 0;
   double deadline = 30;
   std::uint64_t program = 0;
@@ -40,6 +41,7 @@ soak::WorkerOptions options_of(const Arguments& given) {
   options.deadline =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(given.deadline));
   options.generate.backends = parse_list(given.backends);
+  options.generate.memory = given.memory == "cuda" ? Memory::cuda : Memory::host;
   for (const std::string& word : parse_list(given.without))
     options.without.push_back(static_cast<int>(parse_size(word)));
   if (options.generate.backends.empty()) {
@@ -85,8 +87,9 @@ std::string describe(const soak::Failure& failure, const Arguments& given,
   text += soak::to_text(failure.left_out.empty() ? whole : soak::without(whole, failure.left_out));
   const std::string without =
       failure.left_out.empty() ? "" : fmt::format(" --without {}", fmt::join(failure.left_out, ","));
-  return text + fmt::format("again: medley soak -n {} --backends {} --program {}{}\n\n", given.ranks,
-                            fmt::join(options.generate.backends, ","), failure.program, without);
+  return text + fmt::format("again: medley soak -n {} --backends {}{} --program {}{}\n\n", given.ranks,
+                            fmt::join(options.generate.backends, ","), given.memory == "cuda" ? " --memory cuda" : "",
+                            failure.program, without);
 }
 
 /// One wrong program for so many right ones: each needs fresh ranks, and some must wait for a deadline.
@@ -133,7 +136,8 @@ int soak_watched(const Arguments& given) {
   options.work = options_of(given);
   const bool on_terminal = isatty(STDERR_FILENO) == 1, prints = given.json != "-";
   const bool alone = given.one && *given.one;
-  const auto wrong = given.only_invalid || !(given.only_valid || alone) ? run_invalid(given, options.work)
+  const bool on_host = given.memory == "host";   // where wrong programs have their memory
+  const auto wrong = given.only_invalid || !(given.only_valid || alone || !on_host) ? run_invalid(given, options.work)
                                                                         : soak::InvalidOutcome{};
   if (given.only_invalid) options.work.programs = 0;
   const auto outcome = soak::soak(
@@ -190,6 +194,9 @@ void add_soak(CLI::App& app) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();
   soak->add_option("--backends", given->backends, "backends to mix (default: all that work here)");
+  soak->add_option("--memory", given->memory, "where buffers lie; cuda: on the first device, shared by all ranks")
+      ->check(CLI::IsMember({"host", "cuda"}))
+      ->capture_default_str();
   soak->add_option("--seconds", given->seconds, "stop after this time")->check(CLI::Range(0.0, 1e9));
   soak->add_option("--deadline", given->deadline, "seconds that a wait may last before it is a hang")
       ->check(CLI::Range(0.1, 1e6))

@@ -5,6 +5,10 @@ namespace medley::core {
 Capabilities::Capabilities(const Backend& backend) {
   for (std::size_t m = 0; m < memory_kinds; ++m) {
     const auto memory = static_cast<Memory>(m);
+    // A barrier moves no memory, so it is asked of every backend for every kind.
+    if (backend.native(Op::barrier, DType::u8, ReduceOp::sum, memory)) {
+      bits_.set(index(Op::barrier, DType::u8, ReduceOp::sum, memory));
+    }
     if (!backend.has_memory(memory)) continue;
     bits_.set(memory_bits + m);
     for (int op = 0; op < op_count; ++op) {

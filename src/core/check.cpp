@@ -7,6 +7,9 @@
 
 namespace medley::core {
 
+extern const Call blank_call;
+const Call blank_call{};
+
 void Checker::refuse(const std::string& why) const {
   throw Error(ErrorKind::invalid, fmt::format("{} on comm {}: {}", name(op), comm.name, why),
               {.op = op, .comm = comm.name});
@@ -26,8 +29,16 @@ void Checker::buffer(std::string_view what, const ConstBuffer& buffer) const {
   if (buffer.count > 0 && !buffer.data) {
     refuse(fmt::format("the {} buffer is null but has {} elements", what, buffer.count));
   }
-  // No product of a count, the size of an element and the number of ranks may overflow.
-  if (buffer.count > INT64_MAX / 8 / comm.size) refuse(fmt::format("the {} buffer's count {} is impossible", what, buffer.count));
+  if (buffer.memory == Memory::cuda) device(what, buffer);
+  // No product of a count, the size of an element and the number of ranks may overflow. A division takes as long as all the
+  // other questions, and no int of ranks makes one needed below 2^29.
+  if (buffer.count >= INT64_C(1) << 29 && buffer.count > INT64_MAX / 8 / comm.size) refuse(fmt::format("the {} buffer's count {} is impossible", what, buffer.count));
+}
+
+void Checker::device(std::string_view what, const ConstBuffer& buffer) const {
+  if (buffer.device == comm.device) return;
+  refuse(fmt::format("the {} buffer lies on CUDA device {} but this context has device {} (ContextOptions::device)", what,
+                     buffer.device, comm.device));
 }
 
 void Checker::same_type(const ConstBuffer& in, const ConstBuffer& out) const {

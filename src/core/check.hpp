@@ -17,6 +17,8 @@ struct Checker {
   [[noreturn]] void refuse(const std::string& why) const;
   void rank(std::string_view what, int value) const;
   void buffer(std::string_view what, const ConstBuffer& buffer) const;
+  /// Of CUDA memory: it lies on the context's device.
+  void device(std::string_view what, const ConstBuffer& buffer) const;
   void same_type(const ConstBuffer& in, const ConstBuffer& out) const;
   void reduction(DType dtype, ReduceOp op) const;
   void count(std::string_view what, std::int64_t value, std::int64_t expected, std::string_view because) const;

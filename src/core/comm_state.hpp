@@ -18,7 +18,8 @@ class ContextState;
 class Engine;
 class Operation;
 
-/// One backend on one comm, with what the engine keeps about it.
+/// One backend on one comm, with what the engine keeps about it. A host backend has a second one for CUDA memory, which
+/// stages: its messages and collectives are then apart from those on host memory.
 struct LaneState {
   LaneState() = default;
   LaneState(const LaneState&) = delete;
@@ -27,11 +28,20 @@ struct LaneState {
   Backend* backend = nullptr;
   std::string name;                       ///< the backend's
   std::uint8_t note = 0;                  ///< the backend's in records
-  std::unique_ptr<algorithms::FilledLane> lane;
+  std::unique_ptr<Lane> lane;
+  /// The lane itself, or the one it stages for: all but start() and abort() are the same there, and called without a table.
+  algorithms::FilledLane* filled = nullptr;
+  bool host = true, cuda = false;         ///< the memory it moves
+  bool staged = false;
+  bool in_streams = false;
   Operation* last_collective = nullptr;   ///< the latest one that is not complete
   int active = 0;                         ///< started and not complete
   Waiter* waiter = nullptr;
   Route named{this, {}, RouteReason::named};
+
+  bool has(Memory memory) const { return memory == Memory::cuda ? cuda : host; }
+  /// A barrier moves no memory, so every lane has it.
+  bool moves(Op op, Memory memory) const { return op == Op::barrier || has(memory); }
 };
 
 /// Lanes, counters and failure are guarded by the engine's lock.
@@ -40,6 +50,8 @@ class CommState {
   std::string name;
   int rank = 0;
   int size = 1;
+  int device = 0;                                  ///< the CUDA device of this rank
+  std::string why_no_cuda;                         ///< why nothing is staged here; empty if it is
   std::vector<int> world_ranks;
   std::chrono::nanoseconds deadline{};
   std::shared_ptr<Engine> engine;

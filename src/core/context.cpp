@@ -11,6 +11,7 @@
 #include "bootstrap/rendezvous.hpp"
 #include "bootstrap/store.hpp"
 #include "core/context_state.hpp"
+#include "core/staged_lane.hpp"
 
 namespace medley {
 namespace core {
@@ -55,7 +56,36 @@ ContextState::ContextState(const ContextOptions& options) : deadline(options.dea
   rules = Rules::parse(text_of_rules(options));
   find_place_in_job(options, *this);
   make_backends(options);
+  device = options.device;
+  engine->allow_thread(options.progress_thread != UseThread::never);
   if (options.progress_thread == UseThread::always) engine->start_thread();
+}
+
+std::unique_ptr<LaneState> ContextState::connect(const CommState& comm, const Ready& ready, bool staged) {
+  const std::string suffix = staged ? "+cuda" : "";
+  const std::string name = comm.name + suffix;
+  const Group group{.name = name, .rank = comm.rank, .size = comm.size, .world_ranks = comm.world_ranks,
+                    .store = std::make_shared<PrefixStore>(store, fmt::format("comm/{}/{}/", name, ready.backend->name())),
+                    .deadline = std::chrono::steady_clock::now() + deadline,
+                    .progress = [engine = engine] { engine->progress(); }};
+  auto lane = std::make_unique<LaneState>();
+  lane->backend = ready.backend.get();
+  lane->name = ready.backend->name();
+  lane->note = ready.note;
+  lane->waiter = staged ? nullptr : ready.backend->waiter();   // the device rings nobody
+  auto filled = std::make_unique<algorithms::FilledLane>(ready.backend->connect(group), ready.capabilities, lane->name,
+                                                         comm.rank, comm.size);
+  lane->filled = filled.get();
+  lane->staged = staged;
+  lane->in_streams = filled->in_streams();
+  lane->host = !staged && ready.capabilities.has_memory(Memory::host);
+  lane->cuda = staged || ready.capabilities.has_memory(Memory::cuda);
+  if (staged) {
+    lane->lane = std::make_unique<StagedLane>(std::move(filled), *engine, comm.rank, comm.size);
+  } else {
+    lane->lane = std::move(filled);
+  }
+  return lane;
 }
 
 std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, const std::vector<int>& world_ranks,
@@ -68,26 +98,21 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   comm->rank = static_cast<int>(std::find(world_ranks.begin(), world_ranks.end(), rank) - world_ranks.begin());
   comm->deadline = comm_deadline;
   comm->engine = engine;
+  comm->device = device;
+  comm->why_no_cuda = why_no_cuda_;
   comm->context = weak_from_this();
   comm->note = engine->note_comm(name, world_ranks);
-  for (const auto& [backend, capabilities, note] : backends_) {
-    if (std::string why = backend->refuses(world_ranks); !why.empty()) {
-      comm->refusals.emplace_back(backend->name(), std::move(why));
+  std::vector<const Ready*> to_stage;
+  for (const Ready& ready : backends_) {
+    if (std::string why = ready.backend->refuses(world_ranks); !why.empty()) {
+      comm->refusals.emplace_back(ready.backend->name(), std::move(why));
       continue;
     }
-    Group group{.name = name, .rank = comm->rank, .size = comm->size, .world_ranks = world_ranks,
-                .store = std::make_shared<PrefixStore>(store, fmt::format("comm/{}/{}/", name, backend->name())),
-                .deadline = std::chrono::steady_clock::now() + deadline,
-                .progress = [engine = engine] { engine->progress(); }};
-    auto lane = std::make_unique<LaneState>();
-    lane->backend = backend.get();
-    lane->name = backend->name();
-    lane->note = note;
-    lane->waiter = backend->waiter();
-    lane->lane = std::make_unique<algorithms::FilledLane>(backend->connect(group), capabilities, lane->name, comm->rank,
-                                                          comm->size);
-    comm->lanes.push_back(std::move(lane));
+    comm->lanes.push_back(connect(*comm, ready, false));
+    if (why_no_cuda_.empty() && !ready.capabilities.has_memory(Memory::cuda)) to_stage.push_back(&ready);
   }
+  // After all others, so that a backend that moves CUDA memory itself is preferred.
+  for (const Ready* ready : to_stage) comm->lanes.push_back(connect(*comm, *ready, true));
   if (comm->lanes.empty()) {
     std::string reasons;
     for (const auto& [refusing, why] : comm->refusals) reasons += (reasons.empty() ? "" : "; ") + why;
@@ -97,6 +122,7 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   comm->checked = checking && comm->size > 1;
   const route::Shape shape = shape_of(world_ranks);
   comm->routing = Routing({own_rules, rules, table ? &*table : nullptr, shape}, comm->lanes);
+  engine->compare_order_of(*comm);
   say_stand_in(*comm, shape);
   const std::lock_guard lock(comms_mutex_);
   std::erase_if(comms_, [](const auto& weak) { return weak.expired(); });

@@ -17,6 +17,7 @@
 #include "bootstrap/split.hpp"
 #include "core/context_state.hpp"
 #include "core/context_table.hpp"
+#include "core/device.hpp"
 #include "core/plugins.hpp"
 
 namespace medley::core {
@@ -133,7 +134,7 @@ void ContextState::make_backends(const ContextOptions& options) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
   json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
-            {"rules", rules.text()}, {"check", wants_check()}, {"cores", core_mask()}};
+            {"rules", rules.text()}, {"check", wants_check()}, {"cores", core_mask()}, {"cuda", why_no_device()}};
   FoundTable found = find_table(options.table);
   mine["table"] = told_about(found);
   for (const std::string& name : names) {
@@ -148,7 +149,12 @@ void ContextState::make_backends(const ContextOptions& options) {
   if (records()) engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
   Surroundings surroundings{
       .rank = rank, .size = size, .device = options.device, .hosts = {}, .cores = 1, .store = store, .deadline = until};
-  for (const json& answer : answers) surroundings.hosts.push_back(answer["host"]);
+  for (const json& answer : answers) {
+    if (const std::string why = answer["cuda"]; why_no_cuda_.empty() && !why.empty()) {
+      why_no_cuda_ = fmt::format("rank {}: {}", surroundings.hosts.size(), why);
+    }
+    surroundings.hosts.push_back(answer["host"]);
+  }
   hosts = surroundings.hosts;
   std::vector<std::string> masks;
   for (const json& answer : answers) {

@@ -99,13 +99,14 @@ void ContextState::ask_referee(const CommState& comm, const Operation& operation
   const Fingerprint made = fingerprint_of(operation.call, comm.size, operation.lane->name);
   control_->send(comm.world_ranks[0], {"call", json{{"comm", comm.name}, {"sequence", operation.sequence}, {"rank", comm.rank},
                                                     {"size", comm.size}, {"call", made.call}, {"route", made.route},
-                                                    {"ranks", comm.world_ranks}}.dump()});
+                                                    {"ranks", comm.world_ranks}, {"before", engine->note_issue(operation)}}.dump()});
 }
 
 /// On the comm's first rank: all alike may start; a difference ends the comm on every rank.
 void ContextState::judge(const json& call) {
   const std::string name = call["comm"];
-  const auto verdict = referee_.hear(name, call["sequence"], call["rank"], call["size"], {call["call"], call["route"]});
+  const auto verdict = referee_.hear(name, call["sequence"], call["rank"], call["size"], {call["call"], call["route"]},
+                                     call["before"].get<IssuedBefore>());
   if (!verdict) return;
   if (verdict->agreed) {
     for (int world_rank : call["ranks"].get<std::vector<int>>()) {

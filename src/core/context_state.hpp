@@ -35,6 +35,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
 
   int rank = 0;
   int size = 1;
+  int device = 0;
   std::chrono::nanoseconds deadline{};
   std::shared_ptr<Store> store;
   std::shared_ptr<Engine> engine = std::make_shared<Engine>();
@@ -53,6 +54,8 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
     std::uint8_t note;           ///< its number in records
   };
   void make_backends(const ContextOptions& options);
+  /// One backend on one comm; `staged`: for CUDA memory that the backend does not move itself.
+  std::unique_ptr<LaneState> connect(const CommState& comm, const Ready& ready, bool staged);
   std::vector<nlohmann::json> ask_all(const std::string& about, const nlohmann::json& mine, Deadline until);
   static std::vector<std::string> names_of_all(const std::vector<nlohmann::json>& answers);
   std::string create(const std::string& name, const Surroundings& surroundings, std::unique_ptr<Backend>& made);
@@ -63,6 +66,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   route::Shape shape_of(const std::vector<int>& world_ranks) const;
   void say_stand_in(const CommState& comm, const route::Shape& shape);
   std::vector<Ready> backends_;   ///< in order of preference
+  std::string why_no_cuda_;       ///< why CUDA memory is not staged, on the first rank where it is not; empty if it is
   std::mutex comms_mutex_;
   std::map<std::string, Error> failed_early_;   ///< comms that others gave up before they were made here
   std::vector<std::weak_ptr<CommState>> comms_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/device.hpp"
 #include "core/hazards.hpp"
 #include "core/pause.hpp"
 
@@ -19,8 +20,15 @@ constexpr int eager_polls = 32;
 
 std::string available(const CommState& comm) {
   std::string names;
-  for (const auto& lane : comm.lanes) names += (names.empty() ? "" : ", ") + std::string(lane->backend->name());
+  for (const auto& lane : comm.lanes) {
+    if (!lane->staged) names += (names.empty() ? "" : ", ") + lane->name;
+  }
   return names.empty() ? "none" : names;
+}
+
+std::string why_not_staged(const CommState& comm, const Call& call) {
+  if (call.memory != Memory::cuda || comm.why_no_cuda.empty()) return {};
+  return ", and it is not staged: " + comm.why_no_cuda;
 }
 
 /// Makes the operation own what its call points to.
@@ -29,6 +37,7 @@ void copy_parts(Operation& operation, int ranks) {
   const std::int64_t** lists[] = {&call.in_counts, &call.in_offsets, &call.out_counts, &call.out_offsets};
   operation.algorithm = call.algorithm;   // the caller's may go before a held operation starts
   call.algorithm = operation.algorithm;
+  if (!call.in_counts && !call.out_counts) return;
   const auto n = static_cast<std::size_t>(ranks);
   operation.parts.resize(4 * n);
   for (std::size_t i = 0; i < 4; ++i) {
@@ -48,16 +57,18 @@ bool same_stream_of_messages(const Call& a, const Call& b) {
 const Route& Engine::route(CommState& comm, const Call& call, std::string_view backend) const {
   if (backend.empty() || backend == "auto") {
     if (const Route* found = comm.routing.find(call, comm.size)) return *found;
-    throw Error(ErrorKind::unavailable, fmt::format("{} on comm {}: no backend of this comm ({}) moves {} memory",
-                                                    name(call.op), comm.name, available(comm), name(call.memory)),
+    throw Error(ErrorKind::unavailable, fmt::format("{} on comm {}: no backend of this comm ({}) moves {} memory{}",
+                                                    name(call.op), comm.name, available(comm), name(call.memory),
+                                                    why_not_staged(comm, call)),
                 {.op = call.op, .comm = comm.name});
   }
   for (auto& lane : comm.lanes) {
-    if (lane->name != backend) continue;
-    if (lane->backend->has_memory(call.memory)) return lane->named;
+    if (lane->name == backend && lane->moves(call.op, call.memory)) return lane->named;
+  }
+  if (std::any_of(comm.lanes.begin(), comm.lanes.end(), [&](const auto& lane) { return lane->name == backend; })) {
     throw Error(ErrorKind::unavailable,
-                fmt::format("{} on comm {}: backend {} does not move {} memory", name(call.op), comm.name, backend,
-                            name(call.memory)),
+                fmt::format("{} on comm {}: backend {} does not move {} memory{}", name(call.op), comm.name, backend,
+                            name(call.memory), why_not_staged(comm, call)),
                 {.op = call.op, .comm = comm.name, .backend = std::string(backend)});
   }
   std::string why = fmt::format("backend \"{}\" is not available here", backend);
@@ -82,12 +93,15 @@ const Route& Engine::admit(CommState& comm, Call& call, std::string_view backend
   const Route& chosen = route(comm, call, backend);
   const bool from_table = call.algorithm.empty() && chosen.reason == RouteReason::table;   // checked with the table
   if (call.algorithm.empty()) call.algorithm = chosen.algorithm;
-  if (!call.algorithm.empty() && !from_table) chosen.lane->lane->check_algorithm(call);
+  if (!call.algorithm.empty() && !from_table) {
+    chosen.lane->filled->check_algorithm(call, chosen.lane->staged ? Memory::host : call.memory);
+  }
   return chosen;
 }
 
 Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, const Options& options, int& source) {
   refuse_forked_child();   // before the lock, which the parent may have held
+  if (call.memory == Memory::cuda) return issue_on_device(shared, call, options);
   CommState& comm = *shared;
   Operation* operation = nullptr;
   {
@@ -108,11 +122,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
       operation = enlist(shared, call, options, lane);
       operation->record = record(comm, call, chosen, options, ticks());
       depend_on_earlier(*operation);
-      if (comm.checked && operation->collective() && outside_.ask_referee) {
-        operation->compared = true;
-        ++operation->blockers;
-        outside_.ask_referee(comm, *operation);
-      }
+      have_compared(*operation);
       if (operation->blockers == 0) start(*operation);
     }
     operation->retain();
@@ -125,13 +135,21 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
   return nullptr;
 }
 
+/// Check mode: a collective starts once the comm's referee has seen that all ranks called the same.
+void Engine::have_compared(Operation& operation) {
+  if (!operation.comm->checked || !operation.collective() || !outside_.ask_referee) return;
+  operation.compared = true;
+  ++operation.blockers;
+  outside_.ask_referee(*operation.comm, operation);
+}
+
 Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& route, const Options& options, int& source,
                              std::uint64_t& number) {
-  LaneState& lane = *route.lane;
+  LaneState& lane = *route.lane;   // on host memory, so never one that stages
   Transfer* transfer = nullptr;
   const std::uint64_t begun = ticks();
   try {
-    transfer = lane.lane->start(call);
+    transfer = lane.filled->start(call);
     number = record(comm, call, route, options, begun);   // while the peers' answers are on their way
     const int polls = lane.waiter && lane.waiter->spins() == 0 ? 1 : inline_polls;
     for (int i = 0; transfer && i < polls; ++i) {
@@ -142,7 +160,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& rou
         break;
       }
       // messages come in beside their transfers, and so do those that a filled-in collective is made of
-      if (!is_collective(call.op) || lane.lane->exchanging()) lane.lane->progress();
+      if (!is_collective(call.op) || lane.filled->exchanging()) lane.filled->progress();
       if (i >= eager_polls) pause();
     }
   } catch (const Error& error) {
@@ -154,7 +172,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& rou
     throw full;
   }
   if (!transfer) note_end(number, false);
-  if (!transfer && lane.lane->undelivered()) {
+  if (!transfer && lane.filled->undelivered()) {
     busy_lanes_.push_back(&lane);
     ++undelivered_lanes_;
     if (thread_) thread_->nudge();
@@ -173,6 +191,10 @@ Operation* Engine::enlist(const std::shared_ptr<CommState>& comm, const Call& ca
   operation->deadline =
       std::chrono::steady_clock::now() + (options.deadline.count() > 0 ? options.deadline : comm->deadline);
   operation->accesses = accesses_of(operation->call, comm->size);
+  if (call.memory == Memory::cuda) {
+    operation->before.ready = device_->record(call.stream);
+    operation->call.before = &operation->before;
+  }
   pending_.push_back(operation);
   if (thread_) thread_->nudge();
   return operation;
@@ -182,17 +204,22 @@ void Engine::depend_on_earlier(Operation& operation) {
   LaneState& lane = *operation.lane;
   for (Operation* earlier : pending_) {
     if (earlier == &operation || earlier->complete() || !earlier->lane) continue;
-    bool after_completion = conflict(earlier->accesses, operation.accesses);
+    // Launched collectives of one lane run in its stream, one after the other.
+    if (earlier->launched && earlier->lane == &lane && lane.in_streams && earlier->collective() && operation.collective()) continue;
     bool after_start = false;
+    bool after_completion = conflict(earlier->accesses, operation.accesses);
+    if (earlier->lane->in_streams && lane.in_streams) {
+      after_start = depend_in_streams(*earlier, operation, after_completion);
+      after_completion = false;
+    }
     if (earlier->lane == &lane && earlier->collective() && operation.collective()) {
-      if (earlier != lane.last_collective && !after_completion) continue;   // the chain of collectives covers it
-      after_completion = after_completion || !lane.lane->concurrent_collectives();
+      if (earlier != lane.last_collective && !after_completion && !after_start) continue;   // the chain covers it
+      after_completion = after_completion || !lane.filled->concurrent_collectives();
       after_start = true;
     } else if (earlier->lane == &lane && !earlier->collective() && !operation.collective()) {
-      after_start = same_stream_of_messages(earlier->call, operation.call);
+      after_start = after_start || same_stream_of_messages(earlier->call, operation.call);
     }
-    const bool waits = earlier->state.load(std::memory_order_relaxed) == Operation::State::waiting;
-    if (!after_completion && !(after_start && waits)) continue;
+    if (!after_completion && !(after_start && !earlier->launched)) continue;
     (after_completion ? earlier->after_completion : earlier->after_start).push_back(&operation);
     operation.retain();   // its comm may fail and the caller drop it before the earlier one lets it go
     ++operation.blockers;
@@ -203,9 +230,13 @@ void Engine::depend_on_earlier(Operation& operation) {
 Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls,
                                const Options& options) {
   refuse_forked_child();
+  if (calls.front().memory == Memory::cuda) use_device(*comm);
   const Hold hold(*this);
   std::vector<const Route*> routes;
-  for (Call& call : calls) routes.push_back(&admit(*comm, call, options.backend));   // all or none
+  for (Call& call : calls) {   // all or none
+    routes.push_back(&admit(*comm, call, options.backend));
+    if (call.memory == Memory::cuda) admit_on_device(*comm, call, *routes.back()->lane);
+  }
   auto* group = new Operation;
   group->comm = comm;
   group->call = calls.front();

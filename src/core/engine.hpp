@@ -18,11 +18,13 @@
 #include "core/operation.hpp"
 #include "core/progress_thread.hpp"
 #include "core/recorder.hpp"
+#include "core/referee.hpp"
 #include "core/spinlock.hpp"
 
 namespace medley::core {
 
 struct Patience;
+class Device;
 
 class Engine {
  public:
@@ -41,12 +43,18 @@ class Engine {
   Operation* issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls, const Options& options);
   /// Waits until it is complete and throws its error.
   void wait(Operation& operation, Deadline deadline);
+  /// On CUDA memory: makes the operation's stream wait for it instead, as soon as that is possible.
+  void wait_in_stream(Operation& operation, Deadline deadline);
   /// Waits no longer than until then and says whether it is complete. Throws its error.
   bool wait_until(Operation& operation, Deadline until);
   /// Remembers whom to call when it is complete; false when it is complete already.
   bool call_back(Operation& operation, std::function<void()>& callback);
   /// Moves everything that is pending.
   void progress();
+  /// Whether the first operation on CUDA memory may start that thread.
+  void allow_thread(bool allowed) { thread_allowed_ = allowed; }
+  /// Of the operations on CUDA memory; opened by the first of them.
+  Device& device() const { return *device_; }
   /// Moves everything from a thread of its own from now on. Who starts it stops it, before the comms are closed.
   void start_thread();
   void stop_thread();
@@ -60,6 +68,10 @@ class Engine {
   nlohmann::json status_of(const CommState& comm);
   /// Check mode: all ranks called the same as this collective; it may start.
   void let_start(CommState& comm, std::uint64_t sequence);
+  /// Check mode: has the order of comms compared whose operations run in streams. The second counts an operation, says what
+  /// was issued before it, and is called under the lock.
+  void compare_order_of(const CommState& comm);
+  IssuedBefore note_issue(const Operation& operation);
   /// Lets the backends know, under the lock.
   void rank_lost(int world_rank, const std::vector<Backend*>& backends);
   /// Whether a pending operation of the comm waits for this member.
@@ -112,6 +124,9 @@ class Engine {
   Transfer* try_inline(CommState& comm, const Call& call, const Route& route, const Options& options, int& source,
                        std::uint64_t& record);
   Operation* enlist(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, LaneState& lane);
+  Operation* issue_on_device(const std::shared_ptr<CommState>& comm, Call& call, const Options& options);
+  void use_device(const CommState& comm);
+  void admit_on_device(const CommState& comm, Call& call, const LaneState& lane);
   std::uint64_t record(const CommState& comm, const Call& call, const Route& route, const Options& options,
                        std::uint64_t issued);
   void note_start(std::uint64_t record) noexcept;
@@ -119,7 +134,16 @@ class Engine {
   void note_wait(const Operation& operation) noexcept;
   void note_end(std::uint64_t record, bool failed) noexcept;
   void depend_on_earlier(Operation& operation);
+  void have_compared(Operation& operation);
+  static bool depend_in_streams(Operation& earlier, Operation& operation, bool conflict);
+  std::vector<Transfer*> running_before(const Operation& operation) const;
+  void drop_device_state(Operation& operation);
+  bool order_stream_behind(Operation& operation);
+  bool order_stream_behind_locked(Operation& operation);
+  bool all_in_streams() const;
+  void finish_in_streams(const CommState& comm);
   void start(Operation& operation);
+  void look_for_launch(Operation& operation);
   void adopt(Operation& operation, Transfer* transfer);
   void settle(Operation& operation);
   void complete(Operation& operation);
@@ -135,11 +159,13 @@ class Engine {
   Operation& blamed_for(Operation& operation) const;
   void fail_late(Operation& operation);
   Operation* expire_all(Patience& patience);
+  void expire_in_streams(Patience& patience);
   void look_for_lost(CommState& comm, Deadline now);
   bool sleep(Operation* operation, Deadline deadline, Waiter* waiter, Patience& patience);
   Waiter* common_waiter() const;
   void empty_graves() noexcept;
-  bool poll_until_complete(Operation& operation, Deadline deadline, Deadline until);
+  enum class WaitIn { host, stream };
+  bool poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn where);
   bool quiet() const { return pending_.empty() && undelivered_lanes_ == 0; }
 
   Spinlock mutex_;
@@ -158,6 +184,11 @@ class Engine {
   std::atomic<int> callers_{0};            ///< threads inside wait()
   std::mutex thread_mutex_;                ///< of starting and stopping it
   std::unique_ptr<ProgressThread> thread_;
+  std::shared_ptr<Device> device_;         ///< opened by the first operation on CUDA memory
+  std::atomic<bool> device_used_{false};
+  unsigned launches_ = 0;                  ///< on CUDA memory
+  IssuedBefore in_streams_;                ///< in check mode: collectives issued on each comm that has a lane in streams
+  std::atomic<bool> thread_allowed_{true};
 };
 
 /// The operation, its comm, its number and its backend in front of what went wrong.

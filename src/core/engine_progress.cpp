@@ -30,17 +30,21 @@ void Engine::start(Operation& operation) {
   LaneState& lane = *operation.lane;
   if (operation.comm->failure) return finish_with_error(operation, *operation.comm->failure);
   Transfer* transfer = nullptr;
+  const std::vector<Transfer*> before = running_before(operation);
+  operation.before.transfers = before;
   try {
     transfer = lane.lane->start(operation.call);
   } catch (const Error& error) {
+    operation.before.transfers = {};
     return finish_with_error(operation, error);
   }
+  operation.before.transfers = {};
   if (transfer) {
     adopt(operation, transfer);
   } else {
     settle(operation);   // complete at once; taken off the list by the next progress
   }
-  let_go(std::exchange(operation.after_start, {}));
+  if (operation.launched) let_go(std::exchange(operation.after_start, {}));
 }
 
 void Engine::let_start(CommState& comm, std::uint64_t sequence) {
@@ -74,6 +78,7 @@ void Engine::let_go(const std::vector<Operation*>& waiting) {
 
 void Engine::adopt(Operation& operation, Transfer* transfer) {
   operation.transfer = transfer;
+  operation.launched = transfer->launched();
   note_start(operation.record);
   operation.state.store(Operation::State::active, std::memory_order_relaxed);
   ++operation.lane->active;
@@ -90,6 +95,8 @@ void Engine::settle(Operation& operation) {
     operation.transfer = nullptr;
     --lane.active;
   }
+  operation.launched = true;
+  drop_device_state(operation);
   if (lane.last_collective == &operation) lane.last_collective = nullptr;
   complete(operation);
 }
@@ -115,7 +122,7 @@ void Engine::complete(Operation& operation) {
   let_go(std::exchange(operation.after_start, {}));
   if (Operation* group = std::exchange(operation.group, nullptr)) {
     if (operation.error && !group->error) group->error = operation.error;
-    if (operation.source >= 0) group->source = operation.source;
+    if (operation.source >= 0) group->source = operation.source.load();
     if (--group->members == 0) finish(*group);
     group->release();
   }
@@ -129,7 +136,7 @@ void Engine::finish_with_error(Operation& operation, const Error& error) {
 }
 
 bool Engine::progress_locked() {
-  for (std::size_t i = 0; i < busy_lanes_.size(); ++i) busy_lanes_[i]->lane->progress();
+  for (std::size_t i = 0; i < busy_lanes_.size(); ++i) busy_lanes_[i]->filled->progress();
   bool some_complete = false, moved = false;
   for (std::size_t i = 0; i < pending_.size(); ++i) {   // completing one may start or append others
     Operation& operation = *pending_[i];
@@ -137,14 +144,18 @@ bool Engine::progress_locked() {
       try {
         const Poll seen = operation.transfer->poll();
         moved = moved || seen == Poll::moved;
-        if (seen == Poll::complete) settle(operation);
+        if (seen == Poll::complete) {
+          settle(operation);
+        } else if (!operation.launched) {
+          look_for_launch(operation);
+        }
       } catch (const Error& error) {
         finish_with_error(operation, error);
       }
     }
     some_complete = some_complete || operation.complete();
   }
-  std::erase_if(busy_lanes_, [](LaneState* lane) { return lane->active == 0 && !lane->lane->undelivered(); });
+  std::erase_if(busy_lanes_, [](LaneState* lane) { return lane->active == 0 && !lane->filled->undelivered(); });
   undelivered_lanes_ = static_cast<int>(
       std::count_if(busy_lanes_.begin(), busy_lanes_.end(), [](LaneState* lane) { return lane->active == 0; }));
   if (!some_complete) return moved;
@@ -194,6 +205,7 @@ void Engine::fail_locked(CommState& comm, const Error& why, bool tell) {
 }
 
 void Engine::close(CommState& comm) {
+  finish_in_streams(comm);
   const Hold hold(*this);
   if (comm.lanes.empty()) return;
   const bool pending = std::any_of(pending_.begin(), pending_.end(), [&](const Operation* operation) {
@@ -213,6 +225,7 @@ void Engine::close(CommState& comm) {
     return std::any_of(comm.lanes.begin(), comm.lanes.end(), [&](const auto& own) { return own.get() == lane; });
   });
   comm.lanes.clear();
+  in_streams_.erase(comm.name);
 }
 
 void Engine::bury(CommState* comm) noexcept {
@@ -240,6 +253,7 @@ void Engine::empty_graves() noexcept {
     undelivered_lanes_ = static_cast<int>(
         std::count_if(busy_lanes_.begin(), busy_lanes_.end(), [](LaneState* lane) { return lane->active == 0; }));
     gone->lanes.clear();
+    in_streams_.erase(gone->name);
   }
 }
 

@@ -21,6 +21,7 @@ constexpr auto death_grace = 50ms;
 constexpr auto longest_sleep = 20ms;      // how soon a death or an abort is noticed
 constexpr timespec nap_without_waiter{0, 50'000};
 constexpr timespec nap_beside_callers{0, 200'000};
+constexpr timespec nap_beside_streams{0, 5'000'000};
 
 /// A collective may be waiting for a rank that itself waits for the one that is missing: what the ranks said about
 /// themselves comes first. The peer of a message is who it is.
@@ -143,9 +144,13 @@ Operation* Engine::expire_all(Patience& patience) {
   const Deadline now = steady_clock::now();
   if (!patience.due(now)) return nullptr;
   patience.somebody_lost = false;
+  std::vector<const CommState*> looked;
   for (std::size_t i = 0; i < pending_.size(); ++i) {
     Operation& operation = *pending_[i];
     if (operation.complete()) continue;
+    const bool again = std::find(looked.begin(), looked.end(), operation.comm.get()) != looked.end();
+    if (again && now < operation.deadline) continue;   // the lost are looked for once in a comm
+    if (!again) looked.push_back(operation.comm.get());
     Patience now_due;
     if (expire(operation, operation.deadline, now_due) == Verdict::late) {
       operation.retain();
@@ -214,13 +219,15 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
   return false;
 }
 
-/// Drives everything until the operation is complete or `until` has passed, and says which; past `deadline` it fails.
-bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadline until) {
+/// Drives everything until the operation is complete, its stream waits for it where that is what is asked, or `until`
+/// has passed, and says whether it is complete; past `deadline` it fails.
+bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn where) {
   refuse_forked_child();
+  const bool in_stream = where == WaitIn::stream && operation.call.memory == Memory::cuda;
   callers_.fetch_add(1, std::memory_order_relaxed);
   Patience patience;
   Waiter* waiter = nullptr;
-  for (bool first = true; !operation.complete(); first = false) {
+  for (bool first = true; !operation.complete() && !(in_stream && order_stream_behind(operation)); first = false) {
     const Poll seen = advance(operation, first, waiter);
     if (seen == Poll::complete) break;
     if (seen == Poll::moved) {
@@ -245,10 +252,27 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
   return true;
 }
 
-void Engine::wait(Operation& operation, Deadline deadline) { poll_until_complete(operation, deadline, Deadline::max()); }
+void Engine::wait(Operation& operation, Deadline deadline) {
+  poll_until_complete(operation, deadline, Deadline::max(), WaitIn::host);
+}
+
+void Engine::wait_in_stream(Operation& operation, Deadline deadline) {
+  poll_until_complete(operation, deadline, Deadline::max(), WaitIn::stream);
+}
 
 bool Engine::wait_until(Operation& operation, Deadline until) {
-  return poll_until_complete(operation, operation.deadline, until);
+  return poll_until_complete(operation, operation.deadline, until, WaitIn::host);
+}
+
+void Engine::expire_in_streams(Patience& patience) {
+  Operation* late = nullptr;
+  {
+    const Hold hold(*this);
+    late = expire_all(patience);
+  }
+  if (!late) return;
+  fail_late(*late);
+  late->release();
 }
 
 void Engine::tend(ProgressThread& thread) {
@@ -259,14 +283,18 @@ void Engine::tend(ProgressThread& thread) {
       continue;
     }
     Waiter* waiter = nullptr;
-    bool moved = false;
+    bool moved = false, in_streams = false;
     {
       const Hold hold(*this);
       moved = progress_locked();
+      in_streams = all_in_streams();
       waiter = common_waiter();
       if (quiet()) return thread.going_idle();
     }
-    if (moved) {
+    if (in_streams) {   // the device moves them; what is left is deadlines and deaths
+      nanosleep(&nap_beside_streams, nullptr);
+      expire_in_streams(patience);
+    } else if (moved) {
       patience.spins = patience.yields = 0;
     } else if (patience.over(waiter)) {
       sleep(nullptr, steady_clock::now() + longest_sleep, waiter, patience);

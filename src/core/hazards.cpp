@@ -20,6 +20,7 @@ void add_all(std::vector<Access>& list, const void* base, std::int64_t count, co
 
 std::vector<Access> accesses_of(const Call& call, int ranks) {
   std::vector<Access> list;
+  if (!call.in_counts && !call.out_counts) list.reserve(2);
   add_all(list, call.in, call.in_count, call.in_counts, call.in_offsets, ranks, call.dtype, false);
   add_all(list, call.out, call.out_count, call.out_counts, call.out_offsets, ranks, call.dtype, true);
   return list;

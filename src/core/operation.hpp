@@ -37,14 +37,18 @@ class Operation {
   Call call;
   std::vector<std::int64_t> parts;            ///< what the call's counts and offsets point into
   std::string algorithm;                      ///< what the call's algorithm points into
+  Before before{};                            ///< what the call's before points to
   std::uint64_t sequence = 0;
   std::uint64_t record = 0;                   ///< its number in the recorder
   Deadline deadline{};
   Transfer* transfer = nullptr;
   std::optional<Error> error;
-  int source = -1;
+  std::atomic<int> source{-1};                ///< of a receive, once it is known
 
   std::vector<Access> accesses;
+  bool launched = false;                      ///< started, and on CUDA memory also in its stream
+  bool waited_for = false;                    ///< its stream waits for it, so for the caller it is as good as complete
+  std::vector<Operation*> follows;            ///< whose streams this one's waits for; a reference each
   int blockers = 0;                           ///< operations that must start or complete before this one starts
   std::vector<Operation*> after_start;        ///< those that wait for this one to start; a reference each
   std::vector<Operation*> after_completion;   ///< those that wait for this one to be complete; a reference each

@@ -22,6 +22,10 @@ struct Fingerprint {
 };
 MEDLEY_API Fingerprint fingerprint_of(const Call& call, int ranks, const std::string& backend);
 
+/// How many collectives of each comm a rank had issued on its device when it issued this one, of comms whose operations run in
+/// streams. NCCL needs one order of comms on all ranks, so whoever shares two comms must say the same of both.
+using IssuedBefore = std::map<std::string, std::uint64_t>;
+
 class MEDLEY_API Referee {
  public:
   struct Verdict {
@@ -30,12 +34,20 @@ class MEDLEY_API Referee {
     std::vector<int> ranks{};   ///< of the comm: the first two that differ
   };
   /// Takes one rank's call; a verdict when all `size` have called, or at the first that differs.
-  std::optional<Verdict> hear(const std::string& comm, std::uint64_t sequence, int rank, int size, const Fingerprint& call);
+  std::optional<Verdict> hear(const std::string& comm, std::uint64_t sequence, int rank, int size, const Fingerprint& call,
+                              const IssuedBefore& before = {});
   /// The comm is gone.
   void forget(const std::string& comm);
 
  private:
-  std::map<std::pair<std::string, std::uint64_t>, std::map<int, Fingerprint>> open_;
+  struct Heard {
+    Fingerprint call;
+    IssuedBefore before;
+  };
+  using Calls = std::map<int, Heard>;   ///< by rank
+  static std::optional<Verdict> compare_calls(const Calls& calls, std::uint64_t sequence, int size);
+  static std::optional<Verdict> compare_orders(const Calls& calls, std::uint64_t sequence);
+  std::map<std::pair<std::string, std::uint64_t>, Calls> open_;
 };
 
 }  // namespace medley::core

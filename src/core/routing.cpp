@@ -11,20 +11,30 @@ namespace {
 
 using Lanes = std::vector<std::unique_ptr<LaneState>>;
 
-LaneState* lane_named(const Lanes& lanes, std::string_view name, Memory memory) {
+LaneState* lane_named(const Lanes& lanes, std::string_view name, Op op, Memory memory) {
   for (const auto& lane : lanes) {
-    if (lane->name == name && lane->backend->has_memory(memory)) return lane.get();
+    if (lane->name == name && lane->moves(op, memory)) return lane.get();
   }
   return nullptr;
 }
 
-/// Without rules and rows: NCCL for CUDA memory, shared memory inside a host, or the first that can.
-LaneState* built_in_choice(const Lanes& lanes, Memory memory) {
-  if (LaneState* usual = lane_named(lanes, memory == Memory::cuda ? "nccl" : "shm", memory)) return usual;
+/// Without rules and rows: NCCL for CUDA memory, shared memory inside a host, or the first that can. Lanes that stage come
+/// last among a comm's, so CUDA memory is staged only where no backend moves it itself.
+LaneState* built_in_choice(const Lanes& lanes, Op op, Memory memory) {
+  if (LaneState* usual = lane_named(lanes, memory == Memory::cuda ? "nccl" : "shm", op, memory)) return usual;
   for (const auto& lane : lanes) {
-    if (lane->backend->has_memory(memory)) return lane.get();
+    if (lane->has(memory)) return lane.get();
+  }
+  for (const auto& lane : lanes) {
+    if (lane->moves(op, memory)) return lane.get();
   }
   return nullptr;
+}
+
+/// Algorithms over messages run on host memory, which a staged operation is on as well.
+bool has_algorithm(const LaneState& lane, Op op, Memory memory, const std::string& algorithm) {
+  if (algorithm == algorithms::native) return true;
+  return (memory == Memory::host || lane.staged) && algorithms::find(op, algorithm);
 }
 
 bool covers_all(std::int64_t from, std::int64_t to) { return from == 0 && to == INT64_MAX; }
@@ -61,7 +71,7 @@ Routing::Steps Routing::steps_for(Op op, Memory memory, route::DTypeClass dtype,
   Steps steps;
   for (const Rules* rules : {&sources.of_comm, &sources.of_context}) {
     for (const Rules::Rule& rule : rules->list()) {
-      LaneState* lane = lane_named(lanes, rule.choice.backend, memory);
+      LaneState* lane = lane_named(lanes, rule.choice.backend, op, memory);
       if (!lane || !rule.fits(op, memory)) continue;
       steps.push_back({rule.from, rule.to, {lane, rule.choice.algorithm, RouteReason::rule}});
       if (covers_all(rule.from, rule.to)) return steps;
@@ -69,7 +79,7 @@ Routing::Steps Routing::steps_for(Op op, Memory memory, route::DTypeClass dtype,
   }
   add_rows(steps, op, memory, dtype, sources, lanes);
   if (!steps.empty() && steps.back().to == INT64_MAX && steps.back().route.reason == RouteReason::table) return steps;
-  if (LaneState* lane = built_in_choice(lanes, memory)) steps.push_back({0, INT64_MAX, {lane, {}, RouteReason::fallback}});
+  if (LaneState* lane = built_in_choice(lanes, op, memory)) steps.push_back({0, INT64_MAX, {lane, {}, RouteReason::fallback}});
   return steps;
 }
 
@@ -77,8 +87,8 @@ void Routing::add_rows(Steps& steps, Op op, Memory memory, route::DTypeClass dty
                        const Lanes& lanes) {
   if (!sources.table || sources.shape == route::Shape{}) return;   // one rank alone needs no rows
   const auto usable = [&](const Choice& choice) {
-    return lane_named(lanes, choice.backend, memory) &&
-           (choice.algorithm == algorithms::native || algorithms::find(op, choice.algorithm));
+    const LaneState* lane = lane_named(lanes, choice.backend, op, memory);
+    return lane && has_algorithm(*lane, op, memory, choice.algorithm);
   };
   const route::Chosen chosen = route::choose(*sources.table, op, memory, dtype, sources.shape, usable);
   if (chosen.stretches.empty()) return;
@@ -87,7 +97,7 @@ void Routing::add_rows(Steps& steps, Op op, Memory memory, route::DTypeClass dty
     // "native" is the lane's own choice, which also knows what to do where the library lacks a type.
     const bool own = stretch.route.algorithm == algorithms::native;
     steps.push_back({stretch.from, stretch.to,
-                     {lane_named(lanes, stretch.route.backend, memory), own ? std::string{} : stretch.route.algorithm,
+                     {lane_named(lanes, stretch.route.backend, op, memory), own ? std::string{} : stretch.route.algorithm,
                       RouteReason::table}});
   }
 }

@@ -13,10 +13,18 @@ Work::~Work() {
 }
 
 void Work::wait() {
-  if (operation_) operation_->comm->engine->wait(*operation_, operation_->deadline);
+  if (operation_) operation_->comm->engine->wait_in_stream(*operation_, operation_->deadline);
 }
 
 void Work::wait(std::chrono::nanoseconds deadline) {
+  if (operation_) operation_->comm->engine->wait_in_stream(*operation_, std::chrono::steady_clock::now() + deadline);
+}
+
+void Work::wait_host() {
+  if (operation_) operation_->comm->engine->wait(*operation_, operation_->deadline);
+}
+
+void Work::wait_host(std::chrono::nanoseconds deadline) {
   if (operation_) operation_->comm->engine->wait(*operation_, std::chrono::steady_clock::now() + deadline);
 }
 
@@ -44,7 +52,8 @@ const Error* Work::error() const noexcept {
 }
 
 int Work::source() const noexcept {
-  return operation_ && operation_->complete() ? operation_->source : source_;
+  const int known = operation_ ? operation_->source.load() : -1;
+  return known >= 0 ? known : source_;
 }
 
 }  // namespace medley

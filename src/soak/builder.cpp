@@ -15,7 +15,7 @@ Builder::Builder(Program& program, Random& random, const GenerateOptions& option
 
 void Builder::add_phase(int phase, int steps) {
   // One comm is one thread's, so there are no more threads than comms.
-  const int most = std::min<int>(options_.most_threads, static_cast<int>(alive_.size()));
+  const int most = options_.with_nccl() ? 1 : std::min<int>(options_.most_threads, static_cast<int>(alive_.size()));
   const int threads = random_.chance(60) ? 1 : random_.between(1, most);
   program_.threads.push_back(threads);
   std::vector<Section> sections(static_cast<std::size_t>(threads));
@@ -62,6 +62,10 @@ void Builder::choose_route(Step& step) {
   const auto which =
       static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(options_.backends.size()) + 1));
   if (which > 0) step.backend = options_.backends[which - 1];
+}
+
+bool Builder::over_nccl(const Step& step) const {
+  return options_.with_nccl() && (step.backend.empty() || step.backend == "nccl");
 }
 
 std::int64_t Builder::count_up_to(std::int64_t most) {

@@ -29,6 +29,8 @@ class Builder {
   bool add_drop(Step& step, Section& section);
   bool add_touch(Step& step, const Section& section);
   void choose_route(Step& step);
+  /// Whether the step's route is nccl, which is also what CUDA memory takes by itself.
+  bool over_nccl(const Step& step) const;
   void choose_reduction(Step& step);
   void place_collective(Step& step, const Section& section);
   void place_parts(Step& step, const Section& section);

@@ -15,6 +15,7 @@ bool Builder::add_collective(Step& step, const Section& section) {
   choose_route(step);
   if (rooted(step.op)) step.root = random_.between(0, size_of_comm(step.comm) - 1);
   if (random_.chance(25)) step.algorithm = random_.one_of(algorithms::names(step.op));
+  if (over_nccl(step)) step.algorithm.clear();   // algorithms of ours run on host memory
   step.deterministic = reduces(step.op) && random_.chance(10);
   step.shares.resize(static_cast<std::size_t>(size_of_comm(step.comm)));
   if (is_v_form(step.op)) {

@@ -7,11 +7,16 @@
 
 namespace medley::soak {
 
+bool GenerateOptions::with_nccl() const {
+  return memory == Memory::cuda && std::find(backends.begin(), backends.end(), "nccl") != backends.end();
+}
+
 Program generate(std::uint64_t seed, int ranks, const GenerateOptions& options) {
   Random random(seed);
   Program program;
   program.seed = seed;
   program.ranks = ranks;
+  program.one_order = options.with_nccl();
   const std::int64_t dice = random.below(20);
   // Mostly small: many operations meet on the same bytes, and a program takes a millisecond.
   const std::int64_t memory = dice < 8    ? 2048 << random.below(3)

@@ -14,6 +14,9 @@ struct GenerateOptions {
   int most_steps = 40;
   std::int64_t most_memory = 4 << 20;  ///< bytes of each rank
   int most_threads = 3;
+  Memory memory = Memory::host;        ///< of the buffers
+  /// NCCL needs one order of operations on all ranks, and its messages have neither tags nor lengths.
+  bool with_nccl() const;
 };
 
 Program generate(std::uint64_t seed, int ranks, const GenerateOptions& options);

@@ -92,6 +92,7 @@ struct Program {
   int ranks = 1;
   std::int64_t memory = 0;  ///< bytes of each rank
   bool progress_thread = false;
+  bool one_order = false;   ///< all ranks issue their steps in the same order
   std::vector<DType> palette{};   ///< what the slabs of memory hold at first
   std::vector<CommPlan> comms{};  ///< the first is the world
   std::vector<Step> steps{};

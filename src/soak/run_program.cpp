@@ -4,21 +4,25 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <thread>
+
+#include "soak/rank_memory.hpp"
 
 namespace medley::soak {
 namespace {
 
 class Runner {
  public:
-  Runner(Context& context, const Program& program, const Oracle& oracle,
+  Runner(Context& context, const Program& program, const Oracle& oracle, Memory memory,
          const std::function<void(const std::exception&)>& complain)
       : program_(program),
         oracle_(oracle),
         complain_(complain),
         rank_(context.rank()),
-        memory_(initial_memory(program, rank_)),
+        kind_(memory),
+        memory_(initial_memory(program, rank_), memory),
         comms_(program.comms.size()),
         works_(program.steps.size()) {
     comms_[0] = context.world();
@@ -40,7 +44,6 @@ class Runner {
  private:
   const Step& step(int number) const { return program_.steps[static_cast<std::size_t>(number)]; }
   Comm& comm(const Step& s) { return comms_[static_cast<std::size_t>(s.comm)]; }
-  std::byte* at(std::int64_t byte) { return memory_.data() + byte; }
 
   void run_stream(const Stream& stream) {
     try {
@@ -124,8 +127,8 @@ class Runner {
   Work collective(const Step& s, const Options& options) {
     Comm& c = comm(s);
     const Share& share = s.shares[static_cast<std::size_t>(c.rank())];
-    const Buffer in(at(share.in.at), share.in.count, s.dtype),
-        out(at(share.out.at), share.out.count, s.dtype);
+    const Buffer in = memory_.buffer(share.in.at, share.in.count, s.dtype),
+                 out = memory_.buffer(share.out.at, share.out.count, s.dtype);
     const Parts ins{share.in.counts, share.in.offsets}, outs{share.out.counts, share.out.offsets};
     switch (s.op) {
       case Op::broadcast:
@@ -164,10 +167,10 @@ class Runner {
     std::vector<Message> list;
     for (const Packet& p : s.packets) {
       if (p.from == c.rank())
-        list.push_back(outgoing(ConstBuffer(at(p.from_at), p.count, s.dtype), p.to, p.tag));
+        list.push_back(outgoing(memory_.buffer(p.from_at, p.count, s.dtype), p.to, p.tag));
       if (p.to == c.rank())
         list.push_back(
-            incoming(Buffer(at(p.to_at), p.room, s.dtype), p.any_source ? any_source_rank : p.from, p.tag));
+            incoming(memory_.buffer(p.to_at, p.room, s.dtype), p.any_source ? any_source_rank : p.from, p.tag));
     }
     if (list.size() == 1) {
       const Message& m = list[0];
@@ -185,12 +188,13 @@ class Runner {
     Comm& c = comm(s);
     if (c.rank() != s.packets[0].to) return messages(s, options);
     const std::size_t bytes = static_cast<std::size_t>(s.packets[0].count) * size_of(s.dtype);
-    std::vector<std::vector<std::byte>> arrived(s.packets.size(),
-                                                std::vector<std::byte>(std::max<std::size_t>(bytes, 1)));
+    std::deque<RankMemory> arrived;
     std::vector<Work> works;
     options.async = true;
-    for (auto& memory : arrived)
-      works.push_back(c.recv(Buffer(memory.data(), s.packets[0].count, s.dtype), any_source_rank, options));
+    for (std::size_t i = 0; i < s.packets.size(); ++i) {
+      arrived.emplace_back(std::vector<std::byte>(std::max<std::size_t>(bytes, 1)), kind_);
+      works.push_back(c.recv(arrived[i].buffer(0, s.packets[0].count, s.dtype), any_source_rank, options));
+    }
     std::vector<bool> filled(s.packets.size());
     for (std::size_t i = 0; i < works.size(); ++i) {
       works[i].wait();
@@ -202,18 +206,22 @@ class Runner {
         continue;
       }
       filled[k] = true;
-      if (bytes > 0) std::memcpy(at(s.packets[k].to_at), arrived[i].data(), bytes);
+      const auto length = static_cast<std::int64_t>(bytes);
+      if (bytes > 0) std::memcpy(memory_.take(s.packets[k].to_at, 0), arrived[i].take(0, length), bytes);
+      memory_.put(s.packets[k].to_at, length);
     }
     return {};
   }
 
   void touch(int number) {
     const Step& s = step(number);
-    if (hash(at(s.at), s.bytes) != oracle_.found(number)) {
+    std::byte* const place = memory_.take(s.at, s.bytes);
+    if (hash(place, s.bytes) != oracle_.found(number)) {
       complain_of(fmt::format("step {}: memory {} to {} was not what it must be by then", number, s.at,
                               s.at + s.bytes));
     }
-    write_touch(program_, number, at(s.at));
+    write_touch(program_, number, place);
+    memory_.put(s.at, s.bytes);
   }
 
   void make_comm(const Step& s) {
@@ -235,9 +243,10 @@ class Runner {
 
   void compare() {
     const auto& expected = oracle_.memory(rank_);
-    const auto [here, there] = std::mismatch(memory_.begin(), memory_.end(), expected.begin());
-    if (here == memory_.end()) return;
-    const std::int64_t byte = here - memory_.begin();
+    const auto& found = memory_.all();
+    const auto [here, there] = std::mismatch(found.begin(), found.end(), expected.begin());
+    if (here == found.end()) return;
+    const std::int64_t byte = here - found.begin();
     int last = -1;
     for (std::size_t i = 0; i < program_.steps.size(); ++i) {
       const Step& s = program_.steps[i];
@@ -258,7 +267,8 @@ class Runner {
   const Oracle& oracle_;
   const std::function<void(const std::exception&)>& complain_;
   int rank_;
-  std::vector<std::byte> memory_;
+  Memory kind_;
+  RankMemory memory_;
   std::vector<Comm> comms_;
   std::vector<Work> works_;
   std::mutex mutex_;
@@ -269,9 +279,9 @@ class Runner {
 
 }  // namespace
 
-std::string run_program(Context& context, const Program& program, const Oracle& oracle,
+std::string run_program(Context& context, const Program& program, const Oracle& oracle, Memory memory,
                         const std::function<void(const std::exception&)>& complain) {
-  return Runner(context, program, oracle, complain).run();
+  return Runner(context, program, oracle, memory, complain).run();
 }
 
 }  // namespace medley::soak

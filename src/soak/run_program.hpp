@@ -12,7 +12,7 @@ namespace medley::soak {
 
 /// Empty when all memory and every sender were as the oracle says; otherwise what was wrong. Throws the first
 /// error of the runtime, after `complain` was told of it: other threads of the rank may be stuck by then.
-std::string run_program(Context& context, const Program& program, const Oracle& oracle,
+std::string run_program(Context& context, const Program& program, const Oracle& oracle, Memory memory,
                         const std::function<void(const std::exception&)>& complain);
 
 }  // namespace medley::soak

@@ -29,6 +29,7 @@ class Scheduler {
     percent_blocking_ = random.one_of({0, 20, 50, 80});
     percent_delayed_ = random.one_of({0, 0, 5, 20});
     swaps_ = random.one_of({0, 1, 3});
+    if (program.one_order) swaps_ = 0;
     program.threads.push_back(1);  // a last phase, in which everything that is left is waited for
     for (int r = 0; r < program.ranks; ++r) wishes_.push_back(wish(r));
   }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <medley/medley.hpp>
 #include <optional>
 
@@ -25,7 +26,9 @@ class Contexts {
       ContextOptions given;
       given.backends = options_.generate.backends;
       given.deadline = options_.deadline;
-      given.progress_thread = program.progress_thread ? UseThread::always : UseThread::never;
+      given.progress_thread = program.progress_thread                             ? UseThread::always
+                              : options_.generate.memory == Memory::cuda ? UseThread::automatic
+                                                                         : UseThread::never;
       context.emplace(given);
     }
     return *context;
@@ -36,6 +39,11 @@ class Contexts {
   std::array<std::optional<Context>, 2> contexts_;
 };
 
+/// All ranks use the first device, which NCCL allows to ranks of different hosts alone: they then talk over sockets.
+void say_own_host() {
+  setenv("NCCL_HOSTID", fmt::format("process{}", getpid()).c_str(), 0);
+}
+
 [[noreturn]] void wait_to_be_ended() {
   for (;;) pause();
 }
@@ -44,6 +52,7 @@ class Contexts {
 
 Tally work(const WorkerOptions& options, Slot* slot) {
   if (slot) slot->process = getpid();
+  if (options.generate.with_nccl()) say_own_host();
   Contexts contexts(options);
   Tally tally;
   const auto complain = [&](const std::exception& problem) {
@@ -60,7 +69,7 @@ Tally work(const WorkerOptions& options, Slot* slot) {
       const auto oracle = expect(program);
       if (!oracle) throw Error(ErrorKind::invalid, "without these steps a reduction has no exact result");
       Context& context = contexts.of(program);
-      const std::string wrong = run_program(context, program, *oracle, complain);
+      const std::string wrong = run_program(context, program, *oracle, options.generate.memory, complain);
       if (!wrong.empty()) {
         ++tally.mismatches;
         if (slot) slot->tell(Told::mismatch, 0, wrong);

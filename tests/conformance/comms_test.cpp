@@ -112,9 +112,9 @@ TEST(Contexts, live_side_by_side_in_one_process_and_share_nothing) {
     ranks.emplace_back([&, rank] {
       try {
         // The same thread is rank r of one job and rank 1 - r of the other.
-        Context first({.backends = {backend_under_test()}, .rank = rank, .size = 2, .store = first_store});
+        Context first({.backends = backends_under_test(), .rank = rank, .size = 2, .store = first_store});
         Context second(
-            {.backends = {backend_under_test()}, .rank = 1 - rank, .size = 2, .store = second_store});
+            {.backends = backends_under_test(), .rank = 1 - rank, .size = 2, .store = second_store});
         Comm a = first.world(), b = second.world();
         exercise(a, 1);
         exercise(b, 2);

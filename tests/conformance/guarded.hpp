@@ -3,8 +3,12 @@
 
 #include <cstdint>
 #include <cstring>
+#include <medley/buffer.hpp>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "conformance/device_memory.hpp"
 
 namespace medley::conformance {
 
@@ -19,6 +23,18 @@ class Guarded {
         bytes_(2 * guard_bytes + element + static_cast<std::size_t>(count) * element, canary) {}
   std::byte* data() { return bytes_.data() + front_; }
   const std::byte* data() const { return bytes_.data() + front_; }
+
+  /// A view for an operation, of elements at `at` (a place in data()): of this memory, or of its image on the device.
+  Buffer buffer(std::byte* at, std::int64_t count, DType dtype) {
+    if (!on_device()) return {at, count, dtype};
+    if (!image_) image_ = std::make_shared<DeviceImage>(bytes_.size());
+    image_->write(bytes_.data());
+    return {image_->data() + (at - bytes_.data()), count, dtype, Memory::cuda, 0};
+  }
+  /// What the operation left on the device. Its stream waits for the operation already.
+  void fetch() {
+    if (image_) image_->read(bytes_.data());
+  }
 
   /// Where this differs first from what it should be, in words; empty if nowhere.
   std::string difference(const Guarded& expected, std::size_t element) const {
@@ -35,6 +51,7 @@ class Guarded {
  private:
   std::size_t front_;
   std::vector<std::byte> bytes_;
+  std::shared_ptr<DeviceImage> image_;
 };
 
 }  // namespace medley::conformance

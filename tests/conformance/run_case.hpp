@@ -20,7 +20,7 @@ enum class Style { blocking, wait, test };
 inline Work issue(Comm& comm, const Case& c, const Shape& s, ConstBuffer in, Buffer out, Options options) {
   switch (c.op) {
     case Op::broadcast:
-      return comm.broadcast(s.gives ? Buffer(const_cast<void*>(in.data), in.count, in.dtype) : out, c.root,
+      return comm.broadcast(s.gives ? Buffer(const_cast<void*>(in.data), in.count, in.dtype, in.memory, in.device) : out, c.root,
                             options);
     case Op::reduce:
       return comm.reduce(in, out, c.reduce, c.root, options);
@@ -84,9 +84,10 @@ class Trial {
   }
 
   void start(Comm& comm, Options options) {
-    const ConstBuffer in =
-        shape_.gives ? ConstBuffer(in_data(memory_), shape_.in, case_.dtype) : ConstBuffer{};
-    const Buffer out = shape_.takes ? Buffer(out_data(memory_), shape_.out, case_.dtype) : Buffer{};
+    const ConstBuffer in = shape_.gives ? ConstBuffer(memory_[0].buffer(in_data(memory_), shape_.in, case_.dtype))
+                                        : ConstBuffer{};
+    const Buffer out =
+        shape_.takes ? memory_.back().buffer(out_data(memory_), shape_.out, case_.dtype) : Buffer{};
     // An algorithm that is named combines in its own order.
     rank_order_ = rank_order_promised() && (options.algorithm.empty() || options.algorithm == "native");
     work_ = issue(comm, case_, shape_, in, out, options);
@@ -98,6 +99,7 @@ class Trial {
     } else {
       work_.wait();
     }
+    for (Guarded& memory : memory_) memory.fetch();
   }
 
   /// What is wrong with the memory, in words; empty if nothing.

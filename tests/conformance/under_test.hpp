@@ -4,6 +4,7 @@
 //   MEDLEY_TEST_RANKS    processes: forked here (the default); threads: for sanitizers; launched: this
 //   program is one
 //                        rank of a job that a launcher started, and smaller rank counts are subsets of it
+//   MEDLEY_TEST_MEMORY   cuda: the buffers of cases and letters lie on the device (host)
 //   MEDLEY_TEST_FULL     1: also what takes long or needs much memory
 #pragma once
 
@@ -25,6 +26,15 @@ inline std::string environment(const char* variable, const char* otherwise) {
 inline std::string backend_under_test() {
   return environment("MEDLEY_TEST_BACKEND", "shm");
 }
+/// NCCL moves no host memory; what a test compares goes over shm beside it.
+inline std::vector<std::string> backends_under_test() {
+  if (backend_under_test() == "nccl") return {"nccl", "shm"};
+  return {backend_under_test()};
+}
+/// What NCCL does not have: tags, any source, messages shorter than their receive, comms issued in different orders.
+inline bool over_nccl() {
+  return backend_under_test() == "nccl";
+}
 inline std::string kind_of_ranks() {
   return environment("MEDLEY_TEST_RANKS", "processes");
 }
@@ -44,7 +54,7 @@ inline bool rank_order_promised() {
 using CommBody = std::function<void(Comm&)>;
 
 inline Context& launched_context() {
-  static Context context(std::vector<std::string>{backend_under_test()});
+  static Context context(backends_under_test());
   return context;
 }
 
@@ -60,7 +70,11 @@ inline void with_ranks(int size, const CommBody& body,
     return world.barrier().wait();
   }
   const auto adjust = [&](ContextOptions& options) {
-    options.backends = {backend_under_test()};
+    options.backends = backends_under_test();
+    // Ranks that are processes may share a device if NCCL takes them for different hosts.
+    if (over_nccl() && kind_of_ranks() == "processes") {
+      setenv("NCCL_HOSTID", ("rank" + std::to_string(options.rank)).c_str(), 1);
+    }
     options.deadline = deadline;
   };
   const auto on_world = [&](Context& context) {

@@ -38,6 +38,8 @@ class RoutingOfAComm : public ::testing::Test {
       lanes.push_back(std::make_unique<LaneState>());
       lanes.back()->backend = backend;
       lanes.back()->name = backend->name_;
+      lanes.back()->host = backend->has_memory(Memory::host);
+      lanes.back()->cuda = backend->has_memory(Memory::cuda);
     }
   }
   std::string taken(const Routing& routing, Op op, std::int64_t count, Memory memory = Memory::host) const {
@@ -85,6 +87,28 @@ TEST_F(RoutingOfAComm, WithoutSharedMemoryTheFirstBackendServes) {
   EXPECT_EQ(taken(routing, Op::all_reduce, 64), "mpi/ fallback");
   lanes.pop_back();
   EXPECT_EQ(taken(Routing({none, none, nullptr, {2, 2}}, lanes), Op::all_reduce, 64, Memory::cuda), "none");
+}
+
+TEST_F(RoutingOfAComm, CudaMemoryIsStagedWhereNoBackendMovesIt) {
+  for (FakeBackend* backend : {&mpi, &shm}) {
+    lanes.push_back(std::make_unique<LaneState>());
+    lanes.back()->backend = backend;
+    lanes.back()->name = backend->name_;
+    lanes.back()->host = false;
+    lanes.back()->cuda = lanes.back()->staged = true;
+  }
+  route::Table table;
+  auto measured = cell(Op::all_gather, {1, 4}, 64, {timing("nccl", "ring", 1), timing("shm", "ring", 2), timing("nccl", "native", 9)});
+  measured.key.memory = Memory::cuda;
+  table.put(measured);
+  const Routing routing({none, none, &table, {1, 4}}, lanes);
+  EXPECT_EQ(taken(routing, Op::all_gather, 64, Memory::cuda), "shm/ring table");   // nccl has no algorithms of ours
+  EXPECT_EQ(taken(routing, Op::broadcast, 64, Memory::cuda), "nccl/ fallback");
+  EXPECT_EQ(taken(routing, Op::barrier, 0), "shm/ fallback");
+  lanes.erase(lanes.begin() + 3);
+  const Routing without({none, none, nullptr, {1, 4}}, lanes);
+  EXPECT_EQ(taken(without, Op::broadcast, 64, Memory::cuda), "mpi/ fallback");
+  EXPECT_EQ(taken(without, Op::broadcast, 64), "shm/ fallback");
 }
 
 TEST_F(RoutingOfAComm, CountsThatDifferFromRankToRankDoNotDecide) {

@@ -23,7 +23,7 @@ std::string first_wrong(int ranks, std::uint64_t first, int programs, const Gene
       if (judge) judge(judged);
       const auto oracle = expect(judged);
       ASSERT_TRUE(oracle.has_value());
-      const std::string said = run_program(context, program, *oracle, [](const std::exception&) {});
+      const std::string said = run_program(context, program, *oracle, Memory::host, [](const std::exception&) {});
       context.world().barrier();
       if (said.empty()) continue;
       const std::lock_guard lock(mutex);

@@ -1,0 +1,119 @@
+// The few things every use of the CUDA runtime needs: errors as exceptions, the right device, streams and events that
+// clean up. Shared by the device plugin and the nccl backend.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <medley/error.hpp>
+#include <utility>
+#include <vector>
+
+namespace medley::cuda {
+
+inline void check(cudaError_t result, const char* what) {
+  if (result == cudaSuccess) return;
+  cudaGetLastError();   // or the next call of the program would report it
+  throw Error(ErrorKind::system, fmt::format("{} failed: {}", what, cudaGetErrorString(result)));
+}
+
+/// For the time of some calls: a device. Enough where the calls are allowed in every capture (recording an event, making a
+/// stream wait for one).
+class OnDevice {
+ public:
+  explicit OnDevice(int device) {
+    check(cudaGetDevice(&before_), "cudaGetDevice");
+    changed_ = before_ != device;
+    if (changed_) check(cudaSetDevice(device), "cudaSetDevice");
+  }
+  ~OnDevice() {
+    if (changed_) cudaSetDevice(before_);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int before_ = 0;
+  bool changed_ = false;
+};
+
+/// For the time of some calls: a capture mode in which they are allowed while another thread captures.
+class Relaxed {
+ public:
+  Relaxed() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~Relaxed() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  Relaxed(const Relaxed&) = delete;
+  Relaxed& operator=(const Relaxed&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+/// Both.
+class Scope {
+ public:
+  explicit Scope(int device) : device_(device) {}
+
+ private:
+  Relaxed relaxed_;
+  OnDevice device_;
+};
+
+/// A non-blocking stream: the legacy default stream and it do not wait for each other.
+class Stream {
+ public:
+  enum class Priority { normal, high };
+  explicit Stream(Priority priority) {
+    int least = 0, greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority == Priority::high ? greatest : least),
+          "cudaStreamCreateWithPriority");
+  }
+  Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  Stream& operator=(Stream&&) = delete;
+  ~Stream() {
+    if (stream_) cudaStreamDestroy(stream_);   // its work goes on; CUDA frees it afterwards
+  }
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+/// Events for reuse, since making one costs more than recording it. Of one device, under its owner's lock.
+class EventPool {
+ public:
+  EventPool() = default;
+  EventPool(const EventPool&) = delete;
+  EventPool& operator=(const EventPool&) = delete;
+  ~EventPool() {
+    for (cudaEvent_t event : free_) cudaEventDestroy(event);
+  }
+  cudaEvent_t take() {
+    cudaEvent_t event = nullptr;
+    if (free_.empty()) {
+      const Relaxed relaxed;
+      check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+      return event;
+    }
+    event = free_.back();
+    free_.pop_back();
+    return event;
+  }
+  void give_back(cudaEvent_t event) noexcept { free_.push_back(event); }
+
+ private:
+  std::vector<cudaEvent_t> free_;
+};
+
+inline bool reached(cudaEvent_t event) {
+  const cudaError_t result = cudaEventQuery(event);
+  if (result == cudaErrorNotReady) {
+    cudaGetLastError();
+    return false;
+  }
+  check(result, "cudaEventQuery");
+  return true;
+}
+
+}  // namespace medley::cuda

@@ -1,0 +1,139 @@
+// The device plugin: the core's interface to CUDA memory, streams and events (core/device.hpp).
+#include "core/device.hpp"
+
+#include <map>
+#include <mutex>
+
+#include "backends/cuda/cuda.hpp"
+
+namespace medley::cuda {
+namespace {
+
+/// Pinned memory of the process by size, kept for ever: cudaFreeHost was seen to wait for a kernel that spins, while
+/// cudaHostAlloc was not (H200, driver 580).
+class PinnedPool {
+ public:
+  void* take(std::size_t bytes) {
+    {
+      const std::lock_guard lock(mutex_);
+      auto& free = free_[bytes];
+      if (!free.empty()) {
+        void* memory = free.back();
+        free.pop_back();
+        return memory;
+      }
+    }
+    void* memory = nullptr;
+    check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc");
+    return memory;
+  }
+  void give_back(void* memory, std::size_t bytes) noexcept {
+    const std::lock_guard lock(mutex_);
+    free_[bytes].push_back(memory);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::size_t, std::vector<void*>> free_;
+};
+
+PinnedPool& pinned_pool() {
+  static auto* const pool = new PinnedPool;
+  return *pool;
+}
+
+class CudaDevice final : public core::Device {
+ public:
+  explicit CudaDevice(int index) : index_(index) {
+    int count = 0;
+    const cudaError_t result = cudaGetDeviceCount(&count);
+    if (result != cudaSuccess || index < 0 || index >= count) {
+      cudaGetLastError();
+      throw Error(ErrorKind::unavailable,
+                  result != cudaSuccess
+                      ? fmt::format("CUDA memory cannot be used: {}", cudaGetErrorString(result))
+                      : fmt::format("CUDA device {} does not exist; this machine has {} of them, counted from 0", index,
+                                    count));
+    }
+  }
+  ~CudaDevice() override {
+    const Relaxed relaxed;
+    streams_.clear();
+  }
+
+  std::string name() const override {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, index_), "cudaGetDeviceProperties");
+    return properties.name;
+  }
+  void* record(void* stream) override {
+    const OnDevice on(index_);   // which the legacy stream depends on
+    const std::lock_guard lock(mutex_);
+    cudaEvent_t event = events_.take();
+    check(cudaEventRecord(event, static_cast<cudaStream_t>(stream)), "cudaEventRecord");
+    return event;
+  }
+  void give_back(void* event) noexcept override {
+    const std::lock_guard lock(mutex_);
+    events_.give_back(static_cast<cudaEvent_t>(event));
+  }
+  bool reached(void* event) override {
+    const Scope scope(index_);
+    return cuda::reached(static_cast<cudaEvent_t>(event));
+  }
+  void wait(void* stream, void* event) override {
+    const OnDevice on(index_);
+    check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), static_cast<cudaEvent_t>(event), 0),
+          "cudaStreamWaitEvent");
+  }
+  bool capturing(void* stream) override {
+    if (!stream) return false;   // the legacy stream cannot be captured, and asking about it ends captures elsewhere
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status), "cudaStreamIsCapturing");
+    return status != cudaStreamCaptureStatusNone;
+  }
+  void* pinned(std::size_t bytes) override {
+    const Scope scope(index_);
+    return pinned_pool().take(bytes);
+  }
+  void give_back_pinned(void* memory, std::size_t bytes) noexcept override { pinned_pool().give_back(memory, bytes); }
+  void* make_stream() override {
+    const Scope scope(index_);
+    const std::lock_guard lock(mutex_);
+    return streams_.emplace_back(Stream::Priority::high).get();
+  }
+  void copy(void* to, const void* from, std::size_t bytes, void* stream) override {
+    const Scope scope(index_);
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, static_cast<cudaStream_t>(stream)), "cudaMemcpyAsync");
+  }
+  void* allocate(std::size_t bytes) override {
+    const Scope scope(index_);
+    void* memory = nullptr;
+    check(cudaMalloc(&memory, bytes), "cudaMalloc");
+    return memory;
+  }
+  void free(void* memory) noexcept override { cudaFree(memory); }
+  void copy_now(void* to, const void* from, std::size_t bytes) override {
+    const Scope scope(index_);
+    check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "cudaMemcpy");
+  }
+
+ private:
+  const int index_;
+  std::mutex mutex_;
+  EventPool events_;
+  std::vector<Stream> streams_;
+};
+
+}  // namespace
+}  // namespace medley::cuda
+
+extern "C" MEDLEY_API const medley::core::DevicePlugin* medley_device() {
+  static const medley::core::DevicePlugin plugin{
+      .abi = medley::core::device_abi,
+      .open = [](int index) -> std::unique_ptr<medley::core::Device> {
+        return std::make_unique<medley::cuda::CudaDevice>(index);
+      },
+  };
+  return &plugin;
+}

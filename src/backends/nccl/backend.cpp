@@ -1,0 +1,90 @@
+// The nccl backend: everything on CUDA memory, nothing on host memory.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "backends/nccl/lane.hpp"
+
+namespace medley::nccl {
+namespace {
+
+/// What NCCL takes for one device: two ranks on one device of one host are refused by it.
+std::string device_identity(const Surroundings& surroundings) {
+  char bus[32] = {};
+  cuda::check(cudaDeviceGetPCIBusId(bus, sizeof bus, surroundings.device), "cudaDeviceGetPCIBusId");
+  const char* host = std::getenv("NCCL_HOSTID");   // NCCL's own way to say that ranks are on different hosts
+  const auto me = static_cast<std::size_t>(surroundings.rank);
+  return fmt::format("{} of {}", bus, host && *host ? host : surroundings.hosts[me]);
+}
+
+class NcclBackend final : public Backend {
+ public:
+  explicit NcclBackend(const Surroundings& surroundings) : device_(surroundings.device) {
+    int count = 0;
+    cuda::check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+    if (device_ < 0 || device_ >= count) {
+      throw Error(ErrorKind::unavailable, fmt::format("CUDA device {} does not exist; this machine has {} of them, counted "
+                                                      "from 0", device_, count));
+    }
+    surroundings.store->set(fmt::format("device/{}", surroundings.rank), device_identity(surroundings));
+    for (int r = 0; r < surroundings.size; ++r) {
+      devices_.push_back(surroundings.store->get(fmt::format("device/{}", r), surroundings.deadline));
+    }
+  }
+  std::string_view name() const override { return "nccl"; }
+  std::string version() const override { return version_text(); }
+  bool has_memory(Memory memory) const override { return memory == Memory::cuda; }
+  bool native(Op op, DType, ReduceOp, Memory memory) const override { return memory == Memory::cuda || op == Op::barrier; }
+  // Where the same bits are asked for, ranks are combined in their order by a kernel of ours.
+  bool fixed_order() const override { return true; }
+  std::string refuses(const std::vector<int>& world_ranks) const override {
+    for (std::size_t a = 0; a < world_ranks.size(); ++a) {
+      for (std::size_t b = a + 1; b < world_ranks.size(); ++b) {
+        const auto& device = devices_[static_cast<std::size_t>(world_ranks[a])];
+        if (device != devices_[static_cast<std::size_t>(world_ranks[b])]) continue;
+        return fmt::format("nccl needs a device for each rank, and ranks {} and {} share {}", world_ranks[a], world_ranks[b],
+                           device);
+      }
+    }
+    return {};
+  }
+  std::unique_ptr<Lane> connect(const Group& group) override { return std::make_unique<NcclLane>(group, device_); }
+
+ private:
+  int device_;
+  std::vector<std::string> devices_;   ///< of each world rank
+};
+
+std::string unavailable() {
+  const char* wish = std::getenv("MEDLEY_CUDA");
+  if (wish && std::string_view(wish) == "0") return "MEDLEY_CUDA=0 switches CUDA off";
+  std::error_code ignored;
+  if (!(wish && std::string_view(wish) == "1") && !std::filesystem::exists("/dev/nvidiactl", ignored)) {
+    return "this machine has no NVIDIA driver";
+  }
+  int count = 0;
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result != cudaSuccess) return fmt::format("CUDA finds no device: {}", cudaGetErrorString(result));
+  return count > 0 ? std::string() : "this machine has no CUDA device";
+}
+
+std::unique_ptr<Backend> create(const Surroundings& surroundings) {
+  // All connections when a comm is made, instead of one algorithm after the other in the middle of a run. A user's own
+  // setting stands.
+  setenv("NCCL_RUNTIME_CONNECT", "0", 0);
+  return std::make_unique<NcclBackend>(surroundings);
+}
+
+}  // namespace
+}  // namespace medley::nccl
+
+extern "C" MEDLEY_API const medley::BackendPlugin* medley_backend() {
+  static const medley::BackendPlugin plugin{
+      .abi = medley::backend_abi,
+      .name = "nccl",
+      .unavailable = medley::nccl::unavailable,
+      .create = medley::nccl::create,
+  };
+  return &plugin;
+}

@@ -1,0 +1,83 @@
+#include "backends/nccl/channel.hpp"
+
+#include <cstring>
+
+#include "backends/nccl/rendezvous.hpp"
+
+namespace medley::nccl {
+namespace {
+
+constexpr std::size_t headers_at_once = 128;   // one page of pinned memory
+constexpr auto look_interval = std::chrono::milliseconds(1);   // a look into the store takes a round trip
+
+}  // namespace
+
+Channel::Channel(const Group& group, int peer, bool sends)
+    : store_(group.store),
+      key_(fmt::format("pair/{}-{}", sends ? group.rank : peer, sends ? peer : group.rank)),
+      peer_(peer),
+      sends_(sends) {}
+
+// The pinned memory stays: freeing it would wait for every running kernel.
+Channel::~Channel() = default;
+
+bool Channel::connected() {
+  if (broken_) throw *broken_;
+  if (connected_) return true;
+  if (!id_ && sends_) {
+    id_ = make_id();
+    store_->set(key_, to_text(*id_));
+  } else if (!id_) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_look_) return false;
+    next_look_ = now + look_interval;
+    const auto text = store_->try_get(key_);
+    if (!text) return false;
+    id_ = from_text(*text);
+    store_->erase(key_);
+  }
+  if (!comm_) comm_ = std::make_unique<Communicator>(2, sends_ ? 0 : 1, *id_);
+  connected_ = comm_->idle();
+  return connected_;
+}
+
+bool Channel::launch(const Call& call, MessageHeader* header) {
+  const int peer = sends_ ? 1 : 0;
+  const auto count = static_cast<std::size_t>(sends_ ? call.in_count : call.out_count) * size_of(call.dtype);
+  ncclResult_t results[4] = {ncclGroupStart(), ncclSuccess, ncclSuccess, ncclSuccess};
+  if (sends_) {
+    results[1] = ncclSend(header, sizeof *header, ncclInt8, peer, comm_->get(), track_.stream());
+    if (count > 0) results[2] = ncclSend(call.in, count, ncclInt8, peer, comm_->get(), track_.stream());
+  } else {
+    results[1] = ncclRecv(header, sizeof *header, ncclInt8, peer, comm_->get(), track_.stream());
+    if (count > 0) results[2] = ncclRecv(call.out, count, ncclInt8, peer, comm_->get(), track_.stream());
+  }
+  results[3] = ncclGroupEnd();
+  bool done = true;
+  for (ncclResult_t result : results) done = comm_->accept(result, sends_ ? "ncclSend" : "ncclRecv") && done;
+  return done;
+}
+
+void Channel::look_for_errors() {
+  if (comm_ && connected_ && !broken_) comm_->look_for_errors();
+}
+
+void Channel::break_off(const Error& why) noexcept {
+  if (!broken_) broken_ = why;
+  if (comm_) comm_->abort();
+}
+
+MessageHeader* Channel::take_header() {
+  if (headers_.empty()) {
+    void* page = nullptr;
+    cuda::check(cudaHostAlloc(&page, headers_at_once * sizeof(MessageHeader), cudaHostAllocPortable), "cudaHostAlloc");
+    auto* first = static_cast<MessageHeader*>(page);
+    for (std::size_t i = 0; i < headers_at_once; ++i) headers_.push_back(new (first + i) MessageHeader);
+  }
+  MessageHeader* header = headers_.back();
+  headers_.pop_back();
+  *header = {};
+  return header;
+}
+
+}  // namespace medley::nccl

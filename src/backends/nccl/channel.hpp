@@ -1,0 +1,67 @@
+// Messages of one pair of ranks in one direction: a communicator of two and a stream of their own, since in a stream
+// shared with others a receive would hold up a send. Connected by the first message.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <medley/backend.hpp>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "backends/nccl/communicator.hpp"
+#include "backends/nccl/track.hpp"
+
+namespace medley::nccl {
+
+/// NCCL has neither tags nor lengths: every message carries them, so that a wrong match is an error and not wrong data.
+struct MessageHeader {
+  std::uint64_t bytes = 0;
+  std::uint64_t tag = 0;
+  std::uint64_t number = 0;
+  std::uint64_t proof = 0;   ///< of the other three: tells when all of it has come
+
+  void seal() { proof = mix(); }
+  bool sealed() const { return proof == mix(); }
+
+ private:
+  std::uint64_t mix() const { return (bytes * 3 ^ tag * 5 ^ number * 7) + 0x9e3779b97f4a7c15u; }
+};
+
+class Channel {
+ public:
+  /// `sends`: this rank gives, `peer` takes.
+  Channel(const Group& group, int peer, bool sends);
+  ~Channel();
+
+  /// Moves the connection on; true once messages can be launched. Throws what went wrong.
+  bool connected();
+  /// Enqueues one message and its header; false if NCCL goes on in the background.
+  bool launch(const Call& call, MessageHeader* header);
+  bool idle() { return comm_->idle(); }
+  void look_for_errors();
+  Track& track() { return track_; }
+  /// No message goes any more, for this reason.
+  void break_off(const Error& why) noexcept;
+
+  /// Pinned memory for one header.
+  MessageHeader* take_header();
+  void give_back(MessageHeader* header) noexcept { headers_.push_back(header); }
+  std::uint64_t next_number() { return ++messages_; }
+
+ private:
+  std::shared_ptr<Store> store_;
+  std::string key_;
+  int peer_;
+  bool sends_;
+  std::optional<ncclUniqueId> id_;
+  std::chrono::steady_clock::time_point next_look_{};
+  std::unique_ptr<Communicator> comm_;
+  bool connected_ = false;
+  std::optional<Error> broken_;
+  Track track_;
+  std::vector<MessageHeader*> headers_;
+  std::uint64_t messages_ = 0;
+};
+
+}  // namespace medley::nccl

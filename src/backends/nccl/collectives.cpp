@@ -1,0 +1,255 @@
+#include "backends/nccl/collectives.hpp"
+
+#include <algorithm>
+
+#include "backends/cuda/cuda.hpp"
+#include "backends/nccl/combine.hpp"
+#include "backends/nccl/types.hpp"
+
+namespace medley::nccl {
+namespace {
+
+// Room on the device for the inputs of all ranks, in gathered reductions; longer ones take several rounds.
+constexpr std::int64_t scratch_bytes = 64 << 20;
+
+/// A type for moving `count` elements: NCCL's own, or bytes where it has none.
+struct Moved {
+  ncclDataType_t type;
+  std::size_t count;
+  Moved(DType dtype, std::int64_t elements) {
+    const auto known = arithmetic_type(dtype);
+    type = known.value_or(ncclInt8);
+    count = static_cast<std::size_t>(elements) * (known ? 1 : size_of(dtype));
+  }
+};
+
+const std::byte* at(const void* base, std::int64_t elements, DType dtype) {
+  return static_cast<const std::byte*>(base) + elements * static_cast<std::int64_t>(size_of(dtype));
+}
+std::byte* at(void* base, std::int64_t elements, DType dtype) {
+  return static_cast<std::byte*>(base) + elements * static_cast<std::int64_t>(size_of(dtype));
+}
+
+/// Sends and receives that NCCL carries out together. What goes to oneself is a copy.
+class Exchange {
+ public:
+  Exchange(const Place& place, DType dtype) : place_(place), dtype_(dtype) {
+    place_.comm.accept(ncclGroupStart(), "ncclGroupStart");
+  }
+  void send(const void* from, std::int64_t count, int to) {
+    if (count == 0) return;
+    const Moved moved(dtype_, count);
+    note(ncclSend(from, moved.count, moved.type, to, place_.comm.get(), place_.stream), "ncclSend");
+  }
+  void recv(void* to, std::int64_t count, int from) {
+    if (count == 0) return;
+    const Moved moved(dtype_, count);
+    note(ncclRecv(to, moved.count, moved.type, from, place_.comm.get(), place_.stream), "ncclRecv");
+  }
+  void copy(void* to, const void* from, std::int64_t count) {
+    if (count == 0 || to == from) return;
+    cuda::check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(count) * size_of(dtype_), cudaMemcpyDeviceToDevice,
+                                place_.stream), "cudaMemcpyAsync");
+  }
+  void reduce(const void* in, void* out, std::int64_t count, ReduceOp op, int root) {
+    if (count == 0) return;
+    note(ncclReduce(in, out, static_cast<std::size_t>(count), *arithmetic_type(dtype_), *reduction(op), root,
+                    place_.comm.get(), place_.stream), "ncclReduce");
+  }
+  /// False if it goes on in the background. The group is closed before any error is thrown.
+  bool close() {
+    open_ = false;
+    const ncclResult_t result = ncclGroupEnd();
+    if (failed_ != ncclSuccess) place_.comm.accept(failed_, what_);
+    return place_.comm.accept(result, "ncclGroupEnd");
+  }
+  ~Exchange() {
+    if (open_) ncclGroupEnd();
+  }
+
+ private:
+  void note(ncclResult_t result, const char* what) {
+    if (result == ncclSuccess || result == ncclInProgress || failed_ != ncclSuccess) return;
+    failed_ = result;
+    what_ = what;
+  }
+  const Place& place_;
+  DType dtype_;
+  bool open_ = true;
+  ncclResult_t failed_ = ncclSuccess;
+  const char* what_ = "";
+};
+
+/// Where rank r's part of a side lies, in elements.
+struct Part {
+  std::int64_t offset, count;
+};
+Part in_part(const Call& call, int r, int size) {
+  if (call.in_counts) return {call.in_offsets[r], call.in_counts[r]};
+  const std::int64_t each = call.in_count / size;
+  return {r * each, each};
+}
+Part out_part(const Call& call, int r, int size) {
+  if (call.out_counts) return {call.out_offsets[r], call.out_counts[r]};
+  const std::int64_t each = call.out_count / size;
+  return {r * each, each};
+}
+
+/// The large side of a gather, scatter, all_gather or all_to_all, one part for each rank.
+bool exchange_parts(const Place& place, const Call& call, const void* in) {
+  const bool root = place.rank == call.root;
+  const bool to_all = call.op == Op::all_to_all || call.op == Op::all_to_allv;
+  const bool scatters = call.op == Op::scatter || call.op == Op::scatterv;
+  const bool gathers = call.op == Op::gather || call.op == Op::gatherv;
+  Exchange exchange(place, call.dtype);
+  for (int r = 0; r < place.size; ++r) {
+    const bool gives = to_all || (scatters ? root : gathers ? r == call.root : true);
+    const bool takes = to_all || (scatters ? r == call.root : gathers ? root : true);
+    const Part give = to_all || scatters ? (gives ? in_part(call, r, place.size) : Part{}) : Part{0, call.in_count};
+    const Part take = to_all || !scatters ? (takes ? out_part(call, r, place.size) : Part{}) : Part{0, call.out_count};
+    const void* const from = gives ? at(in, give.offset, call.dtype) : nullptr;
+    void* const to = takes ? at(call.out, take.offset, call.dtype) : nullptr;
+    if (r == place.rank) {
+      if (gives && takes) exchange.copy(to, from, take.count);
+      continue;
+    }
+    if (gives) exchange.send(from, give.count, r);
+    if (takes) exchange.recv(to, take.count, r);
+  }
+  return exchange.close();
+}
+
+bool combined_by_nccl(const Call& call) { return combines(call.dtype, call.reduce) && !call.deterministic; }
+
+bool in_place_exchange(const Call& call) {
+  return (call.op == Op::all_to_all || call.op == Op::all_to_allv) && call.in == call.out && call.in_count > 0;
+}
+
+/// Device memory in stream order: neither taking nor giving it back waits for a kernel.
+class Scratch {
+ public:
+  Scratch(std::int64_t bytes, cudaStream_t stream) : stream_(stream) {
+    cuda::check(cudaMallocAsync(&data_, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 16)), stream),
+                "cudaMallocAsync");
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() { cudaFreeAsync(data_, stream_); }
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+  cudaStream_t stream_;
+};
+
+/// Everybody's elements [first, first + count) of what rank `of` combines, to that rank; `of` < 0: to all.
+bool gather_inputs(const Place& place, const Call& call, std::byte* scratch, std::int64_t first, std::int64_t count, int of) {
+  Exchange exchange(place, call.dtype);
+  for (int r = 0; r < place.size; ++r) {
+    const bool gives = of < 0 || of == r;         // rank r combines, so it needs mine
+    const bool takes = of < 0 || of == place.rank;
+    const void* mine = at(call.in, first, call.dtype);
+    void* room = at(static_cast<void*>(scratch), r * count, call.dtype);
+    if (r == place.rank) {
+      if (takes) exchange.copy(room, mine, count);
+      continue;
+    }
+    if (gives) exchange.send(mine, count, r);
+    if (takes) exchange.recv(room, count, r);
+  }
+  return exchange.close();
+}
+
+/// A reduction over gathered inputs: the parts of `owners` one after the other, each in rounds that fit the scratch.
+core::Task gather_and_combine(const Place place, const Call& call) {
+  const bool scatters = call.op == Op::reduce_scatter || call.op == Op::reduce_scatterv;
+  const auto element = static_cast<std::int64_t>(size_of(call.dtype));
+  const std::int64_t round = std::max<std::int64_t>(1, scratch_bytes / element / place.size);
+  std::int64_t longest = call.in_count;
+  if (scatters) {
+    longest = 0;
+    for (int r = 0; r < place.size; ++r) longest = std::max(longest, in_part(call, r, place.size).count);
+  }
+  const Scratch scratch(std::min(round, longest) * place.size * element, place.stream);
+  for (int owner = 0; owner < (scatters ? place.size : 1); ++owner) {
+    const Part part = scatters ? in_part(call, owner, place.size) : Part{0, call.in_count};
+    const int of = scatters ? owner : call.op == Op::reduce ? call.root : -1;
+    for (std::int64_t done = 0; done < part.count; done += round) {
+      const std::int64_t count = std::min(round, part.count - done);
+      if (!gather_inputs(place, call, scratch.data(), part.offset + done, count, of)) {
+        co_await core::until([&] { return place.comm.idle(); });
+      }
+      if (of < 0 || of == place.rank) {
+        combine(at(call.out, done, call.dtype), scratch.data(), place.size, count, count, call.dtype, call.reduce,
+                place.stream);
+      }
+    }
+  }
+}
+
+core::Task exchange_in_place(const Place place, const Call& call) {
+  std::int64_t extent = call.in_count;
+  for (int r = 0; r < place.size && call.in_counts; ++r) {
+    extent = std::max(extent, call.in_offsets[r] + call.in_counts[r]);
+  }
+  const auto bytes = extent * static_cast<std::int64_t>(size_of(call.dtype));
+  const Scratch copy(bytes, place.stream);
+  cuda::check(cudaMemcpyAsync(copy.data(), call.in, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice,
+                              place.stream), "cudaMemcpyAsync");
+  if (!exchange_parts(place, call, copy.data())) {
+    co_await core::until([&] { return place.comm.idle(); });
+  }
+}
+
+}  // namespace
+
+bool one_launch(const Call& call) {
+  return !(reduces(call.op) && !combined_by_nccl(call)) && !in_place_exchange(call);
+}
+
+bool launch(const Place& place, const Call& call) {
+  const auto type = arithmetic_type(call.dtype).value_or(ncclInt8);
+  const auto op = reduction(call.reduce).value_or(ncclSum);
+  const auto in_count = static_cast<std::size_t>(call.in_count), out_count = static_cast<std::size_t>(call.out_count);
+  const ncclComm_t comm = place.comm.fast();
+  switch (call.op) {
+    case Op::broadcast: {
+      const Moved moved(call.dtype, call.in_count + call.out_count);   // one of them is zero
+      void* buffer = place.rank == call.root ? const_cast<void*>(call.in) : call.out;
+      return place.comm.accept(ncclBroadcast(buffer, buffer, moved.count, moved.type, call.root, comm, place.stream),
+                               "ncclBroadcast");
+    }
+    case Op::all_reduce:
+      return place.comm.accept(ncclAllReduce(call.in, call.out, in_count, type, op, comm, place.stream), "ncclAllReduce");
+    case Op::reduce:
+      return place.comm.accept(ncclReduce(call.in, call.out, in_count, type, op, call.root, comm, place.stream),
+                               "ncclReduce");
+    case Op::reduce_scatter:
+      return place.comm.accept(ncclReduceScatter(call.in, call.out, out_count, type, op, comm, place.stream),
+                               "ncclReduceScatter");
+    case Op::all_gather: {
+      const Moved moved(call.dtype, call.in_count);
+      return place.comm.accept(ncclAllGather(call.in, call.out, moved.count, moved.type, comm, place.stream),
+                               "ncclAllGather");
+    }
+    case Op::barrier:
+      return place.comm.accept(ncclAllReduce(place.token, place.token, 1, ncclInt8, ncclMax, comm, place.stream),
+                               "ncclAllReduce");
+    case Op::reduce_scatterv: {
+      Exchange exchange(place, call.dtype);
+      for (int r = 0; r < place.size; ++r) {
+        const Part part = in_part(call, r, place.size);
+        exchange.reduce(at(call.in, part.offset, call.dtype), call.out, part.count, call.reduce, r);
+      }
+      return exchange.close();
+    }
+    default:
+      return exchange_parts(place, call, call.in);
+  }
+}
+
+core::Task steps(const Place place, const Call& call) {
+  return reduces(call.op) ? gather_and_combine(place, call) : exchange_in_place(place, call);
+}
+
+}  // namespace medley::nccl

@@ -1,0 +1,30 @@
+// Collectives as NCCL calls in a stream: NCCL's own where it has them, grouped sends and receives elsewhere, and
+// gathering followed by a kernel for reductions that NCCL lacks. Nothing here waits.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <medley/backend.hpp>
+
+#include "backends/nccl/communicator.hpp"
+#include "core/task.hpp"
+
+namespace medley::nccl {
+
+struct Place {
+  Communicator& comm;
+  cudaStream_t stream;
+  int rank, size;
+  void* token;   ///< a few bytes on the device, for the barrier
+};
+
+/// Whether the collective is one NCCL call or group; otherwise it takes steps().
+bool one_launch(const Call& call);
+
+/// Enqueues it; false if NCCL goes on with it in the background and the communicator must become idle first.
+bool launch(const Place& place, const Call& call);
+
+/// The same in steps, each of which may go on in the background. `call` outlives the task.
+core::Task steps(const Place place, const Call& call);
+
+}  // namespace medley::nccl

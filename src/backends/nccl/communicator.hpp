@@ -1,0 +1,49 @@
+// An ncclComm_t that is made, used and left without blocking. Lanes and channels each have one.
+#pragma once
+
+#include <nccl.h>
+
+#include <medley/error.hpp>
+#include <medley/store.hpp>
+#include <string>
+
+namespace medley::nccl {
+
+std::string version_text();
+
+class Communicator {
+ public:
+  /// Begins to connect; idle() tells when it is done. On the current device, which is kept current by callers.
+  Communicator(int ranks, int rank, const ncclUniqueId& id);
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  /// Lets what was launched reach the peers, for a bounded time, then leaves.
+  ~Communicator();
+
+  /// Never blocks: a call may return before it is done, after it has been handed to a thread, which costs tens of µs
+  /// (docs/performance.md). For sends and receives, whose first call waits for the peers to connect.
+  ncclComm_t get() const { return comm_; }
+  /// The same ranks with connections of their own, for calls that have nothing to wait for and return when they are in the stream: NCCL's
+  /// own collectives, which are connected beforehand.
+  ncclComm_t fast() const { return fast_; }
+  /// Begins to make fast(), by all ranks, once idle(); idle() tells when that is done.
+  void make_fast(int rank);
+  /// False while NCCL is still busy with the last call. Throws when NCCL has failed.
+  bool idle();
+  /// Throws unless a call succeeded or goes on in the background; true if it is done.
+  bool accept(ncclResult_t result, const char* what);
+  /// Throws when NCCL has noticed an error since.
+  void look_for_errors();
+  /// Stops running kernels and drops the connections; waits a bounded time for it.
+  void abort() noexcept;
+  bool aborted() const { return comm_ == nullptr; }
+
+ private:
+  [[noreturn]] void fail(ncclResult_t result, const char* what);
+  ncclResult_t state_of(ncclComm_t comm);
+  ncclComm_t comm_ = nullptr;
+  ncclComm_t fast_ = nullptr;
+  bool busy_ = false;
+};
+
+}  // namespace medley::nccl

@@ -1,0 +1,180 @@
+#include "backends/nccl/lane.hpp"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "backends/nccl/combine.hpp"
+#include "backends/nccl/rendezvous.hpp"
+#include "backends/nccl/transfers.hpp"
+
+namespace medley::nccl {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+constexpr const char* abort_key = "aborted";
+constexpr auto look_interval = 20ms;   // for a peer's abort, in the store
+
+struct Releaser {
+  void operator()(Transfer* transfer) const { transfer->release(); }
+};
+
+}  // namespace
+
+NcclLane::NcclLane(const Group& group, int device) : group_(group), device_(device) {
+  const cuda::Scope scope(device_);
+  track_ = std::make_unique<Track>();
+  self_track_ = std::make_unique<Track>();
+  cuda::check(cudaMallocAsync(&token_, 16, track_->stream()), "cudaMallocAsync");
+  cuda::check(cudaMemsetAsync(token_, 0, 16, track_->stream()), "cudaMemsetAsync");
+  preload_combine();
+  connect();
+}
+
+/// Polls with everything else going on, until the comm's deadline.
+void NcclLane::await_peers(const char* what, const std::function<bool()>& done) {
+  while (!done()) {
+    if (steady_clock::now() > group_.deadline) {
+      if (comm_) comm_->abort();
+      throw Error(ErrorKind::timeout, fmt::format("comm {}: {} did not end within the deadline", group_.name, what),
+                  {.comm = group_.name});
+    }
+    group_.progress();
+    std::this_thread::sleep_for(100us);
+  }
+}
+
+void NcclLane::connect() {
+  ncclUniqueId id{};
+  if (group_.rank == 0) {
+    id = make_id();
+    group_.store->set("id", to_text(id));
+  } else {
+    await_peers("waiting for rank 0's NCCL id", [&] {
+      const auto text = group_.store->try_get("id");
+      if (text) id = from_text(*text);
+      return text.has_value();
+    });
+  }
+  comm_ = std::make_unique<Communicator>(group_.size, group_.rank, id);
+  await_peers("connecting NCCL", [&] { return comm_->idle(); });
+  comm_->make_fast(group_.rank);
+  await_peers("connecting NCCL", [&] { return comm_->idle(); });
+  // One operation now, so that the first of the program finds connections and kernels in place.
+  Call barrier;
+  barrier.op = Op::barrier;
+  const std::unique_ptr<Transfer, Releaser> first(start_collective(barrier));
+  await_peers("the first NCCL operation", [&] { return first->poll() == Poll::complete; });
+}
+
+Channel& NcclLane::channel(int peer, bool sends) {
+  auto& made = channels_[{peer, sends}];
+  if (!made) made = std::make_unique<Channel>(group_, peer, sends);
+  return *made;
+}
+
+void NcclLane::join(const Call& call, const Track& track, std::uint64_t number) {
+  if (number == 0) {
+    throw Error(ErrorKind::invalid, "NCCL is not connected for this yet, which a graph cannot capture; run the operation "
+                                    "once before the capture");
+  }
+  track.order(number, static_cast<cudaStream_t>(call.stream));
+}
+
+Transfer* NcclLane::start_collective(const Call& call) {
+  std::unique_ptr<CollectiveTransfer, Releaser> transfer(new CollectiveTransfer(*this, call));
+  transfer->begin();
+  if (!call.captured) return transfer.release();
+  join(call, *track_, transfer->number());
+  track_->forget(transfer->number());
+  return nullptr;
+}
+
+Transfer* NcclLane::start_message(const Call& call) {
+  if (call.root < 0) {
+    throw Error(ErrorKind::invalid, "NCCL cannot receive from any source; name the rank, or use another backend");
+  }
+  if (call.root == group_.rank) {
+    if (call.captured) throw Error(ErrorKind::invalid, "a message to oneself cannot be captured in a graph over nccl");
+    auto* transfer = new SelfTransfer(*this, *self_track_, call);
+    transfer->begin();
+    return transfer;
+  }
+  Channel& way = channel(call.root, call.op == Op::send);
+  std::unique_ptr<MessageTransfer, Releaser> transfer(new MessageTransfer(*this, way, call));
+  transfer->begin();
+  if (!call.captured) return transfer.release();
+  throw Error(ErrorKind::invalid, "messages cannot be captured in a graph over nccl; use collectives");
+}
+
+Transfer* NcclLane::start(const Call& call) {
+  if (aborted_) throw Error(ErrorKind::aborted, "the lane was aborted");
+  const cuda::Scope scope(device_);
+  return call.op == Op::send || call.op == Op::recv ? start_message(call) : start_collective(call);
+}
+
+void NcclLane::check() {
+  if (aborted_) return;
+  try {
+    comm_->look_for_errors();
+    for (auto& [key, way] : channels_) way->look_for_errors();
+  } catch (const Error&) {
+    look_for_abort();   // which says more than NCCL does
+    throw;
+  }
+  const auto now = steady_clock::now();
+  if (now < next_look_) return;
+  next_look_ = now + look_interval;
+  look_for_abort();
+}
+
+/// Throws what a peer gave the comm up for.
+void NcclLane::look_for_abort() {
+  const auto text = group_.store->try_get(abort_key);
+  if (!text) return;
+  int kind = 0, by = 0, named = 0;
+  char tail[1] = {};
+  if (sscanf(text->c_str(), "%d %d %n%c", &kind, &by, &named, tail) < 2) return;
+  std::vector<int> ranks;
+  const char* rest = text->c_str() + named;
+  for (int rank = 0, used = 0; sscanf(rest, "%d%n", &rank, &used) == 1; rest += used) ranks.push_back(rank);
+  if (ranks.empty()) ranks.push_back(by);
+  throw Error(static_cast<ErrorKind>(kind), fmt::format("rank {} gave the comm up", by), {.ranks = ranks});
+}
+
+void NcclLane::abort(const Error& why) noexcept {
+  if (aborted_) return;
+  aborted_ = true;
+  try {
+    // NCCL tells its peers nothing that says why; the store does.
+    std::string text = fmt::format("{} {}", static_cast<int>(why.kind()), group_.rank);
+    for (int rank : why.context().ranks) text += fmt::format(" {}", rank);
+    if (!group_.store->try_get(abort_key)) group_.store->set(abort_key, text);
+  } catch (const std::exception&) {
+    // Without a store the peers learn it from their own deadline.
+  }
+  try {
+    const cuda::Scope scope(device_);
+    if (comm_) comm_->abort();
+    for (auto& [key, way] : channels_) way->break_off(why);
+  } catch (const Error&) {
+    // CUDA has failed altogether, and nothing runs any more.
+  }
+}
+
+NcclLane::~NcclLane() {
+  try {
+    const cuda::Scope scope(device_);
+    channels_.clear();
+    comm_.reset();
+    if (token_) cudaFreeAsync(token_, track_->stream());   // cudaFree would wait for every running kernel
+    track_.reset();
+    self_track_.reset();
+  } catch (const Error&) {
+    // CUDA has failed altogether; there is nothing left to clean up.
+  }
+}
+
+}  // namespace medley::nccl

@@ -1,0 +1,57 @@
+// NCCL on one comm: a communicator and a stream for collectives, a channel per peer and direction for messages.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <medley/backend.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "backends/nccl/channel.hpp"
+#include "backends/nccl/communicator.hpp"
+#include "backends/nccl/track.hpp"
+
+namespace medley::nccl {
+
+class SelfTransfer;
+
+class NcclLane final : public Lane {
+ public:
+  NcclLane(const Group& group, int device);
+  ~NcclLane() override;
+
+  Transfer* start(const Call& call) override;
+  bool in_streams() const override { return true; }
+  void check() override;
+  void abort(const Error& why) noexcept override;
+
+ private:
+  friend class StreamTransfer;
+  friend class CollectiveTransfer;
+  friend class MessageTransfer;
+  friend class SelfTransfer;
+  void connect();
+  void look_for_abort();
+  void await_peers(const char* what, const std::function<bool()>& done);
+  Channel& channel(int peer, bool sends);
+  Transfer* start_collective(const Call& call);
+  Transfer* start_message(const Call& call);
+  /// Of a captured operation: the graph goes on in the user's stream after it.
+  static void join(const Call& call, const Track& track, std::uint64_t number);
+
+  Group group_;
+  int device_;
+  std::unique_ptr<Communicator> comm_;
+  std::unique_ptr<Track> track_;
+  std::map<std::pair<int, bool>, std::unique_ptr<Channel>> channels_;
+  std::unique_ptr<Track> self_track_;
+  std::deque<SelfTransfer*> to_self_;    ///< sends and receives that have not met, all of one kind per tag
+  void* token_ = nullptr;
+  bool aborted_ = false;
+  std::chrono::steady_clock::time_point next_look_{};
+};
+
+}  // namespace medley::nccl

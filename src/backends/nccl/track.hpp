@@ -1,0 +1,82 @@
+// What runs in one stream, in order, and which of it is known to be complete. Lanes have one for collectives, channels
+// one for their messages.
+#pragma once
+
+#include <cstdint>
+#include <medley/backend.hpp>
+#include <vector>
+
+#include "backends/cuda/cuda.hpp"
+
+namespace medley::nccl {
+
+class Track {
+ public:
+  Track() : stream_(cuda::Stream::Priority::high) {}
+  Track(const Track&) = delete;
+  Track& operator=(const Track&) = delete;
+  ~Track() {
+    for (const Mark& mark : marks_) events_.give_back(mark.event);
+  }
+  cudaStream_t stream() const { return stream_.get(); }
+
+  /// Before a launch: its stream waits for what the call must come after.
+  void follow(const Call& call) {
+    if (!call.before) return;
+    cuda::check(cudaStreamWaitEvent(stream(), static_cast<cudaEvent_t>(call.before->ready), 0), "cudaStreamWaitEvent");
+    for (Transfer* earlier : call.before->transfers) earlier->order(stream());
+  }
+  /// After a launch: its number, which is complete once all up to it is.
+  std::uint64_t launched() {
+    cudaEvent_t event = events_.take();
+    const cudaError_t result = cudaEventRecord(event, stream());
+    marks_.push_back({++last_, event});
+    cuda::check(result, "cudaEventRecord");
+    return last_;
+  }
+  /// Whether it is worth asking complete(): not while an earlier one is unknown.
+  bool due(std::uint64_t number) const { return number <= done_ || number == marks_.front().number; }
+  /// Asks CUDA on behalf of the oldest only: who comes later in a stream completes later. Asking takes longest while an event
+  /// is not reached (0.8 µs, H200), so the last one that is reached is found by halving.
+  bool complete(std::uint64_t number) {
+    if (number <= done_) return true;
+    if (number != marks_.front().number || !cuda::reached(marks_.front().event)) return false;
+    std::size_t reached = 1, beyond = marks_.size() + 1;   // counts: the first so many are, so many are not
+    while (beyond - reached > 1) {
+      const std::size_t middle = reached + (beyond - reached) / 2;
+      (cuda::reached(marks_[middle - 1].event) ? reached : beyond) = middle;
+    }
+    finish(reached);
+    return true;
+  }
+  /// Of a captured launch, which runs in graphs alone: it counts as complete, and its event is not asked.
+  void forget(std::uint64_t number) {
+    events_.give_back(marks_.back().event);
+    marks_.pop_back();
+    if (marks_.empty()) done_ = number;
+  }
+  /// Makes a stream wait for a launch that is not known to be complete.
+  void order(std::uint64_t number, cudaStream_t behind) const {
+    if (number <= done_ || behind == stream()) return;
+    const cudaEvent_t event = marks_[static_cast<std::size_t>(number - marks_.front().number)].event;
+    cuda::check(cudaStreamWaitEvent(behind, event, 0), "cudaStreamWaitEvent");
+  }
+
+ private:
+  struct Mark {
+    std::uint64_t number;
+    cudaEvent_t event;
+  };
+  void finish(std::size_t count) {
+    done_ = marks_[count - 1].number;
+    for (std::size_t i = 0; i < count; ++i) events_.give_back(marks_[i].event);
+    marks_.erase(marks_.begin(), marks_.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+
+  cuda::Stream stream_;
+  cuda::EventPool events_;
+  std::vector<Mark> marks_;   ///< launched and not known to be complete, in order
+  std::uint64_t last_ = 0, done_ = 0;
+};
+
+}  // namespace medley::nccl

@@ -1,0 +1,50 @@
+// A host backend's lane for CUDA memory: operations go through pinned memory in pieces, so that copies to and from the
+// device overlap the host's work. The context puts one beside every lane of a host backend where there are devices.
+#pragma once
+
+#include <medley/backend.hpp>
+#include <memory>
+#include <vector>
+
+#include "core/device.hpp"
+
+namespace medley::core {
+
+class Engine;
+class StagedTransfer;
+
+/// Driven by polling like every lane; nothing here waits for the device but abort(), for copies on their way.
+class StagedLane final : public Lane {
+ public:
+  StagedLane(std::unique_ptr<Lane> inner, const Engine& engine, int rank, int ranks)
+      : inner_(std::move(inner)), engine_(engine), rank_(rank), ranks_(ranks) {}
+  ~StagedLane() override;
+
+  Transfer* start(const Call& call) override;
+  void progress() override { inner_->progress(); }
+  bool undelivered() const override { return inner_->undelivered(); }
+  bool concurrent_collectives() const override { return inner_->concurrent_collectives(); }
+  void check() override { inner_->check(); }
+  void abort(const Error& why) noexcept override;
+
+ private:
+  friend class StagedTransfer;
+  /// Pinned memory that an abandoned piece may still use.
+  struct Orphan {
+    Transfer* transfer;
+    void* event;
+    void* memory;
+    std::size_t bytes;
+  };
+  void bury(const Orphan& orphan) noexcept;
+
+  std::unique_ptr<Lane> inner_;
+  const Engine& engine_;
+  int rank_, ranks_;
+  void* to_host_ = nullptr;     ///< streams of copies alone, made by the first operation
+  void* to_device_ = nullptr;
+  std::vector<StagedTransfer*> running_;
+  std::vector<Orphan> orphans_;
+};
+
+}  // namespace medley::core
