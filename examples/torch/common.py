@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import time
@@ -10,6 +11,7 @@ from typing import Callable, Sequence
 
 import torch
 import torch.distributed as dist
+from torch import nn
 
 TEXT = (b"The sea was calm that night, and the ship moved on without a sound; the men slept, and only the helmsman, "
         b"who had sailed these waters for thirty years, looked at the stars and knew that the wind would turn. ") * 64
@@ -34,6 +36,18 @@ def start(description: str) -> argparse.Namespace:
     return arguments
 
 
+def named(model: nn.Module) -> nn.Module:
+    """With the backend medley, a trace (MEDLEY_TRACE) then tells the module and phase of every operation."""
+    medley = sys.modules.get("medley")
+    return medley.torch.scopes(model) if medley else model
+
+
+def between_steps() -> contextlib.AbstractContextManager:
+    """What is sent inside belongs to no training step; a trace finds the steps by it."""
+    medley = sys.modules.get("medley")
+    return medley.scope("step") if medley else contextlib.nullcontext()
+
+
 def batches(steps: int, batch: int, length: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """The same windows of the text on every rank: (tokens, tokens one further on)."""
     text = torch.frombuffer(bytearray(TEXT), dtype=torch.uint8).long()
@@ -53,7 +67,8 @@ def my_part(tensor: torch.Tensor, rank: int | None = None, size: int | None = No
 def mean_over(loss: torch.Tensor, group: dist.ProcessGroup | None = None) -> float:
     """The mean of a number over the ranks of a group."""
     total = loss.detach().clone()
-    dist.all_reduce(total, group=group)
+    with between_steps():
+        dist.all_reduce(total, group=group)
     return (total / dist.get_world_size(group)).item()
 
 
@@ -69,7 +84,8 @@ def finish(arguments: argparse.Namespace, losses: Sequence[float], reference: Ca
         if arguments.time:
             print(f"step_us {sorted(step_times)[len(step_times) // 2] * 1e6:.0f}")
         print(f"largest difference to one process: {worst:.2e} (at most {bound:.0e})")
-    dist.barrier()
+    with between_steps():
+        dist.barrier()
     dist.destroy_process_group()
     half = len(losses) // 2
     learns = sum(losses[half:]) < sum(losses[:len(losses) - half])

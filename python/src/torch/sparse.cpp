@@ -35,7 +35,7 @@ WorkPtr TorchBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOp
   shape.insert(shape.end(), mine.sizes().begin(), mine.sizes().end());
   std::vector<std::int64_t> shapes(shape.size() * static_cast<std::size_t>(size_));
   // Waits for each step: the sizes of the next one come from the one before.
-  const Issue issue(*this, Op::all_gather, opts.timeout, false, nullptr);
+  const Issue issue(*this, {.op = Op::all_gather}, opts.timeout);
   comm().all_gather(shape, shapes, issue.options());
   std::vector<std::int64_t> counts;
   for (int r = 0; r < size_; ++r) {
@@ -46,7 +46,7 @@ WorkPtr TorchBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOp
     }
     counts.push_back(of_rank[2]);
   }
-  const Issue issue_v(*this, Op::all_gatherv, opts.timeout, false, nullptr);
+  const Issue issue_v(*this, {.op = Op::all_gatherv}, opts.timeout);
   const at::Tensor indices = gather_rows(comm(), mine.indices().t().contiguous(), counts, issue_v.options());
   const at::Tensor values = gather_rows(comm(), mine.values().contiguous(), counts, issue_v.options());
   const at::Tensor total =
