@@ -60,9 +60,8 @@ def zero1(rank: Rank, step: int) -> None:
         rank.sends("broadcast", size, "the owner of its optimizer state has stepped it", "optimizer")
 
 
-def tensor_parallel(rank: Rank, batch: int, layers: range, group: str = "world") -> None:
-    """`batch` samples through some layers cut by tensor_parallel.py."""
-    ranks = len(rank.groups[group])
+def tensor_parallel(rank: Rank, batch: int, layers: range, group: str = "world") -> int:
+    """`batch` samples through some layers cut by tensor_parallel.py; gives how many norms there are."""
     whole = batch * gpt.LENGTH * gpt.WIDTH * F32          # activations of the whole sequence
     positions = gpt.LENGTH * gpt.WIDTH * F32
     logits = batch * gpt.LENGTH * gpt.VOCABULARY * F32
@@ -82,11 +81,17 @@ def tensor_parallel(rank: Rank, batch: int, layers: range, group: str = "world")
         pair(whole, "all_gather", "reduce_scatter", "the head takes the whole sequence")
         rank.sends("all_gather", logits, "each rank has the logits of a part of the vocabulary", "forward", 1, group)
         norms += 1
-    assert ranks > 1 and norms > 0
+    return norms
+
+
+def norm_gradients(rank: Rank, norms: int, group: str = "world") -> None:
+    """Each rank has the gradients of its part of the sequence. DTensor leaves them so, as partial sums, and adds them up
+    whenever someone reads them: AdamW three times, once for the mean and twice for the square."""
+    rank.sends("all_reduce", gpt.WIDTH * F32, "AdamW reads a partial gradient of a norm", "optimizer", 3 * 2 * norms, group)
 
 
 def tp(rank: Rank, step: int) -> None:
-    tensor_parallel(rank, 4, range(gpt.LAYERS))
+    norm_gradients(rank, tensor_parallel(rank, 4, range(gpt.LAYERS)))
 
 
 def pipeline(rank: Rank, stage: int, stages: list[int], size: int, micro_batches: int, group: str) -> None:
@@ -105,6 +110,22 @@ def pp(rank: Rank, step: int) -> None:
     micro_batches = 2 * rank.ranks
     size = BATCH // micro_batches * gpt.LENGTH * gpt.WIDTH * F32
     pipeline(rank, rank.rank, list(range(rank.ranks)), size, micro_batches, "world")
+
+
+def three_dimensions(rank: Rank, step: int) -> None:
+    """parallel_3d.py on 2 ranks (a pipeline alone) or 4 (with tensor parallelism); the pipeline's ranks are neighbours."""
+    stages, tp_ranks = 2, rank.ranks // 2
+    stage, cut = rank.rank % stages, rank.rank // stages
+    rank.groups |= {"pp": [cut * stages + s for s in range(stages)], "tp": [c * stages + stage for c in range(tp_ranks)]}
+    layers = gpt.LAYERS // stages
+    micro_batches = 2
+    batch = BATCH // micro_batches
+    size = batch * gpt.LENGTH * gpt.WIDTH * F32 // tp_ranks   # parts of the sequence go from stage to stage
+    pipeline(rank, stage, rank.groups["pp"], size, micro_batches, "pp")
+    if tp_ranks > 1:
+        for _ in range(micro_batches):
+            norms = tensor_parallel(rank, batch, range(stage * layers, (stage + 1) * layers), "tp")
+        norm_gradients(rank, norms, "tp")
 
 
 def average(rank: Rank, parameters: Iterable[tuple[str, nn.Parameter]], own: str) -> None:
@@ -150,10 +171,10 @@ def recommender(rank: Rank, step: int) -> None:
 PLANNED = {
     "ddp_gpt": lambda ranks: f"--model {MODEL} --layout dp={ranks},bucket_cap_mb=0.25 --framework ddp "
                              f"--dtype f32 --micro-batch {BATCH // ranks}",
-    "fsdp2_gpt": lambda ranks: f"--model {MODEL} --layout dp={ranks} --framework fsdp2 --dtype f32 --micro-batch {BATCH // ranks}",
+    "fsdp2_gpt": lambda ranks: f"--model {MODEL} --layout dp={ranks},clip=off --framework fsdp2 --dtype f32 --micro-batch {BATCH // ranks}",
 }
 DESCRIBED: dict[str, Callable[[Rank, int], None]] = {
-    "zero1_gpt": zero1, "tp_gpt": tp, "pp_gpt": pp, "moe_gpt": moe, "dlrm": recommender}
+    "zero1_gpt": zero1, "tp_gpt": tp, "pp_gpt": pp, "parallel_3d": three_dimensions, "moe_gpt": moe, "dlrm": recommender}
 
 
 def schedule(name: str, ranks: int, step: int) -> dict:

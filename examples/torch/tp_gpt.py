@@ -25,7 +25,7 @@ for tokens, targets in steps:
     loss = gpt.loss_of(model(tokens.to(arguments.device)), targets.to(arguments.device))
     loss.backward()
     optimizer.step()
-    losses.append(loss.item())
+    losses.append(common.mean_over(loss))   # the same on all ranks
     clock.tick()
 
 common.finish(arguments, losses, lambda: gpt.train_alone(steps, arguments.device), bound=1e-4, step_times=clock.times)

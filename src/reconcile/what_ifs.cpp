@@ -86,6 +86,9 @@ void torch_switches(const plan::Flags& f, std::vector<WhatIf>& out) {
   out.push_back(flip(&plan::Flags::reshard_after_forward, f.reshard_after_forward,
                      "parameters are gathered again for the backward pass: reshard_after_forward is on",
                      "parameters stay gathered between the passes: reshard_after_forward is off"));
+  out.push_back(flip(&plan::Flags::gradient_clipping, f.gradient_clipping,
+                     "gradients are clipped: their norm is reduced once a step",
+                     "gradients are not clipped: no norm is reduced"));
   out.push_back(flip(&plan::Flags::shard_embeddings_apart, f.shard_embeddings_apart,
                      "embedding and head are fully_shard groups of their own",
                      "embedding and head belong to the root's group"));

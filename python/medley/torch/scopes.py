@@ -59,15 +59,20 @@ def _before_forward(module: nn.Module, inputs: Any) -> None:
         _place.enter(f"{'recompute' if in_backward else 'forward'}/{name}")
 
 
-def _after_forward(module: nn.Module, inputs: Any, outputs: Any) -> None:
+def _listen(module: nn.Module, inputs: Any, outputs: Any) -> None:
+    """The backward pass of a module begins when the first gradient of what it gave is there."""
     name = _names.get(module)
-    if name is None or not _place.inside:
+    tensors = [leaf for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    if name is not None and tensors:
+        register_multi_grad_hook(tensors, lambda gradient: _in_backward(name), mode="any")
+
+
+def _after_forward(module: nn.Module, inputs: Any, outputs: Any) -> None:
+    if not _place.inside:
         return
     recomputed = _place.inside[-1].startswith("recompute")
     _place.leave(None if recomputed else "forward")   # a pipeline sends its activations now
-    tensors = [leaf for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
-    if tensors:
-        register_multi_grad_hook(tensors, lambda gradient: _in_backward(name), mode="any")
+    _listen(module, inputs, outputs)                  # hooks of its own may have made other tensors of them
 
 
 def _in_backward(name: str) -> None:
@@ -81,7 +86,7 @@ def _in_backward(name: str) -> None:
 
 def _after_backward() -> None:
     _place.task = -1
-    _place.outside = "grad_sync"   # until the optimizer steps, or the next forward pass
+    _place.outside = "backward"   # a pipeline sends its gradients now, FSDP reduces those of the root
     _place.show()
 
 
@@ -99,7 +104,7 @@ def _install() -> None:
     if not _installed:
         # Global hooks run before a module's own, so that what FSDP sends in its hooks is under the module too.
         hooks.register_module_forward_pre_hook(_before_forward)
-        hooks.register_module_forward_hook(_after_forward, always_call=True)
+        hooks.register_module_forward_hook(_listen)
         optimizer.register_optimizer_step_pre_hook(_before_step)
         optimizer.register_optimizer_step_post_hook(_after_step)
         _installed = True
@@ -107,7 +112,7 @@ def _install() -> None:
 
 def scopes(model: nn.Module) -> nn.Module:
     """From now on operations of this model's training are recorded with module and phase: "forward/blocks.3.attention",
-    "recompute/…", "backward/…", "grad_sync" (after the backward pass) and "optimizer/AdamW". Gives back the model::
+    "recompute/…", "backward/…" and "optimizer/AdamW". Gives back the model::
 
         model = medley.torch.scopes(DistributedDataParallel(GPT()))
 
@@ -116,6 +121,8 @@ def scopes(model: nn.Module) -> nn.Module:
     for name, module in model.named_modules():
         while name.startswith("module.") or name == "module":   # DDP's own level
             name = name[len("module."):]
+        if module not in _names:
+            module.register_forward_hook(_after_forward, always_call=True)   # last, after what TP sends in its hooks
         _names[module] = name or type(module).__name__
     _install()
     return model
