@@ -17,13 +17,16 @@ TEXT = (b"The sea was calm that night, and the ship moved on without a sound; th
         b"who had sailed these waters for thirty years, looked at the stars and knew that the wind would turn. ") * 64
 
 
-def start(description: str) -> argparse.Namespace:
-    """Reads the command line and joins the process group; torchrun, mpirun or `medley run` has set who we are."""
+def start(description: str, more: dict[str, dict] | None = None) -> argparse.Namespace:
+    """Reads the command line, with options of an example's own, and joins the process group; torchrun, mpirun or
+    `medley run` has set who we are."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--backend", choices=("gloo", "nccl", "medley"), default="medley")
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--device", choices=("cpu", "cuda"), default=None, help="cuda with nccl, else cpu, unless given")
     parser.add_argument("--time", action="store_true", help="also print the median time of a step")
+    for name, how in (more or {}).items():
+        parser.add_argument(name, **how)
     arguments = parser.parse_args()
     if arguments.backend == "medley":
         import medley.torch  # noqa: F401  registers the backend
