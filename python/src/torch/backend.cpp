@@ -54,6 +54,7 @@ TorchBackend::Issue::Issue(const TorchBackend& owner, const Call& call, std::chr
       profiled_(owner, owner.options_->global_ranks_in_group, call, owner.sequence_ + 1) {
   options_.backend = choice_.backend;
   options_.async = call.async;
+  options_.patience = between_signals;  // torch waits for it anyway, and there Ctrl-C is heard
   options_.deadline = timeout.count() > 0 ? timeout : owner.options_->timeout;
   options_.tag = tag;
   options_.algorithm = choice_.algorithm.empty() ? owner.options_->algorithm : choice_.algorithm;
@@ -67,7 +68,7 @@ WorkPtr TorchBackend::finished(c10d::OpType type, const char* title, const Tenso
   auto work = c10::make_intrusive<TorchWork>(rank_, type, title, inputs, ++sequence_);
   TorchWork::watch(
       work,
-      {.works = std::move(works), .outputs = outputs, .kept = staging.kept(), .after = staging.finish()});
+      {.works = std::move(works), .outputs = outputs, .kept = staging.kept(), .after = staging.finish(), .comm = comm()});
   if (coalescing_) coalesced_.push_back(work);
   return work;
 }
@@ -154,6 +155,7 @@ WorkPtr TorchBackend::endCoalescing() {
   coalescing_ = false;
   std::vector<WorkPtr> members = std::exchange(coalesced_, {});
   TorchWork::Parts parts;
+  parts.comm = comm();
   for (const WorkPtr& member : members) {
     const auto& works = static_cast<TorchWork&>(*member).works();
     parts.works.insert(parts.works.end(), works.begin(), works.end());

@@ -18,7 +18,8 @@ at::Tensor gather_rows(Comm& comm, const at::Tensor& rows, const std::vector<std
   }
   const at::Tensor all = at::empty(sizes, rows.options());
   comm.all_gatherv(const_buffer_of(rows.contiguous(), element), buffer_of(all, element), {.counts = parts},
-                   options);
+                   options)
+      .wait();
   return all;
 }
 
@@ -36,7 +37,7 @@ WorkPtr TorchBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOp
   std::vector<std::int64_t> shapes(shape.size() * static_cast<std::size_t>(size_));
   // Waits for each step: the sizes of the next one come from the one before.
   const Issue issue(*this, {.op = Op::all_gather}, opts.timeout);
-  comm().all_gather(shape, shapes, issue.options());
+  comm().all_gather(shape, shapes, issue.options()).wait();
   std::vector<std::int64_t> counts;
   for (int r = 0; r < size_; ++r) {
     const auto* of_rank = shapes.data() + static_cast<std::size_t>(r) * shape.size();
