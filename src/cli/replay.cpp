@@ -89,7 +89,9 @@ std::map<std::string, double> predicted(const Arguments& given, const Context& c
     if (prediction.unknown == 0) out[backend] = prediction.step_us;
   }
   if (unknown > 0)
-    fmt::print(stderr, "medley replay: {} says nothing about {} operations of the step; where they matter no time is predicted\n",
+    fmt::print(stderr,
+               "medley replay: {} says nothing about {} operations of the step; where they matter no time is "
+               "predicted\n",
                context.table().path, unknown);
   return out;
 }
@@ -164,7 +166,8 @@ int replay_here(const Arguments& given) {
   }
   if (context.rank() == 0) {
     report(given, folder, backends,
-           {step_times(backends, slowest), predicted(given, context, schedule, hosts, backends)}, context.size());
+           {step_times(backends, slowest), predicted(given, context, schedule, hosts, backends)},
+           context.size());
     std::error_code ignored;
     if (given.trace.empty()) fs::remove_all(folder, ignored);
   }
@@ -172,7 +175,7 @@ int replay_here(const Arguments& given) {
 }
 
 int run_replay(const Arguments& given) {
-  if (!given.table.empty()) static_cast<void>(route::Table::load(given.table));   // complain once
+  if (!given.table.empty()) static_cast<void>(route::Table::load(given.table));  // complain once
   if (!find_place(process_environment())) {  // complain once, before any rank starts
     const replay::WorldSchedule schedule = replay::read_schedule(given.schedule);
     static_cast<void>(schedule.of(0, given.ranks > 0 ? given.ranks : std::max(1, schedule.world)));
@@ -205,7 +208,8 @@ void add_replay(CLI::App& app) {
   command->add_option("--backends", given->backends,
                       "Backends that carry the operations; several take turns, step by step; auto: the "
                       "runtime's choice (default: all that work here)");
-  command->add_option("--table", given->table, "A route table that auto follows and that a step's time is predicted by");
+  command->add_option("--table", given->table,
+                      "A route table that auto follows and that a step's time is predicted by");
   command->add_option("--trace", given->trace, "Keep the recording in this folder");
   command->add_option("--steps", given->steps, "Steps over each backend")
       ->check(CLI::Range(1, 100000))

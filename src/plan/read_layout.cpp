@@ -155,7 +155,8 @@ const std::map<std::string, Setter>& setters() {
       // As DDP has it: the smaller first bucket is for those who ask for no size. Parts of a MiB are bytes,
       // rounded down.
       const double mib = parse_real(v, p, "bucket_cap_mb");
-      if (mib < 0 || mib > 1e9) refuse_at(p, fmt::format("bucket_cap_mb is {}; it must lie between 0 and 1e9", v));
+      if (mib < 0 || mib > 1e9)
+        refuse_at(p, fmt::format("bucket_cap_mb is {}; it must lie between 0 and 1e9", v));
       l.flags.bucket_bytes = l.flags.first_bucket_bytes = static_cast<Count>(mib * 1048576.0);
     });
     add({"no_sync"}, flag_key(&Flags::no_sync, "no_sync"));

@@ -39,7 +39,8 @@ const route::Timing* chosen_of(const route::Cell& cell, const std::vector<route:
 
 }  // namespace
 
-OperationTimes::OperationTimes(const route::Table& table, std::string backend, std::vector<std::string> usable)
+OperationTimes::OperationTimes(const route::Table& table, std::string backend,
+                               std::vector<std::string> usable)
     : table_(table), backend_(std::move(backend)), usable_(std::move(usable)) {}
 
 OperationTimes::Curve OperationTimes::make_curve(Op op, route::DTypeClass dtype,
@@ -77,8 +78,7 @@ std::optional<double> OperationTimes::us(Op op, DType dtype, std::int64_t bytes,
     return low.us * static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(1, low.bytes));
   }
   // Straight between two sizes: latency and bandwidth add up.
-  const double share =
-      static_cast<double>(bytes - low.bytes) / static_cast<double>(after->bytes - low.bytes);
+  const double share = static_cast<double>(bytes - low.bytes) / static_cast<double>(after->bytes - low.bytes);
   return low.us + share * (after->us - low.us);
 }
 

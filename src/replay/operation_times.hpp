@@ -1,5 +1,5 @@
-// How long operations take by a route table: over one backend, or over the routes the table would choose. Used to
-// predict the step of a schedule.
+// How long operations take by a route table: over one backend, or over the routes the table would choose.
+// Used to predict the step of a schedule.
 #pragma once
 
 #include <map>
@@ -13,7 +13,8 @@ namespace medley::replay {
 
 class OperationTimes {
  public:
-  /// `backend` is one of `usable`, or empty for the table's own choice among them. The table must outlive this.
+  /// `backend` is one of `usable`, or empty for the table's own choice among them. The table must outlive
+  /// this.
   OperationTimes(const route::Table& table, std::string backend, std::vector<std::string> usable);
 
   /// µs of one operation on a comm of this shape; none where the table has no row that could stand for it.

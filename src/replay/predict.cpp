@@ -42,9 +42,10 @@ class Simulation {
     }
     for (const Rank& rank : ranks_) {
       if (rank.at < rank.schedule.actions.size() || !rank.waits.empty())
-        throw Error(ErrorKind::invalid,
-                    fmt::format("the schedule never ends: rank {} waits at entry {} for others that do not come",
-                                rank.schedule.rank, rank.at));
+        throw Error(
+            ErrorKind::invalid,
+            fmt::format("the schedule never ends: rank {} waits at entry {} for others that do not come",
+                        rank.schedule.rank, rank.at));
       result_.step_us = std::max(result_.step_us, rank.now);
     }
     return result_;
@@ -126,8 +127,9 @@ class Simulation {
     std::map<int, int> of_host;
     int fullest = 0;
     for (const int rank : who) fullest = std::max(fullest, ++of_host[hosts_[static_cast<std::size_t>(rank)]]);
-    const auto us = times_.us(action.op, action.dtype, scaled_bytes(action.bytes, action.dtype, options_.scale),
-                              {static_cast<int>(of_host.size()), fullest});
+    const auto us =
+        times_.us(action.op, action.dtype, scaled_bytes(action.bytes, action.dtype, options_.scale),
+                  {static_cast<int>(of_host.size()), fullest});
     if (!us) ++result_.unknown;
     return us.value_or(0);
   }

@@ -1,5 +1,5 @@
-// How long a step of a schedule should take before it runs: computation as replay is told, operations as a route table
-// measured them, all ranks side by side. `medley replay` shows it beside the time the step took.
+// How long a step of a schedule should take before it runs: computation as replay is told, operations as a
+// route table measured them, all ranks side by side. `medley replay` shows it beside the time the step took.
 #pragma once
 
 #include "replay/operation_times.hpp"
@@ -12,7 +12,8 @@ struct Prediction {
   std::size_t unknown = 0;  ///< operations that the table says nothing about; they count as none
 };
 
-/// `hosts[r]` is the number of the host of rank r. A schedule whose ranks wait for each other for ever is refused.
+/// `hosts[r]` is the number of the host of rank r. A schedule whose ranks wait for each other for ever is
+/// refused.
 Prediction predict(const WorldSchedule& schedule, const std::vector<int>& hosts, const ReplayOptions& options,
                    OperationTimes& times);
 

@@ -84,8 +84,8 @@ std::map<std::string, Group> groups_of(const Json& root) {
   return groups;
 }
 
-/// The last collective of each group that is known to be complete, by the group's number. gloo never marks single
-/// entries.
+/// The last collective of each group that is known to be complete, by the group's number. gloo never marks
+/// single entries.
 std::map<std::string, std::int64_t> completed_of(const Json& root) {
   std::map<std::string, std::int64_t> out;
   const auto status = root.find("pg_status");
@@ -106,7 +106,8 @@ Group group_of(const Json& entry, const std::map<std::string, Group>& known) {
   if (const auto found = known.find(key); found != known.end()) return found->second;
   Group group;
   // gloo lists its ranks under no name at all; those of the default group are meant.
-  if (const auto unnamed = known.find(""); unnamed != known.end() && desc == "default_pg") group = unnamed->second;
+  if (const auto unnamed = known.find(""); unnamed != known.end() && desc == "default_pg")
+    group = unnamed->second;
   group.name = desc.empty() ? key : fmt::format("{} ({})", key, desc);
   return group;
 }
@@ -141,8 +142,8 @@ Event event_of(const Json& entry, const std::string& where, Trace& trace,
              out = side_of(entry, "output_sizes", "output_dtypes", where);
   event.op = told_by_sides(*op, in.elements, out.elements);
   event.dtype = in.elements > 0 ? in.dtype : out.dtype;
-  event.bytes =
-      checked_bytes(full_count(event.op, in.elements, out.elements, std::max(1, group.size)), event.dtype, where);
+  event.bytes = checked_bytes(full_count(event.op, in.elements, out.elements, std::max(1, group.size)),
+                              event.dtype, where);
   if (event.op == Op::send || event.op == Op::recv) event.peer = peer_of(name, group);
   event.async = true;
   event.issued = real_in(entry, "time_created_ns", -1);

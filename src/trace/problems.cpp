@@ -104,9 +104,8 @@ std::string story(const Trace& trace, const Evidence& evidence, const Group& gro
     if (part != parts.end()) {
       const Event& e = part->second.event;
       problem.ranks[rank] = std::string(name(e.state));
-      const std::string call = differ(e, event)
-                                   ? fmt::format("called {} of {} B instead, ", medley::name(e.op), e.bytes)
-                                   : "";
+      const std::string call =
+          differ(e, event) ? fmt::format("called {} of {} B instead, ", medley::name(e.op), e.bytes) : "";
       say(rank, call + (e.state == State::complete  ? "complete"
                         : e.state == State::failed  ? "failed"
                         : e.state == State::started ? "started it and waits"

@@ -27,7 +27,8 @@ struct ScopeHandle {
 void bind_scope(nb::module_& module) {
   nb::class_<ScopeHandle>(
       module, "scope",
-      "Operations issued by this thread inside `with medley.scope(\"forward/layer3.attention\"):` are recorded "
+      "Operations issued by this thread inside `with medley.scope(\"forward/layer3.attention\"):` are "
+      "recorded "
       "with that phase and module; `medley trace` shows them. Those under \"step\" stand between two steps.")
       .def(nb::init<std::string>(), "name"_a)
       .def(

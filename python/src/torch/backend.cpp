@@ -66,9 +66,11 @@ WorkPtr TorchBackend::finished(c10d::OpType type, const char* title, const Tenso
                                const Tensors& outputs, const Staging& staging,
                                std::vector<medley::Work> works) {
   auto work = c10::make_intrusive<TorchWork>(rank_, type, title, inputs, ++sequence_);
-  TorchWork::watch(
-      work,
-      {.works = std::move(works), .outputs = outputs, .kept = staging.kept(), .after = staging.finish(), .comm = comm()});
+  TorchWork::watch(work, {.works = std::move(works),
+                          .outputs = outputs,
+                          .kept = staging.kept(),
+                          .after = staging.finish(),
+                          .comm = comm()});
   if (coalescing_) coalesced_.push_back(work);
   return work;
 }
@@ -106,7 +108,8 @@ WorkPtr TorchBackend::recvAnysource(Tensors& tensors, int tag) {
 
 WorkPtr TorchBackend::barrier(const c10d::BarrierOptions& opts) {
   const bool async = opts.asyncOp || coalescing_;
-  medley::Work work = comm().barrier(Issue(*this, {Op::barrier, nullptr, nullptr, async}, opts.timeout).options());
+  medley::Work work =
+      comm().barrier(Issue(*this, {Op::barrier, nullptr, nullptr, async}, opts.timeout).options());
   return finished(c10d::OpType::BARRIER, "medley:barrier", {}, {}, {}, {work});
 }
 

@@ -12,8 +12,9 @@ WorkPtr TorchBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& 
   const int root = static_cast<int>(opts.rootRank);
   Staging staging;
   const at::Tensor data = rank_ == root ? staging.in(tensor) : staging.out(tensor);
-  medley::Work work = comm().broadcast(buffer_of(data, moved_as(data.scalar_type())), root,
-                                       Issue(*this, {Op::broadcast, &data, nullptr, async}, opts.timeout).options());
+  medley::Work work =
+      comm().broadcast(buffer_of(data, moved_as(data.scalar_type())), root,
+                       Issue(*this, {Op::broadcast, &data, nullptr, async}, opts.timeout).options());
   return finished(c10d::OpType::BROADCAST, "medley:broadcast", tensors, tensors, staging, {work});
 }
 
@@ -58,8 +59,9 @@ WorkPtr TorchBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) 
     if (rank_ != root) data = staging.in(data.clone());  // only the root's tensor may change
     premultiply(data, opts.reduceOp);
   }
-  medley::Work work = comm().reduce(buffer_of(data, element), how, root,
-                                    Issue(*this, {Op::reduce, &data, nullptr, async}, opts.timeout).options());
+  medley::Work work =
+      comm().reduce(buffer_of(data, element), how, root,
+                    Issue(*this, {Op::reduce, &data, nullptr, async}, opts.timeout).options());
   return finished(c10d::OpType::REDUCE, "medley:reduce", tensors, tensors, staging, {work});
 }
 
@@ -104,8 +106,9 @@ medley::Work TorchBackend::start_reduce_scatter(const at::Tensor& output, const 
     in = staging.in(input.clone());
     premultiply(in, opts.reduceOp);
   }
-  return comm().reduce_scatter(const_buffer_of(in, element), buffer_of(output, element), how,
-                               Issue(*this, {Op::reduce_scatter, &in, &output, async}, opts.timeout).options());
+  return comm().reduce_scatter(
+      const_buffer_of(in, element), buffer_of(output, element), how,
+      Issue(*this, {Op::reduce_scatter, &in, &output, async}, opts.timeout).options());
 }
 
 WorkPtr TorchBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,

@@ -1,5 +1,5 @@
-// Shows operations to torch.profiler as those of nccl are shown there (record_param_comms), so that what reads its
-// traces, `medley trace` among it, knows what was sent. Made by every call of the backend.
+// Shows operations to torch.profiler as those of nccl are shown there (record_param_comms), so that what
+// reads its traces, `medley trace` among it, knows what was sent. Made by every call of the backend.
 #pragma once
 
 #include <ATen/record_function.h>
