@@ -35,7 +35,7 @@ struct TableEntry {
   std::uint64_t bytes;
 };
 
-inline constexpr std::size_t counters_per_rank = 3;
+inline constexpr std::size_t counters_per_rank = 4;
 
 /// One direction between two ranks: a ring of bytes.
 struct PipeEnds {
@@ -89,6 +89,8 @@ class Board {
   Counter& laid(int rank) const { return counters(rank)[1]; }
   /// Not zero once this rank has destroyed its side of the comm, in order: it owes nothing and will not come again.
   Counter& left(int rank) const { return counters(rank)[2]; }
+  /// Not zero while this rank finds its peers near (nearness.hpp).
+  Counter& near(int rank) const { return counters(rank)[3]; }
   /// How many of `giver`'s chunks this rank has consumed, in the same form.
   std::atomic<std::uint64_t>& taken(int rank, int giver) const {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(counters(rank) + counters_per_rank)[giver];

@@ -25,7 +25,7 @@ std::size_t bytes_of(std::int64_t count, DType dtype) { return static_cast<std::
 // - all_reduce of 8 ranks on 16 cores: 256 KiB staged 84 µs, direct 142; 1 MiB streamed 467, direct 519; 4 MiB streamed
 //   1884, direct 1215: eight readers at once get in each other's way in the kernel until the copies are long.
 Collective::Collective(Exchanger& exchanger, bool direct_reads, bool crowded)
-    : exchanger_(exchanger), direct_reads_(direct_reads),
+    : exchanger_(exchanger), direct_reads_(direct_reads), may_stream_(!crowded && exchanger.ranks() <= 3),
       crossovers_{.one_shot = std::max<std::size_t>(1u << 10, (32u << 10) / static_cast<std::size_t>(exchanger.ranks())),
                   .staged = direct_reads ? 16u << 10 : exchanger.slot_bytes(),
                   .segment = exchanger.ranks() >= 4 && !crowded ? 1u << 20 : 0,
@@ -71,15 +71,16 @@ void Collective::stop() noexcept {
   if (task_) task_ = core::Task{};
 }
 
-Mode Collective::mode(std::size_t bytes, std::size_t piece, bool agreed) {
+Mode Collective::mode(std::size_t bytes, std::size_t piece, bool agreed, bool near) {
   handed_ = bytes;
   if (agreed && bytes <= brief_bytes) return Mode::in_line;
-  if (piece <= crossovers_.staged && bytes <= exchanger_.slot_bytes()) return Mode::staged;
-  return direct_reads_ || exchanger_.ranks() == 1 ? Mode::direct : Mode::streamed;   // alone, there is nobody to read
+  const bool segment = !direct_reads_ || (near && may_stream_);
+  if ((segment || piece <= crossovers_.staged) && bytes <= exchanger_.slot_bytes()) return Mode::staged;
+  return segment && exchanger_.ranks() > 1 ? Mode::streamed : Mode::direct;   // alone, there is nobody to read
 }
 
 Mode Collective::reducing_mode(std::size_t bytes, std::size_t piece, bool agreed) {
-  if (bytes > crossovers_.segment || (agreed && bytes <= brief_bytes)) return mode(bytes, piece, agreed);
+  if (bytes > crossovers_.segment || (agreed && bytes <= brief_bytes)) return mode(bytes, piece, agreed, exchanger_.all_near());
   return bytes <= exchanger_.slot_bytes() ? Mode::staged : Mode::streamed;
 }
 
@@ -126,7 +127,7 @@ void Collective::plan_all_reduce(const Call& call, std::size_t bytes) {
   first_.identity.count = call.out_count;
   if (bytes <= crossovers_.one_shot || exchanger_.ranks() == 1) {
     first_.give.set_common(call.in, bytes);
-    first_.mode = mode(bytes, bytes, true);
+    first_.mode = mode(bytes, bytes, true, exchanger_.all_near());
     combine_into(first_, call, call.out, call.in, bytes);
     return;
   }
@@ -154,7 +155,7 @@ void Collective::plan_reduce(const Call& call, std::size_t bytes) {
   first_.identity.count = call.in_count;
   if (bytes <= crossovers_.one_shot || exchanger_.ranks() == 1) {
     first_.give.set_only(call.in, bytes, call.root);
-    first_.mode = mode(bytes, bytes, true);
+    first_.mode = mode(bytes, bytes, true, exchanger_.all_near());
     first_.waits_for_all = root;
     if (root) combine_into(first_, call, call.out, call.in, bytes);
     return;
@@ -238,7 +239,7 @@ void Collective::plan_rooted_copy(const Call& call) {
       first_.take.set_only(call.out, out, call.root);
       break;
   }
-  first_.mode = mode(handed, piece ? piece : handed, agreed);
+  first_.mode = copying_mode(handed, piece ? piece : handed, agreed);
   if (root && (call.op == Op::gather || call.op == Op::gatherv)) first_.waits_for_all = true;
   first_.past_cache = out > crossovers_.past_cache;
 }
@@ -259,16 +260,16 @@ void Collective::plan_copy_to_all(const Call& call) {
       first_.identity.count = call.in_count;
       first_.give.set_common(call.in, in);
       first_.take.set_uniform(call.out, in);
-      first_.mode = mode(in, in, true);
+      first_.mode = copying_mode(in, in, true);
       break;
     case Op::all_gatherv:
       first_.give.set_common(call.in, in);
       first_.take.set_listed(call.out, call.out_counts, call.out_offsets, first_.element);
-      first_.mode = mode(in, in, false);
+      first_.mode = copying_mode(in, in, false);
       break;
     case Op::all_to_all:
       first_.identity.count = call.in_count;
-      first_.mode = mode(in, in / ranks, true);
+      first_.mode = copying_mode(in, in / ranks, true);
       first_.give.set_uniform(safe_source(call, in), in / ranks);
       first_.piece_at = static_cast<std::size_t>(exchanger_.rank()) * (in / ranks);
       first_.take.set_uniform(call.out, in / ranks);
@@ -276,7 +277,7 @@ void Collective::plan_copy_to_all(const Call& call) {
     default: {   // all_to_allv
       std::int64_t extent = 0;
       for (std::size_t r = 0; r < ranks; ++r) extent = std::max(extent, call.in_offsets[r] + call.in_counts[r]);
-      first_.mode = mode(in, in / ranks, false);
+      first_.mode = copying_mode(in, in / ranks, false);
       first_.give.set_listed(safe_source(call, bytes_of(extent, call.dtype)), call.in_counts, call.in_offsets,
                                    first_.element);
       first_.take.set_listed(call.out, call.out_counts, call.out_offsets, first_.element);

@@ -40,8 +40,11 @@ class Collective final : public Transfer {
   void split_evenly(std::int64_t count, std::size_t element);
   void combine_into(Exchange& exchange, const Call& call, void* into, const void* own, std::size_t bytes) const;
   /// The mode for a rank that hands over `bytes` in all, `piece` of them to each peer at the most; `agreed`: every rank
-  /// computes the same figures.
-  Mode mode(std::size_t bytes, std::size_t piece, bool agreed);
+  /// computes the same figures. Of a reduction all ranks choose alike; else each for what it gives.
+  Mode mode(std::size_t bytes, std::size_t piece, bool agreed, bool near);
+  Mode copying_mode(std::size_t bytes, std::size_t piece, bool agreed) {
+    return mode(bytes, piece, agreed, exchanger_.readers_near());
+  }
   Mode reducing_mode(std::size_t bytes, std::size_t piece, bool agreed);
   /// The input, or a copy of it where peers would read it after this rank has overwritten it in place.
   const void* safe_source(const Call& call, std::size_t extent);
@@ -49,6 +52,7 @@ class Collective final : public Transfer {
 
   Exchanger& exchanger_;
   bool direct_reads_;
+  bool may_stream_;                              ///< where there is a choice
   Crossovers crossovers_;
   bool running_ = false;
   bool begun_ = false;

@@ -155,7 +155,16 @@ bool Exchanger::take_in_line(const Exchange& exchange) {
   return true;
 }
 
+bool Exchanger::readers_near() const {
+  for (int r = 0; r < ranks(); ++r) {
+    if (r != rank_ && board_.near(r).value.load(std::memory_order_relaxed) == 0) return false;
+  }
+  return true;
+}
+
 void Exchanger::ended(const Exchange& exchange) {
+  // In these every rank has met all others, so all draw the same conclusion.
+  if (exchange.mode != Mode::in_line && !rooted(exchange.identity.op)) all_near_ = met_near_;
   if (exchange.waits_for_all && checked_ + 1 == sequence_) checked_ = sequence_;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/shm/board.hpp"
+#include "backends/shm/nearness.hpp"
 #include "backends/shm/pieces.hpp"
 #include "core/reduce.hpp"
 #include "core/task.hpp"
@@ -21,7 +22,7 @@ enum class Mode : std::uint8_t {
   in_line,    ///< in the flag's own cache line, or, up to brief_bytes, in the slot beside it
   staged,     ///< copied into this exchange's staging slot
   direct,     ///< read out of the giver's memory by process_vm_readv
-  streamed,   ///< through all staging slots, chunk after chunk, where direct reads are not possible
+  streamed,   ///< through all staging slots, chunk after chunk
 };
 
 /// What every rank of an exchange must agree on; compared at every arrival.
@@ -91,13 +92,19 @@ class Exchanger {
   int ranks() const { return board_.geometry().ranks; }
   const Board& board() const { return board_; }
   std::size_t slot_bytes() const { return board_.geometry().slot_bytes; }
+  /// Whether those who read from this rank find it near, by what they said last.
+  bool readers_near() const;
+  /// Whether all ranks are near each other; the same answer on all, in the same place of their programs.
+  bool all_near() const { return all_near_; }
 
  private:
   /// Where a giver's data is, when it is not in the flag's line; lies in the line's payload.
   struct Descriptor {
-    std::uint64_t address;       ///< of the first piece (direct)
+    std::uint64_t address;       ///< of the first piece (direct), or where it lies in the slot (staged)
     std::uint64_t bytes;         ///< of one piece, unless listed
     Pieces::Kind kind;
+    bool probe;                  ///< a direct giver has written something into its slot to be timed
+    bool near;                   ///< how this rank found its peers
   };
   struct Offer {
     std::uint64_t where;         ///< an address in the giver (direct), or an offset in its staging
@@ -114,8 +121,11 @@ class Exchanger {
   Mode mode_of(int rank) const;
   Descriptor descriptor(int rank) const;
   Offer offer(int rank) const;
+  void introduce(const Exchange& exchange);
+  void meet(int rank);
   void compare(const Exchange& exchange, int rank) const;
   void expect(const Exchange& exchange, int rank, std::size_t offered, std::size_t wanted) const;
+  std::size_t place_in_slot(std::size_t bytes) const;
   void lay_out_staged(const Exchange& exchange);
   void list_pieces(const Exchange& exchange);
   void copy_own(const Exchange& exchange) const;
@@ -140,6 +150,11 @@ class Exchanger {
   std::uint64_t count_ = 0;               ///< the same without wrapping
   std::vector<int> readers_;              ///< of this rank's memory, once the running exchange waits only for them
   const class Streamer* streamer_ = nullptr;   ///< of the running exchange
+  Nearness nearness_;
+  bool met_near_ = false;                 ///< every rank that the running exchange has met, this one included, says so
+  bool all_near_ = false;
+  std::uint32_t directly_given_ = 0;
+  std::size_t laid_out_at_ = 0;           ///< in this rank's slot
   std::uint32_t checked_ = 0;             ///< up to this exchange every peer has arrived and called the same
 
   friend class Streamer;

@@ -1,5 +1,6 @@
 // Exchanges too large for a flag's line: laying out, copying and reducing what the others gave.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "backends/shm/direct_read.hpp"
@@ -11,6 +12,9 @@ namespace {
 
 // Between two looks at other operations: large enough to be nothing beside the copy, small enough for latency.
 constexpr std::size_t breath = 1u << 20;
+
+// A probe costs both sides some 0.4 µs where data is read directly, and the reader 0.1 µs where it is staged.
+constexpr std::uint32_t exchanges_per_probe = 8;
 
 }  // namespace
 
@@ -50,14 +54,22 @@ void Exchanger::copy(void* to, const void* from, std::size_t bytes, bool past_ca
   }
 }
 
+/// Where in its slot a rank lays out what it gives. Each time another place, since what a peer has read before is still in
+/// the peer's cache, and writing there takes longer than where it was dropped: all_reduce of 16 KiB 2.7 µs, so 1.8.
+std::size_t Exchanger::place_in_slot(std::size_t bytes) const {
+  const std::size_t room = std::bit_ceil(std::max<std::size_t>(bytes, 4096));
+  return count_ / depth % std::max<std::size_t>(1, slot_bytes() / room) * room;
+}
+
 void Exchanger::lay_out_staged(const Exchange& exchange) {
   std::byte* slot = board_.staging(rank_, sequence_);
+  const std::size_t total = exchange.give.total(ranks());
+  std::size_t offset = laid_out_at_ = place_in_slot(total);
   if (exchange.give.kind != Pieces::Kind::listed) {
-    copy(slot, exchange.give.base, exchange.give.total(ranks()), false);
+    copy(slot + offset, exchange.give.base, total, false);
     return;
   }
   TableEntry* table = board_.table(rank_, sequence_);
-  std::size_t offset = 0;
   for (int r = 0; r < ranks(); ++r) {
     const auto piece = exchange.give.at(r);
     table[r] = {offset, piece.bytes};
@@ -99,6 +111,31 @@ void Exchanger::read(void* to, int rank, std::uint64_t where, std::size_t bytes)
   }
 }
 
+/// Describes what this rank gives, for those who take it.
+void Exchanger::introduce(const Exchange& exchange) {
+  const bool direct = exchange.mode == Mode::direct;
+  met_near_ = nearness_.near();
+  if (Counter& told = board_.near(rank_); (told.value.load(std::memory_order_relaxed) != 0) != met_near_) {
+    told.value.store(met_near_ ? 1 : 0, std::memory_order_relaxed);
+  }
+  const Descriptor mine{direct ? reinterpret_cast<std::uint64_t>(exchange.give.base) : laid_out_at_, exchange.give.bytes,
+                        exchange.give.kind, direct && directly_given_++ % exchanges_per_probe == 0, met_near_};
+  if (mine.probe) std::memset(board_.staging(rank_, sequence_), 0, Nearness::probe_bytes);
+  std::memcpy(board_.line(rank_, sequence_).payload, &mine, sizeof mine);
+}
+
+/// A rank has arrived: what it says about nearness counts, and what it wrote for that is read.
+void Exchanger::meet(int rank) {
+  const Descriptor theirs = descriptor(rank);
+  met_near_ = met_near_ && theirs.near;
+  if (theirs.probe) {
+    nearness_.probe(board_.staging(rank, sequence_));
+  } else if (mode_of(rank) == Mode::staged && count_ % exchanges_per_probe == 0) {
+    const Offer offered = offer(rank);
+    if (offered.bytes >= Nearness::probe_bytes) nearness_.probe(board_.staging(rank, sequence_) + offered.where);
+  }
+}
+
 core::Task Exchanger::run(Exchange exchange) {
   co_await core::until([this] { return can_begin(); });
   next();
@@ -107,9 +144,7 @@ core::Task Exchanger::run(Exchange exchange) {
   } else {
     list_pieces(exchange);
   }
-  const Descriptor mine{exchange.mode == Mode::direct ? reinterpret_cast<std::uint64_t>(exchange.give.base) : 0,
-                        exchange.give.bytes, exchange.give.kind};
-  std::memcpy(board_.line(rank_, sequence_).payload, &mine, sizeof mine);
+  introduce(exchange);
   arrive(exchange);
   copy_own(exchange);
 
@@ -152,6 +187,7 @@ core::Task Exchanger::take_copies(const Exchange& exchange, bool& took_direct, s
     if (!exchange.waits_for_all && to.bytes == 0) continue;
     co_await core::until([this, r] { return arrived(r); });
     compare(exchange, r);
+    meet(r);
     const Mode mode = mode_of(r);
     const Offer offered = offer(r);
     expect(exchange, r, offered.bytes, to.bytes);
@@ -181,6 +217,7 @@ core::Task Exchanger::reduce_all(const Exchange& exchange, bool& took_direct, st
     if (r == rank_) continue;
     co_await core::until([this, r] { return arrived(r); });
     compare(exchange, r);
+    meet(r);
     expect(exchange, r, offer(r).bytes, exchange.into_bytes);
     if (mode_of(r) != exchange.mode) throw_mismatch(exchange.identity, exchange.identity, r, 0, 0);   // other totals
     if (exchange.mode == Mode::streamed) streaming.push_back(r);

@@ -1,5 +1,5 @@
-// Exchanges larger than a staging slot where neighbours cannot read each other's memory: chunk after chunk through
-// the staging area, two halves in turn, each giver as fast as its slowest reader.
+// Exchanges larger than a staging slot between neighbours that share a cache, or that cannot read each other's memory:
+// chunk after chunk through the staging area, two halves in turn, each giver as fast as its slowest reader.
 #include <algorithm>
 #include <cstring>
 
@@ -108,6 +108,12 @@ class Streamer {
     const std::uint64_t seen = board_.laid(sources_[i]).value.load(std::memory_order_acquire);
     return seen >> 32 == owner_.sequence_ && (seen & 0xffffffffu) > taken_[i];
   }
+  /// The first chunk tells how near its giver is, by its end: what was written last is still in the giver's cache.
+  void probe(std::size_t i) const {
+    const std::size_t bytes = std::min(source_quota(i), wanted(i));
+    if (taken_[i] > 0 || bytes < Nearness::probe_bytes) return;
+    owner_.nearness_.probe(chunk(i) + (bytes - Nearness::probe_bytes) / 64 * 64);
+  }
   const std::byte* chunk(std::size_t i) const {
     const std::size_t q = source_quota(i);
     return board_.all_staging(sources_[i]) + taken_[i] % 2 * half_ +
@@ -123,6 +129,7 @@ class Streamer {
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       const std::size_t begin = taken_[i] * source_quota(i);
       if (begin >= wanted(i) || !available(i)) continue;
+      probe(i);
       owner_.copy(exchange_.take.at(sources_[i]).data + begin, chunk(i), std::min(source_quota(i), wanted(i) - begin),
                   exchange_.past_cache);
       took(i);
@@ -137,6 +144,7 @@ class Streamer {
     if (begin >= exchange_.into_bytes) return false;
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       if (!available(i)) return false;
+      probe(i);
       owner_.sources_[static_cast<std::size_t>(sources_[i])] = chunk(i);
     }
     owner_.sources_[static_cast<std::size_t>(owner_.rank_)] = exchange_.own + begin;
