@@ -11,7 +11,7 @@ import gpt
 
 arguments = common.start(__doc__)
 steps = common.batches(arguments.steps, batch=8, length=gpt.LENGTH)
-model = DistributedDataParallel(gpt.seeded().to(arguments.device), bucket_cap_mb=0.25)
+model = common.named(DistributedDataParallel(gpt.seeded().to(arguments.device), bucket_cap_mb=0.25))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 losses, clock = [], common.Clock()

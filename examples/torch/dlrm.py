@@ -103,8 +103,14 @@ def model_of(rank: int, ranks: int) -> DLRM:
     return DLRM(rank, ranks)
 
 
-arguments = common.start(__doc__)
-batches, clock = clicks(arguments.steps), common.Clock()
-losses = train(model_of(dist.get_rank(), dist.get_world_size()).to(arguments.device), batches, arguments.device, True, clock)
-common.finish(arguments, losses, lambda: train(model_of(0, 1).to(arguments.device), batches, arguments.device, False),
-              bound=1e-4, step_times=clock.times)
+def main() -> None:
+    arguments = common.start(__doc__)
+    batches, clock = clicks(arguments.steps), common.Clock()
+    model = common.named(model_of(dist.get_rank(), dist.get_world_size()).to(arguments.device))
+    losses = train(model, batches, arguments.device, True, clock)
+    common.finish(arguments, losses, lambda: train(model_of(0, 1).to(arguments.device), batches, arguments.device, False),
+                  bound=1e-4, step_times=clock.times)
+
+
+if __name__ == "__main__":
+    main()

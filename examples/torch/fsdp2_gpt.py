@@ -19,6 +19,7 @@ model = gpt.seeded().to(arguments.device)
 for block in model.blocks:
     fully_shard(block, mesh=mesh)
 fully_shard(model, mesh=mesh)
+common.named(model)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 losses, clock = [], common.Clock()

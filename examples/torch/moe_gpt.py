@@ -105,9 +105,15 @@ def train(model: gpt.GPT, steps, device: str, parallel: bool, clock: common.Cloc
     return losses
 
 
-arguments = common.start(__doc__)
-steps = common.batches(arguments.steps, batch=8, length=gpt.LENGTH)
-clock = common.Clock()
-losses = train(model_of(dist.get_rank(), dist.get_world_size()).to(arguments.device), steps, arguments.device, True, clock)
-common.finish(arguments, losses, lambda: train(model_of(0, 1).to(arguments.device), steps, arguments.device, False),
-              bound=1e-4, step_times=clock.times)
+def main() -> None:
+    arguments = common.start(__doc__)
+    steps = common.batches(arguments.steps, batch=8, length=gpt.LENGTH)
+    clock = common.Clock()
+    model = common.named(model_of(dist.get_rank(), dist.get_world_size()).to(arguments.device))
+    losses = train(model, steps, arguments.device, True, clock)
+    common.finish(arguments, losses, lambda: train(model_of(0, 1).to(arguments.device), steps, arguments.device, False),
+                  bound=1e-4, step_times=clock.times)
+
+
+if __name__ == "__main__":
+    main()

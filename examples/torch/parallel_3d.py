@@ -34,6 +34,7 @@ if tp.size() > 1:
     tensor_parallel.cut(part, tp)
 if dp.size() > 1:
     fully_shard(part, mesh=dp)
+common.named(part)
 stage = PipelineStage(part, stage_rank, stages, torch.device(arguments.device), group=pp.get_group())
 schedule = Schedule1F1B(stage, n_microbatches=2, loss_fn=gpt.loss_of)
 optimizer = torch.optim.AdamW(part.parameters(), lr=1e-3, foreach=False)
@@ -52,7 +53,8 @@ for tokens, targets in steps:
     loss = torch.stack(of_parts).mean().detach() if of_parts else torch.zeros((), device=arguments.device)
     loss = common.mean_over(loss, dp.get_group())
     shared = torch.tensor(loss, device=arguments.device)
-    dist.broadcast(shared, group=pp.get_group(), group_src=stages - 1)
+    with common.between_steps():
+        dist.broadcast(shared, group=pp.get_group(), group_src=stages - 1)
     losses.append(shared.item())
     clock.tick()
 

@@ -22,7 +22,7 @@ part = gpt.GPT(first, last)
 part.load_state_dict({name.replace(f"blocks.{i}.", f"blocks.{i - first}."): value for i in range(first, last)
                       for name, value in whole.state_dict().items()
                       if name.startswith(f"blocks.{i}.") or (not name.startswith("blocks.") and name in part.state_dict())})
-part.to(arguments.device)
+common.named(part).to(arguments.device)
 stage = PipelineStage(part, rank, size, torch.device(arguments.device))
 schedule = Schedule1F1B(stage, n_microbatches=2 * size, loss_fn=gpt.loss_of)
 optimizer = torch.optim.AdamW(part.parameters(), lr=1e-3)
@@ -38,7 +38,8 @@ for tokens, targets in steps:
     optimizer.step()
     loss = torch.stack(of_parts).mean() if of_parts else torch.zeros(())
     loss = loss.detach().to(arguments.device)
-    dist.broadcast(loss, src=size - 1)   # only the last stage sees it
+    with common.between_steps():
+        dist.broadcast(loss, src=size - 1)   # only the last stage sees it
     losses.append(loss.item())
     clock.tick()
 

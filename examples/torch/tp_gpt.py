@@ -15,7 +15,7 @@ import tensor_parallel
 arguments = common.start(__doc__)
 steps = common.batches(arguments.steps, batch=4, length=gpt.LENGTH)
 mesh = init_device_mesh(arguments.device, (dist.get_world_size(),), mesh_dim_names=("tp",))
-model = tensor_parallel.cut(gpt.seeded().to(arguments.device), mesh)
+model = common.named(tensor_parallel.cut(gpt.seeded().to(arguments.device), mesh))
 assert model.head.weight.to_local().shape[0] * dist.get_world_size() == model.head.weight.shape[0]   # each has its part
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=False)
 
@@ -25,7 +25,7 @@ for tokens, targets in steps:
     loss = gpt.loss_of(model(tokens.to(arguments.device)), targets.to(arguments.device))
     loss.backward()
     optimizer.step()
-    losses.append(loss.item())
+    losses.append(common.mean_over(loss))   # the same on all ranks
     clock.tick()
 
 common.finish(arguments, losses, lambda: gpt.train_alone(steps, arguments.device), bound=1e-4, step_times=clock.times)

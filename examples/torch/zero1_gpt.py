@@ -12,7 +12,7 @@ import gpt
 
 arguments = common.start(__doc__)
 steps = common.batches(arguments.steps, batch=8, length=gpt.LENGTH)
-model = DistributedDataParallel(gpt.seeded().to(arguments.device))
+model = common.named(DistributedDataParallel(gpt.seeded().to(arguments.device)))
 optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=1e-3)
 
 losses, clock = [], common.Clock()

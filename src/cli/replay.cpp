@@ -1,5 +1,6 @@
 // medley replay: runs a schedule for real, over one backend or over several by turns.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -12,8 +13,9 @@
 #include "cli/own_ranks.hpp"
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
-#include "replay/replay.hpp"
+#include "replay/predict.hpp"
 #include "trace/export.hpp"
+#include "tune/job_clock.hpp"
 
 namespace medley::cli {
 namespace {
@@ -68,15 +70,46 @@ std::map<std::string, double> step_times(const std::vector<std::string>& backend
   return out;
 }
 
+/// What the context's route table says that a step takes, over each backend; empty without a table.
+std::map<std::string, double> predicted(const Arguments& given, const Context& context,
+                                        const replay::WorldSchedule& schedule, const std::vector<int>& hosts,
+                                        const std::vector<std::string>& backends) {
+  std::map<std::string, double> out;
+  if (context.table().path.empty()) return out;
+  const route::Table table = route::Table::load(context.table().path);
+  std::vector<std::string> usable;
+  for (const auto& backend : context.backends()) {
+    if (backend.available) usable.push_back(backend.name);
+  }
+  std::size_t unknown = 0;
+  for (const std::string& backend : backends) {
+    replay::OperationTimes times(table, backend == "auto" ? "" : backend, usable);
+    const replay::Prediction prediction = replay::predict(schedule, hosts, given.options, times);
+    unknown = std::max(unknown, prediction.unknown);
+    if (prediction.unknown == 0) out[backend] = prediction.step_us;
+  }
+  if (unknown > 0)
+    fmt::print(stderr,
+               "medley replay: {} says nothing about {} operations of the step; where they matter no time is "
+               "predicted\n",
+               context.table().path, unknown);
+  return out;
+}
+
+struct Times {
+  std::map<std::string, double> step_us, predicted_us;
+};
+
 void report(const Arguments& given, const fs::path& folder, const std::vector<std::string>& backends,
-            const std::map<std::string, double>& step_us, int ranks) {
+            const Times& steps, int ranks) {
   const trace::Trace t = trace::open_trace(folder.native());
   const trace::RankTrace& rank = trace::busiest(t);
   const trace::Summary summary = trace::summarise(t, rank, trace::find_steps(t, rank));
   write_json(given.json, {{"schedule", given.schedule},
                           {"ranks", ranks},
                           {"scale", given.options.scale},
-                          {"step_us", step_us},
+                          {"step_us", steps.step_us},
+                          {"predicted_us", steps.predicted_us},
                           {"rank", rank.rank},
                           {"rows", trace::to_json(summary.rows, t)},
                           {"totals", trace::totals_json(summary.rows, t)}});
@@ -88,9 +121,14 @@ void report(const Arguments& given, const fs::path& folder, const std::vector<st
               r.total_us > 0 ? fmt::format("{:.0f} %", 100 * r.exposed_us / r.total_us) : "-"});
   }
   fmt::print("rank {} of {}, one step of {}\n{}\n", rank.rank, ranks, given.schedule, rows.str());
-  Table times({"backend", "step µs"});
-  for (const std::string& backend : backends)
-    times.add({backend, fmt::format("{:.1f}", step_us.at(backend))});
+  Table times({"backend", "step µs", "predicted µs", "against it"});
+  for (const std::string& backend : backends) {
+    const auto told = steps.predicted_us.find(backend);
+    const double took = steps.step_us.at(backend);
+    const bool known = told != steps.predicted_us.end();
+    times.add({backend, fmt::format("{:.1f}", took), known ? fmt::format("{:.1f}", told->second) : "-",
+               known ? fmt::format("{:+.0f} %", 100 * (took / told->second - 1)) : "-"});
+  }
   fmt::print("{}", times.str());
   if (!given.trace.empty()) fmt::print("recorded in {}; medley trace shows all of it\n", given.trace);
 }
@@ -103,6 +141,7 @@ int replay_here(const Arguments& given) {
   std::erase(named, "auto");  // the runtime's own choice among those that work
   ContextOptions options;
   options.backends = named;
+  options.table = given.table;
   const bool overlaps = std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const auto& rank) {
     return std::any_of(rank.actions.begin(), rank.actions.end(), [](const auto& a) { return a.token != 0; });
   });
@@ -118,12 +157,17 @@ int replay_here(const Arguments& given) {
     };
     slowest.push_back(replayer.step(route));
   }
+  std::vector<int> hosts;
   {
     const Scope after(trace::step_scope);
-    context.world().all_reduce(slowest, medley::max);
+    Comm world = context.world();
+    world.all_reduce(slowest, medley::max);
+    hosts = tune::hosts_of(world);
   }
   if (context.rank() == 0) {
-    report(given, folder, backends, step_times(backends, slowest), context.size());
+    report(given, folder, backends,
+           {step_times(backends, slowest), predicted(given, context, schedule, hosts, backends)},
+           context.size());
     std::error_code ignored;
     if (given.trace.empty()) fs::remove_all(folder, ignored);
   }
@@ -131,9 +175,7 @@ int replay_here(const Arguments& given) {
 }
 
 int run_replay(const Arguments& given) {
-  if (!given.table.empty())
-    throw Error(ErrorKind::invalid,
-                fmt::format("--table {}: this build of medley has no route tables", given.table));
+  if (!given.table.empty()) static_cast<void>(route::Table::load(given.table));  // complain once
   if (!find_place(process_environment())) {  // complain once, before any rank starts
     const replay::WorldSchedule schedule = replay::read_schedule(given.schedule);
     static_cast<void>(schedule.of(0, given.ranks > 0 ? given.ranks : std::max(1, schedule.world)));
@@ -143,7 +185,9 @@ int run_replay(const Arguments& given) {
                   fmt::format("the schedule is of {} ranks; add -n {}", schedule.world, schedule.world));
     }
   }
-  return on_ranks(given.ranks, given.backends, [&] { return replay_here(given); });
+  std::vector<std::string> named = parse_list(given.backends);
+  std::erase(named, "auto");  // no library that the launcher must know
+  return on_ranks(given.ranks, fmt::format("{}", fmt::join(named, ",")), [&] { return replay_here(given); });
 }
 
 }  // namespace
@@ -164,7 +208,8 @@ void add_replay(CLI::App& app) {
   command->add_option("--backends", given->backends,
                       "Backends that carry the operations; several take turns, step by step; auto: the "
                       "runtime's choice (default: all that work here)");
-  command->add_option("--table", given->table, "A route table");
+  command->add_option("--table", given->table,
+                      "A route table that auto follows and that a step's time is predicted by");
   command->add_option("--trace", given->trace, "Keep the recording in this folder");
   command->add_option("--steps", given->steps, "Steps over each backend")
       ->check(CLI::Range(1, 100000))

@@ -129,8 +129,12 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
   }
   if (options.async) return operation;
   const auto release = [](Operation* o) { o->release(); };
-  const std::unique_ptr<Operation, decltype(release)> held(operation, release);
-  wait(*operation, operation->deadline);
+  std::unique_ptr<Operation, decltype(release)> held(operation, release);
+  if (options.patience.count() == 0) {
+    wait(*operation, operation->deadline);
+  } else if (!wait_until(*operation, std::chrono::steady_clock::now() + options.patience)) {
+    return held.release();
+  }
   source = operation->source;
   return nullptr;
 }

@@ -163,13 +163,18 @@ class Engine {
       entry.reduce = reduce;
       add_comm(schedule_, 0, std::move(entry));
     };
-    // Released versions look for overflow in every type; the newest sources do in f16 only.
-    if (zero_ > 0)
-      scalar("dp", view_.dp_group, 1, DType::u8, ReduceOp::max, "overflow flag over the gradient slices");
-    scalar("model", view_.model_group, 1, DType::u8, ReduceOp::max, "overflow flag over the model's shards");
-    if (flags_.gradient_clipping) {
+    // As recorded with 0.19.8: f32 cannot overflow in a way it looks for; stage 3 adds up norms in f64.
+    if (view_.layout.dtype != DType::f32) {
       if (zero_ > 0)
-        scalar("dp", view_.dp_group, 4, DType::f32, ReduceOp::sum, "norm of the gradient slices");
+        scalar("dp", view_.dp_group, 1, DType::u8, ReduceOp::max, "overflow flag over the gradient slices");
+      scalar("model", view_.model_group, 1, DType::u8, ReduceOp::max, "overflow flag over the model's shards");
+    }
+    if (flags_.gradient_clipping) {
+      if (zero_ > 0) {
+        const DType norm = zero_ == 3 ? DType::f64 : DType::f32;
+        scalar("dp", view_.dp_group, static_cast<Count>(size_of(norm)), norm, ReduceOp::sum,
+               "norm of the gradient slices");
+      }
       scalar("model", view_.model_group, 4, DType::f32, ReduceOp::sum, "norm over the model's shards");
     }
     const Count owned = sum(ceil_div(elements(view_.tensors(), false), zero_ > 0 ? view_.dp_group : 1),
@@ -185,9 +190,11 @@ class Engine {
           comm(Op::all_gather, group_name(expert), group(expert), product({count, view_.e}, "parameters"),
                view_.layout.dtype, Phase::optimizer, "parameters", why));
     };
-    if (zero_ == 3)
-      return gather(fetches_[expert].persistent,
-                    "persistent parameters (below the persistence threshold) become whole again");
+    if (zero_ == 3) {  // one by one, as 0.19.8 was seen to do; fetches are coalesced, this is not
+      for (const Count padded : fetches_[expert].persistent)
+        gather(padded, "a persistent parameter (below the persistence threshold) becomes whole again");
+      return;
+    }
     if (zero_ == 0) return;
     // Slices start on 4 bytes: the flat group is padded to a multiple of 2·d elements.
     Count matrices = 0, vectors = 0;

@@ -78,6 +78,8 @@ bool set_habit(Model& m, const std::string& key, const std::string& value) {
     m.qkv_bias = m.projection_bias = m.mlp_bias = on();
   else if (key == "qkv_bias")
     m.qkv_bias = on();
+  else if (key == "fused_qkv")
+    m.fused_qkv = on();
   else if (key == "qk_norm")
     m.qk_norm = on();
   else if (key == "parallel" || key == "use_parallel_residual")

@@ -152,7 +152,12 @@ const std::map<std::string, Setter>& setters() {
     add({"first_bucket_bytes"}, elements_key(&Flags::first_bucket_bytes, "first_bucket_bytes"));
     add({"bucket_bytes"}, elements_key(&Flags::bucket_bytes, "bucket_bytes"));
     add({"bucket_cap_mb"}, [](Layout& l, const std::string& v, const std::string& p) {
-      l.flags.bucket_bytes = product({parse_count(v, p, "bucket_cap_mb"), Count{1} << 20}, "bucket_cap_mb");
+      // As DDP has it: the smaller first bucket is for those who ask for no size. Parts of a MiB are bytes,
+      // rounded down.
+      const double mib = parse_real(v, p, "bucket_cap_mb");
+      if (mib < 0 || mib > 1e9)
+        refuse_at(p, fmt::format("bucket_cap_mb is {}; it must lie between 0 and 1e9", v));
+      l.flags.bucket_bytes = l.flags.first_bucket_bytes = static_cast<Count>(mib * 1048576.0);
     });
     add({"no_sync"}, flag_key(&Flags::no_sync, "no_sync"));
     add({"reshard_after_forward"}, flag_key(&Flags::reshard_after_forward, "reshard_after_forward"));

@@ -18,7 +18,7 @@ std::string_view module_name(const Tensor& t) {
 }
 
 std::vector<Module> modules_of(const std::vector<LocalTensor>& tensors, bool expert, const Flags& flags,
-                               Count group, Count& persistent) {
+                               Count group, std::vector<Count>& persistent) {
   std::vector<Module> modules;
   std::string_view last;
   Count last_layer = -2;
@@ -26,7 +26,7 @@ std::vector<Module> modules_of(const std::vector<LocalTensor>& tensors, bool exp
     if (t.expert() != expert) continue;
     const Count padded = round_up(t.elements, group);
     if (t.elements <= flags.persistence_elements) {
-      persistent = sum(persistent, padded);
+      persistent.push_back(padded);
       continue;
     }
     const std::string_view name = expert ? std::string_view("experts") : module_name(*t.tensor);

@@ -21,8 +21,8 @@ std::vector<Flush> reduce_flushes(const std::vector<LocalTensor>& tensors, bool 
 using Fetches = std::map<Count, std::vector<Count>>;  ///< layer → padded elements of each all_gather
 struct FetchPlan {
   Fetches forward, backward;
-  Count persistent =
-      0;  ///< padded elements of parameters too small to partition: gathered once after the step
+  std::vector<Count> persistent;  ///< padded elements of each parameter below the persistence threshold:
+                                  ///< gathered once after the step
 };
 FetchPlan plan_fetches(const std::vector<LocalTensor>& tensors, bool expert, const Flags& flags, Count group);
 

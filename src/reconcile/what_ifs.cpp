@@ -61,8 +61,23 @@ void torch_switches(const plan::Flags& f, std::vector<WhatIf>& out) {
                      "gradients are reduced in the last micro-batch only: the others ran under no_sync()",
                      "gradients are reduced in every micro-batch: no_sync() is not used"));
   for (const plan::Count mib : {1, 5, 10, 25, 50, 100, 200, 500}) {
-    out.push_back(buckets(&plan::Flags::bucket_bytes, mib << 20, "bucket_cap_mb (in bytes)"));
+    out.push_back({[bytes = mib << 20](Layout& l, Framework&) {
+                     if (l.flags.bucket_bytes == bytes && l.flags.first_bucket_bytes == bytes) return false;
+                     l.flags.bucket_bytes = l.flags.first_bucket_bytes = bytes;
+                     return true;
+                   },
+                   fmt::format("bucket_cap_mb is {}, not what was planned", mib)});
   }
+  out.push_back({[](Layout& l, Framework&) {
+                   const plan::Flags usual;
+                   if (l.flags.bucket_bytes == usual.bucket_bytes &&
+                       l.flags.first_bucket_bytes == usual.first_bucket_bytes)
+                     return false;
+                   l.flags.bucket_bytes = usual.bucket_bytes;
+                   l.flags.first_bucket_bytes = usual.first_bucket_bytes;
+                   return true;
+                 },
+                 "bucket_cap_mb is not given: the first bucket has 1 MiB, the others 25 MiB"});
   out.push_back({[](Layout& l, Framework&) {
                    return l.flags.first_bucket_bytes != l.flags.bucket_bytes &&
                           (l.flags.first_bucket_bytes = l.flags.bucket_bytes, true);
@@ -71,6 +86,9 @@ void torch_switches(const plan::Flags& f, std::vector<WhatIf>& out) {
   out.push_back(flip(&plan::Flags::reshard_after_forward, f.reshard_after_forward,
                      "parameters are gathered again for the backward pass: reshard_after_forward is on",
                      "parameters stay gathered between the passes: reshard_after_forward is off"));
+  out.push_back(flip(&plan::Flags::gradient_clipping, f.gradient_clipping,
+                     "gradients are clipped: their norm is reduced once a step",
+                     "gradients are not clipped: no norm is reduced"));
   out.push_back(flip(&plan::Flags::shard_embeddings_apart, f.shard_embeddings_apart,
                      "embedding and head are fully_shard groups of their own",
                      "embedding and head belong to the root's group"));

@@ -9,6 +9,7 @@
 #include <medley/scope.hpp>
 #include <set>
 
+#include "replay/predict.hpp"
 #include "trace/trace.hpp"
 
 namespace medley::replay {
@@ -99,10 +100,8 @@ Comm& Replayer::comm_of(const Action& action) {
 }
 
 void Replayer::compute(const Action& action) const {
-  if (options_.tflops <= 0) return;
-  const double seconds = action.flops / (options_.tflops * 1e12) +
-                         static_cast<double>(action.memory_bytes) / (options_.memory_gbs * 1e9);
-  if (seconds > 0) pass_time(seconds * options_.scale);
+  const double seconds = compute_seconds(action, options_);
+  if (seconds > 0) pass_time(seconds);
 }
 
 Work Replayer::issue(const Action& a, const Router& route, Pending& pending) {

@@ -84,6 +84,18 @@ std::map<std::string, Group> groups_of(const Json& root) {
   return groups;
 }
 
+/// The last collective of each group that is known to be complete, by the group's number. gloo never marks
+/// single entries.
+std::map<std::string, std::int64_t> completed_of(const Json& root) {
+  std::map<std::string, std::int64_t> out;
+  const auto status = root.find("pg_status");
+  if (status == root.end() || !status->is_object()) return out;
+  for (const auto& [key, value] : status->items()) {
+    if (value.is_object()) out[key] = number_in(value, "last_completed_collective", -1);
+  }
+  return out;
+}
+
 Group group_of(const Json& entry, const std::map<std::string, Group>& known) {
   std::string key = text_in(entry, "pg_id"), desc;
   if (const auto pair = entry.find("process_group");
@@ -93,6 +105,9 @@ Group group_of(const Json& entry, const std::map<std::string, Group>& known) {
   }
   if (const auto found = known.find(key); found != known.end()) return found->second;
   Group group;
+  // gloo lists its ranks under no name at all; those of the default group are meant.
+  if (const auto unnamed = known.find(""); unnamed != known.end() && desc == "default_pg")
+    group = unnamed->second;
   group.name = desc.empty() ? key : fmt::format("{} ({})", key, desc);
   return group;
 }
@@ -109,7 +124,8 @@ std::int64_t peer_of(const std::string& name, const Group& group) {
 }
 
 Event event_of(const Json& entry, const std::string& where, Trace& trace,
-               const std::map<std::string, Group>& groups) {
+               const std::map<std::string, Group>& groups,
+               const std::map<std::string, std::int64_t>& completed) {
   const std::string name = text_in(entry, "profiling_name");
   const auto op = foreign_op(name);
   if (!op) refuse_import(where, fmt::format("profiling_name \"{}\" is not an operation that is known", name));
@@ -124,9 +140,10 @@ Event event_of(const Json& entry, const std::string& where, Trace& trace,
   event.sequence = static_cast<std::uint64_t>(std::clamp<std::int64_t>(sequence, 0, std::int64_t{1} << 39));
   const Side in = side_of(entry, "input_sizes", "input_dtypes", where),
              out = side_of(entry, "output_sizes", "output_dtypes", where);
+  event.op = told_by_sides(*op, in.elements, out.elements);
   event.dtype = in.elements > 0 ? in.dtype : out.dtype;
-  event.bytes =
-      checked_bytes(full_count(*op, in.elements, out.elements, std::max(1, group.size)), event.dtype, where);
+  event.bytes = checked_bytes(full_count(event.op, in.elements, out.elements, std::max(1, group.size)),
+                              event.dtype, where);
   if (event.op == Op::send || event.op == Op::recv) event.peer = peer_of(name, group);
   event.async = true;
   event.issued = real_in(entry, "time_created_ns", -1);
@@ -135,7 +152,11 @@ Event event_of(const Json& entry, const std::string& where, Trace& trace,
   event.completed = real_in(entry, "time_discovered_completed_ns", -1);
   if (ms >= 0 && event.issued >= 0) event.completed = std::max(event.started, event.issued) + ms * 1e6;
   const std::string state = text_in(entry, "state");
-  event.state = state == "completed" ? State::complete : state == "started" ? State::started : State::issued;
+  const auto last = completed.find(text_in(entry, "pg_id"));
+  const bool behind = event.matched && last != completed.end() && sequence > 0 && sequence <= last->second;
+  event.state = state == "completed" || behind ? State::complete
+                : state == "started"           ? State::started
+                                               : State::issued;
   return event;
 }
 
@@ -145,7 +166,10 @@ void import_dump(const Json& root, const std::string& place, Trace& trace) {
   if (!entries || !entries->is_array()) {
     refuse_import(place, "is no dump of PyTorch's flight recorder: it has no list \"entries\"");
   }
-  const auto groups = groups_of(root.is_object() ? root : Json::object());
+  static const Json none = Json::object();
+  const Json& facts = root.is_object() ? root : none;
+  const auto groups = groups_of(facts);
+  const auto completed = completed_of(facts);
   auto list = std::make_shared<EventList>();
   double first = -1;
   for (std::size_t i = 0; i < entries->size(); ++i) {
@@ -156,7 +180,7 @@ void import_dump(const Json& root, const std::string& place, Trace& trace) {
         !foreign_op(text_in(entry, "profiling_name"))) {
       continue;  // the bracket around a batch; its members have entries of their own
     }
-    list->events.push_back(event_of(entry, where, trace, groups));
+    list->events.push_back(event_of(entry, where, trace, groups, completed));
     if (first < 0) first = list->events.back().issued;
   }
   // Nanoseconds since 1970 do not fit a double: from the first entry on.

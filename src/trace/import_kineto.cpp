@@ -78,12 +78,13 @@ class Importer {
     out.op = *op;
     out.dtype = *dtype;
     const std::int64_t in = number_in(args, "In msg nelems", 0), given = number_in(args, "Out msg nelems", 0);
+    out.op = told_by_sides(*op, in, given);
     checked_bytes(in, *dtype, where);
     checked_bytes(given, *dtype, where);
     // Lists of tensors are summed on one side only by some versions; the larger side rules where both should
     // be equal.
     out.bytes = checked_bytes(
-        std::min(full_count(*op, in, given, std::max<std::int64_t>(1, size)), std::int64_t{1} << 52), *dtype,
+        std::min(full_count(out.op, in, given, std::max<std::int64_t>(1, size)), std::int64_t{1} << 52), *dtype,
         where);
     Group group;
     const std::string description = text_in(args, "Process Group Description");

@@ -84,6 +84,10 @@ std::optional<Op> foreign_op(std::string_view name) {
   return std::nullopt;
 }
 
+Op told_by_sides(Op op, std::int64_t in, std::int64_t out) {
+  return op == Op::all_to_all && in > 0 && out > 0 && in != out ? Op::all_to_allv : op;
+}
+
 std::optional<DType> foreign_dtype(std::string_view name) {
   std::string text;
   const std::size_t after = name.find_last_of(".:");

@@ -20,6 +20,9 @@ nlohmann::json parse_import(std::string_view text, const std::string& place);
 /// "nccl:_all_gather_base", "allgather_into_tensor_coalesced", "ncclAllReduce": the operation, if it moves
 /// data at all.
 std::optional<Op> foreign_op(std::string_view name);
+/// An all_to_all that gives another number of elements than it takes is one of uneven parts, whatever it is
+/// called.
+Op told_by_sides(Op op, std::int64_t in, std::int64_t out);
 /// "Float", "BFloat16", "torch.int64", "c10::Half".
 std::optional<DType> foreign_dtype(std::string_view name);
 /// [0, 1, 2], or the text "[0, 1, 2]"; "[0, 2, 4, ...]" goes on evenly up to `size` ranks. Empty when it is

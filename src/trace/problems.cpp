@@ -15,6 +15,17 @@ bool at_fault(const Event& event) {
   return event.state != State::complete;
 }
 
+/// Uneven parts look even on a rank whose own happen to be.
+Op kind_of(Op op) {
+  return op == Op::all_to_allv ? Op::all_to_all : op;
+}
+
+/// Whether two ranks of a collective called different ones.
+bool differ(const Event& a, const Event& b) {
+  if (kind_of(a.op) != kind_of(b.op)) return true;
+  return a.bytes != b.bytes && a.op != Op::all_to_allv && b.op != Op::all_to_allv;
+}
+
 std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
 }
@@ -93,9 +104,8 @@ std::string story(const Trace& trace, const Evidence& evidence, const Group& gro
     if (part != parts.end()) {
       const Event& e = part->second.event;
       problem.ranks[rank] = std::string(name(e.state));
-      const std::string call = e.op != event.op || e.bytes != event.bytes
-                                   ? fmt::format("called {} of {} B instead, ", medley::name(e.op), e.bytes)
-                                   : "";
+      const std::string call =
+          differ(e, event) ? fmt::format("called {} of {} B instead, ", medley::name(e.op), e.bytes) : "";
       say(rank, call + (e.state == State::complete  ? "complete"
                         : e.state == State::failed  ? "failed"
                         : e.state == State::started ? "started it and waits"
@@ -126,8 +136,7 @@ Problem about(const Trace& trace, const Evidence& evidence, const std::map<int, 
   bool mismatch = false, failed = false;
   for (const auto& [rank, part] : parts) {
     const Event& e = part.event;
-    mismatch =
-        mismatch || e.op != problem.event.op || (e.bytes != problem.event.bytes && e.op != Op::all_to_allv);
+    mismatch = mismatch || differ(e, problem.event);
     failed = failed || e.state == State::failed;
   }
   problem.kind = mismatch ? "mismatch" : failed ? "failed" : "unfinished";

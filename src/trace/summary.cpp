@@ -1,5 +1,7 @@
 #include "trace/summary.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <medley/error.hpp>
@@ -125,14 +127,19 @@ double Summary::wire(const Row& row, const Trace& trace) const {
          static_cast<double>(row.count);
 }
 
-Summary summarise(const Trace& trace, const RankTrace& rank, const Steps& steps) {
+Summary summarise(const Trace& trace, const RankTrace& rank, const Steps& steps, std::size_t step) {
+  if (step > steps.steps.size()) {
+    throw Error(ErrorKind::invalid, fmt::format("--step {}: rank {} has {} step{}", step, rank.rank,
+                                                steps.steps.size(), steps.steps.size() == 1 ? "" : "s"));
+  }
   Reading reading;
-  for (const Step& step : steps.steps) read_step(trace, rank, step, reading);
+  for (const Step& part : steps.steps) read_step(trace, rank, part, reading);
   Summary out;
   out.rank = rank.rank;
   out.steps = steps;
   if (reading.steps.empty()) return out;
   out.typical = typical_of(reading.steps, out.unlike);
+  if (step > 0) out.typical = step - 1;
   const double count = static_cast<double>(reading.steps.size());
   for (const auto& [number, in_step] : reading.steps[out.typical]) {
     const Key& key = reading.keys[number];

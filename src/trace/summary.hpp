@@ -30,15 +30,16 @@ struct Row {
 struct Summary {
   int rank = 0;
   Steps steps;
-  std::size_t typical = 0;  ///< the step whose operations are most common; counts are of this one
+  std::size_t typical = 0;  ///< the step whose operations are most common, or the one asked for; counts
+                            ///< are of this one
   std::size_t unlike = 0;   ///< steps with other operations
   std::vector<Row> rows;    ///< in order of first issue in the typical step
   double step_us = 0;       ///< median time from the first issue to the last completion of a step
   double wire(const Row& row, const Trace& trace) const;
 };
 
-/// The summary of one rank.
-Summary summarise(const Trace& trace, const RankTrace& rank, const Steps& steps);
+/// The summary of one rank; its counts are of the step most others are like, or of `step`, from 1 on.
+Summary summarise(const Trace& trace, const RankTrace& rank, const Steps& steps, std::size_t step = 0);
 
 /// The rank that put the most bytes on the wire.
 const RankTrace& busiest(const Trace& trace);

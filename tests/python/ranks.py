@@ -4,8 +4,10 @@ They are forked from a server that has imported torch once: importing it in ever
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import random
 import socket
 import traceback
 from typing import Any, Callable
@@ -15,9 +17,12 @@ PRELOADED = ["torch.distributed.tensor.parallel", "torch.distributed.pipelining"
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below those that the kernel gives to whoever connects, who might take it before the ranks do."""
+    while True:
+        port = random.randrange(15000, 32000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _rank_main(rank: int, size: int, port: int, environment: dict[str, str], function: Callable[..., Any], arguments: tuple, results: Any) -> None:

@@ -49,6 +49,12 @@ status=0
 [ $status = 1 ] || fail "a difference must end with 1 under --assert, not $status"
 "$medley" reconcile "$work/small" --schedule "$schedules/dlrm.json" >/dev/null || fail "without --assert differences are no failure"
 
+# a route table: auto follows it and a step's time is predicted by it
+"$medley" tune -n 2 --backends shm --seconds 2 --sizes 64:64K -o "$work/table.json" >/dev/null 2>&1 || fail "tune"
+replay predicted 2 "$work/gpt2.json" --table "$work/table.json"
+grep -A1 '"predicted_us"' "$work/predicted.json" | grep -q '"shm": [0-9]' || fail "no predicted_us: $(cat "$work/predicted.json")"
+refuses "no-such-table.json" "$medley" replay "$work/gpt2.json" -n 2 --table "$work/no-such-table.json"
+
 # the summary and its exports
 "$medley" trace "$work/gpt-4" --json - | python3 -c '
 import json, sys

@@ -7,6 +7,7 @@
     with medley.torch.route("all_to_all=mpi"):            # these calls take another backend
         dist.all_to_all_single(routed, tokens)
     dist.new_group(ranks, pg_options=medley.torch.Options(rules="all_reduce=shm"))
+    medley.torch.scopes(model)                            # traces tell module and phase of every operation
 
 It works with torchrun, mpirun and `medley run`. See docs/pytorch.md.
 """
@@ -25,8 +26,9 @@ from .launch import fill_in_environment
 from .register import register
 from .replace import replace
 from .route import route
+from .scopes import scopes
 
-__all__ = ["Options", "ProcessGroupMedley", "replace", "route"]
+__all__ = ["Options", "ProcessGroupMedley", "replace", "route", "scopes"]
 
 fill_in_environment()
 register()

@@ -28,5 +28,6 @@ struct PyComm {
 };
 
 void bind_comm(nanobind::module_& module);
+void bind_scope(nanobind::module_& module);
 
 }  // namespace medley::python

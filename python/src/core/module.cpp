@@ -109,4 +109,5 @@ NB_MODULE(_core, module) {
   medley::python::bind_work(module);
   medley::python::bind_job(module);
   medley::python::bind_comm(module);
+  medley::python::bind_scope(module);
 }

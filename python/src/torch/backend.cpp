@@ -48,25 +48,29 @@ c10d::ErrorType TorchBackend::getError() {
   return c10d::ErrorType::SUCCESS;
 }
 
-TorchBackend::Issue::Issue(const TorchBackend& owner, Op op, std::chrono::milliseconds timeout, bool async,
-                           const at::Tensor* tensor, int tag)
-    : choice_(routed(op, tensor && tensor->is_cuda() ? Memory::cuda : Memory::host)) {
+TorchBackend::Issue::Issue(const TorchBackend& owner, const Call& call, std::chrono::milliseconds timeout,
+                           int tag)
+    : choice_(routed(call.op, call.in && call.in->is_cuda() ? Memory::cuda : Memory::host)),
+      profiled_(owner, owner.options_->global_ranks_in_group, call, owner.sequence_ + 1) {
   options_.backend = choice_.backend;
-  options_.async = async;
+  options_.async = call.async;
+  options_.patience = between_signals;  // torch waits for it anyway, and there Ctrl-C is heard
   options_.deadline = timeout.count() > 0 ? timeout : owner.options_->timeout;
   options_.tag = tag;
   options_.algorithm = choice_.algorithm.empty() ? owner.options_->algorithm : choice_.algorithm;
   options_.deterministic = owner.options_->deterministic;
-  options_.stream = tensor ? stream_of(*tensor) : nullptr;
+  options_.stream = call.in ? stream_of(*call.in) : nullptr;
 }
 
 WorkPtr TorchBackend::finished(c10d::OpType type, const char* title, const Tensors& inputs,
                                const Tensors& outputs, const Staging& staging,
                                std::vector<medley::Work> works) {
   auto work = c10::make_intrusive<TorchWork>(rank_, type, title, inputs, ++sequence_);
-  TorchWork::watch(
-      work,
-      {.works = std::move(works), .outputs = outputs, .kept = staging.kept(), .after = staging.finish()});
+  TorchWork::watch(work, {.works = std::move(works),
+                          .outputs = outputs,
+                          .kept = staging.kept(),
+                          .after = staging.finish(),
+                          .comm = comm()});
   if (coalescing_) coalesced_.push_back(work);
   return work;
 }
@@ -80,12 +84,12 @@ WorkPtr TorchBackend::message(c10d::OpType type, const char* title, const at::Te
   if (type == c10d::OpType::SEND) {
     const at::Tensor in = staging.in(tensor);
     work = comm().send(const_buffer_of(in, element), peer,
-                       Issue(*this, Op::send, kNoTimeout, true, &in, tag).options());
+                       Issue(*this, {Op::send, &in, nullptr, true, peer}, kNoTimeout, tag).options());
     return finished(type, title, {tensor}, {}, staging, {work});
   }
   const at::Tensor out = staging.out(tensor, true);  // a shorter message leaves the rest as it was
   work = comm().recv(buffer_of(out, element), peer,
-                     Issue(*this, Op::recv, kNoTimeout, true, &out, tag).options());
+                     Issue(*this, {Op::recv, &out, nullptr, true, peer}, kNoTimeout, tag).options());
   return finished(type, title, {tensor}, {tensor}, staging, {work});
 }
 
@@ -104,7 +108,8 @@ WorkPtr TorchBackend::recvAnysource(Tensors& tensors, int tag) {
 
 WorkPtr TorchBackend::barrier(const c10d::BarrierOptions& opts) {
   const bool async = opts.asyncOp || coalescing_;
-  medley::Work work = comm().barrier(Issue(*this, Op::barrier, opts.timeout, async, nullptr).options());
+  medley::Work work =
+      comm().barrier(Issue(*this, {Op::barrier, nullptr, nullptr, async}, opts.timeout).options());
   return finished(c10d::OpType::BARRIER, "medley:barrier", {}, {}, {}, {work});
 }
 
@@ -153,6 +158,7 @@ WorkPtr TorchBackend::endCoalescing() {
   coalescing_ = false;
   std::vector<WorkPtr> members = std::exchange(coalesced_, {});
   TorchWork::Parts parts;
+  parts.comm = comm();
   for (const WorkPtr& member : members) {
     const auto& works = static_cast<TorchWork&>(*member).works();
     parts.works.insert(parts.works.end(), works.begin(), works.end());

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "group.hpp"
+#include "profile.hpp"
 #include "routes.hpp"
 #include "tensors.hpp"
 #include "work.hpp"
@@ -75,16 +76,16 @@ class TorchBackend final : public c10d::Backend {
   WorkPtr endCoalescing() override;
 
  private:
-  /// Options of one call; keeps the names they point to.
+  /// Options of one call; keeps the names they point to, and lives as long as the call.
   class Issue {
    public:
-    Issue(const TorchBackend& owner, Op op, std::chrono::milliseconds timeout, bool async,
-          const at::Tensor* tensor, int tag = 0);
+    Issue(const TorchBackend& owner, const Call& call, std::chrono::milliseconds timeout, int tag = 0);
     const medley::Options& options() const { return options_; }
 
    private:
     Choice choice_;
     medley::Options options_;
+    Profiled profiled_;
   };
 
   Comm& comm();

@@ -12,8 +12,9 @@ WorkPtr TorchBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& 
   const int root = static_cast<int>(opts.rootRank);
   Staging staging;
   const at::Tensor data = rank_ == root ? staging.in(tensor) : staging.out(tensor);
-  medley::Work work = comm().broadcast(buffer_of(data, moved_as(data.scalar_type())), root,
-                                       Issue(*this, Op::broadcast, opts.timeout, async, &data).options());
+  medley::Work work =
+      comm().broadcast(buffer_of(data, moved_as(data.scalar_type())), root,
+                       Issue(*this, {Op::broadcast, &data, nullptr, async}, opts.timeout).options());
   return finished(c10d::OpType::BROADCAST, "medley:broadcast", tensors, tensors, staging, {work});
 }
 
@@ -24,7 +25,7 @@ medley::Work TorchBackend::start_allreduce(const at::Tensor& tensor, const c10d:
   const at::Tensor data = staging.out(tensor, true);
   if (op == c10d::ReduceOp::PREMUL_SUM) premultiply(data, op);
   return comm().all_reduce(buffer_of(data, element), how,
-                           Issue(*this, Op::all_reduce, timeout, async, &data).options());
+                           Issue(*this, {Op::all_reduce, &data, nullptr, async}, timeout).options());
 }
 
 WorkPtr TorchBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) {
@@ -58,8 +59,9 @@ WorkPtr TorchBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) 
     if (rank_ != root) data = staging.in(data.clone());  // only the root's tensor may change
     premultiply(data, opts.reduceOp);
   }
-  medley::Work work = comm().reduce(buffer_of(data, element), how, root,
-                                    Issue(*this, Op::reduce, opts.timeout, async, &data).options());
+  medley::Work work =
+      comm().reduce(buffer_of(data, element), how, root,
+                    Issue(*this, {Op::reduce, &data, nullptr, async}, opts.timeout).options());
   return finished(c10d::OpType::REDUCE, "medley:reduce", tensors, tensors, staging, {work});
 }
 
@@ -67,7 +69,7 @@ medley::Work TorchBackend::start_allgather(const at::Tensor& output, const at::T
                                            const c10d::AllgatherOptions& opts, bool async) {
   const Element element = moved_as(input.scalar_type());
   return comm().all_gather(const_buffer_of(input, element), buffer_of(output, element),
-                           Issue(*this, Op::all_gather, opts.timeout, async, &input).options());
+                           Issue(*this, {Op::all_gather, &input, &output, async}, opts.timeout).options());
 }
 
 WorkPtr TorchBackend::_allgather_base(at::Tensor& output, at::Tensor& input,
@@ -104,8 +106,9 @@ medley::Work TorchBackend::start_reduce_scatter(const at::Tensor& output, const 
     in = staging.in(input.clone());
     premultiply(in, opts.reduceOp);
   }
-  return comm().reduce_scatter(const_buffer_of(in, element), buffer_of(output, element), how,
-                               Issue(*this, Op::reduce_scatter, opts.timeout, async, &in).options());
+  return comm().reduce_scatter(
+      const_buffer_of(in, element), buffer_of(output, element), how,
+      Issue(*this, {Op::reduce_scatter, &in, &output, async}, opts.timeout).options());
 }
 
 WorkPtr TorchBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
@@ -171,11 +174,11 @@ WorkPtr TorchBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
   medley::Work work;
   if (input_splits.empty() && output_splits.empty()) {
     work = comm().all_to_all(const_buffer_of(in, element), buffer_of(out, element),
-                             Issue(*this, Op::all_to_all, opts.timeout, async, &in).options());
+                             Issue(*this, {Op::all_to_all, &in, &out, async}, opts.timeout).options());
   } else {
     work = comm().all_to_allv(const_buffer_of(in, element), {.counts = in_counts}, buffer_of(out, element),
                               {.counts = out_counts},
-                              Issue(*this, Op::all_to_allv, opts.timeout, async, &in).options());
+                              Issue(*this, {Op::all_to_allv, &in, &out, async}, opts.timeout).options());
   }
   return finished(c10d::OpType::ALLTOALL_BASE, "medley:all_to_all", {input}, {output}, staging, {work});
 }

@@ -18,7 +18,8 @@ at::Tensor gather_rows(Comm& comm, const at::Tensor& rows, const std::vector<std
   }
   const at::Tensor all = at::empty(sizes, rows.options());
   comm.all_gatherv(const_buffer_of(rows.contiguous(), element), buffer_of(all, element), {.counts = parts},
-                   options);
+                   options)
+      .wait();
   return all;
 }
 
@@ -35,8 +36,8 @@ WorkPtr TorchBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOp
   shape.insert(shape.end(), mine.sizes().begin(), mine.sizes().end());
   std::vector<std::int64_t> shapes(shape.size() * static_cast<std::size_t>(size_));
   // Waits for each step: the sizes of the next one come from the one before.
-  const Issue issue(*this, Op::all_gather, opts.timeout, false, nullptr);
-  comm().all_gather(shape, shapes, issue.options());
+  const Issue issue(*this, {.op = Op::all_gather}, opts.timeout);
+  comm().all_gather(shape, shapes, issue.options()).wait();
   std::vector<std::int64_t> counts;
   for (int r = 0; r < size_; ++r) {
     const auto* of_rank = shapes.data() + static_cast<std::size_t>(r) * shape.size();
@@ -46,7 +47,7 @@ WorkPtr TorchBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOp
     }
     counts.push_back(of_rank[2]);
   }
-  const Issue issue_v(*this, Op::all_gatherv, opts.timeout, false, nullptr);
+  const Issue issue_v(*this, {.op = Op::all_gatherv}, opts.timeout);
   const at::Tensor indices = gather_rows(comm(), mine.indices().t().contiguous(), counts, issue_v.options());
   const at::Tensor values = gather_rows(comm(), mine.values().contiguous(), counts, issue_v.options());
   const at::Tensor total =

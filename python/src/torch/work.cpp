@@ -10,13 +10,6 @@
 #include "gil.hpp"
 
 namespace medley::torch {
-namespace {
-
-// How soon Ctrl-C is noticed: short for a person, long beside the cost of taking Python's lock.
-constexpr std::chrono::milliseconds between_signals{100};
-
-}  // namespace
-
 TorchWork::TorchWork(int rank, c10d::OpType type, const char* title, const std::vector<at::Tensor>& inputs,
                      std::uint64_t sequence)
     : c10d::Work(rank, type, title, inputs), sequence_(sequence) {}
@@ -57,6 +50,7 @@ void TorchWork::settle_once() {
   }
   parts_.after = nullptr;
   parts_.kept.clear();
+  parts_.comm = {};
   finish(problem);
 }
 
@@ -100,7 +94,13 @@ void TorchWork::synchronize() {
 }
 
 void TorchWork::abort() {
-  TORCH_CHECK(false, "medley: a single operation cannot be aborted; abort its group");
+  Comm comm;
+  {
+    const std::lock_guard lock(settle_mutex_);
+    if (settled_) return;
+    comm = parts_.comm;
+  }
+  comm.abort();  // as with nccl, the whole communicator: the other ranks' parts cannot be taken back alone
 }
 
 int TorchWork::sourceRank() const {

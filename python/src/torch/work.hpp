@@ -13,6 +13,9 @@
 
 namespace medley::torch {
 
+// How soon Ctrl-C is noticed: short for a person, long beside the cost of taking Python's lock.
+constexpr std::chrono::milliseconds between_signals{100};
+
 class TorchWork final : public c10d::Work {
  public:
   /// What the operation holds until it is complete.
@@ -21,6 +24,7 @@ class TorchWork final : public c10d::Work {
     std::vector<at::Tensor> outputs;  ///< its result
     std::vector<at::Tensor> kept;     ///< whatever else must stay alive
     std::function<void()> after;      ///< to be run once when all works are complete
+    Comm comm;                        ///< what abort() ends
   };
 
   TorchWork(int rank, c10d::OpType type, const char* title, const std::vector<at::Tensor>& inputs,

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import threading
+import time
 
 import groups
 import pytest
@@ -88,3 +90,42 @@ def load_with_forked_workers():
 
 def test_workers_forked_after_init():
     assert groups.run(2, load_with_forked_workers) == [2 * 2 * sum(i ** 2 for i in range(16))] * 2
+
+
+def interrupted(asynchronous):
+    tensor = torch.ones(4)
+    if dist.get_rank() == 1:
+        dist.recv(torch.zeros(1), 0)                     # until rank 0 has been interrupted
+        dist.all_reduce(tensor)
+        return tensor.tolist()
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        work = dist.all_reduce(tensor, async_op=asynchronous)
+        work.wait()
+    assert time.monotonic() - began < 30                 # the group's timeout is 60
+    dist.send(torch.zeros(1), 1)
+    while tensor[0] != 2:                                # it goes on, and its tensor stays
+        time.sleep(0.01)
+    return tensor.tolist()
+
+
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_ctrl_c_ends_a_wait(asynchronous):
+    assert groups.run(2, interrupted, asynchronous) == [[2.0] * 4] * 2
+
+
+def abort_a_group():
+    if dist.get_rank() == 1:
+        with pytest.raises(RuntimeError):
+            dist.recv(torch.zeros(1), 0)                 # ends as the group does
+        return True
+    work = dist.all_reduce(torch.ones(4), async_op=True)
+    dist.distributed_c10d._get_default_group().abort()
+    with pytest.raises(RuntimeError):
+        work.wait()
+    return True
+
+
+def test_an_aborted_group_ends_what_is_pending_on_all_ranks():
+    assert groups.run(2, abort_a_group) == [True, True]

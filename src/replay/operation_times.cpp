@@ -1,0 +1,85 @@
+#include "replay/operation_times.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace medley::replay {
+namespace {
+
+/// What stands in for an operation that was not measured: the even form of one with parts of any size.
+Op stand_in(Op op) {
+  switch (op) {
+    case Op::gatherv:
+      return Op::gather;
+    case Op::scatterv:
+      return Op::scatter;
+    case Op::all_gatherv:
+      return Op::all_gather;
+    case Op::reduce_scatterv:
+      return Op::reduce_scatter;
+    case Op::all_to_allv:
+      return Op::all_to_all;
+    default:
+      return op;
+  }
+}
+
+const route::Timing* fastest_of(const route::Cell& cell, const std::string& backend) {
+  const auto found = std::find_if(cell.routes.begin(), cell.routes.end(),
+                                  [&](const route::Timing& t) { return t.route.backend == backend; });
+  return found == cell.routes.end() ? nullptr : &*found;
+}
+
+const route::Timing* chosen_of(const route::Cell& cell, const std::vector<route::Stretch>& stretches) {
+  for (const route::Stretch& stretch : stretches) {
+    if (cell.key.bytes >= stretch.from && cell.key.bytes <= stretch.to) return cell.find(stretch.route);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+OperationTimes::OperationTimes(const route::Table& table, std::string backend,
+                               std::vector<std::string> usable)
+    : table_(table), backend_(std::move(backend)), usable_(std::move(usable)) {}
+
+OperationTimes::Curve OperationTimes::make_curve(Op op, route::DTypeClass dtype,
+                                                 const route::Shape& shape) const {
+  const route::Chosen chosen =
+      route::choose(table_, op, Memory::host, dtype, shape, [&](const Choice& choice) {
+        return std::find(usable_.begin(), usable_.end(), choice.backend) != usable_.end();
+      });
+  Curve out;
+  for (const route::Cell* cell : chosen.cells) {
+    const route::Timing* timing =
+        backend_.empty() ? chosen_of(*cell, chosen.stretches) : fastest_of(*cell, backend_);
+    if (timing) out.push_back({cell->key.bytes, timing->median_us});
+  }
+  return out;
+}
+
+const OperationTimes::Curve& OperationTimes::curve(Op op, route::DTypeClass dtype,
+                                                   const route::Shape& shape) {
+  const auto [at, fresh] = curves_.try_emplace({op, dtype, shape});
+  if (fresh) at->second = make_curve(op, dtype, shape);
+  return at->second;
+}
+
+std::optional<double> OperationTimes::us(Op op, DType dtype, std::int64_t bytes, const route::Shape& shape) {
+  if (op == Op::recv) op = Op::send;
+  const Curve* points = &curve(op, route::class_of(op, dtype), shape);
+  if (points->empty()) points = &curve(stand_in(op), route::class_of(stand_in(op), dtype), shape);
+  if (points->empty()) return std::nullopt;
+  const auto after =
+      std::find_if(points->begin(), points->end(), [&](const Point& p) { return p.bytes >= bytes; });
+  if (after == points->begin()) return after->us;  // below the smallest size latency is all there is
+  const Point& low = *(after - 1);
+  if (after == points->end()) {  // above the largest, time grows as the size does
+    return low.us * static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(1, low.bytes));
+  }
+  // Straight between two sizes: latency and bandwidth add up.
+  const double share = static_cast<double>(bytes - low.bytes) / static_cast<double>(after->bytes - low.bytes);
+  return low.us + share * (after->us - low.us);
+}
+
+}  // namespace medley::replay

@@ -1,0 +1,39 @@
+// How long operations take by a route table: over one backend, or over the routes the table would choose.
+// Used to predict the step of a schedule.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "route/choose.hpp"
+
+namespace medley::replay {
+
+class OperationTimes {
+ public:
+  /// `backend` is one of `usable`, or empty for the table's own choice among them. The table must outlive
+  /// this.
+  OperationTimes(const route::Table& table, std::string backend, std::vector<std::string> usable);
+
+  /// µs of one operation on a comm of this shape; none where the table has no row that could stand for it.
+  std::optional<double> us(Op op, DType dtype, std::int64_t bytes, const route::Shape& shape);
+
+ private:
+  /// Time by size, of the route taken at each size that was measured.
+  struct Point {
+    std::int64_t bytes = 0;
+    double us = 0;
+  };
+  using Curve = std::vector<Point>;
+  const Curve& curve(Op op, route::DTypeClass dtype, const route::Shape& shape);
+  Curve make_curve(Op op, route::DTypeClass dtype, const route::Shape& shape) const;
+
+  const route::Table& table_;
+  std::string backend_;
+  std::vector<std::string> usable_;
+  std::map<std::tuple<Op, route::DTypeClass, route::Shape>, Curve> curves_;
+};
+
+}  // namespace medley::replay
