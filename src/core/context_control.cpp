@@ -25,6 +25,11 @@ int member_of(const CommState& comm, int world_rank) {
   return at == comm.world_ranks.end() ? -1 : static_cast<int>(at - comm.world_ranks.begin());
 }
 
+control::Message failure_notice(const std::string& comm, const std::vector<int>& members, int by, const Error& why) {
+  return {"failed", json{{"comm", comm}, {"kind", static_cast<int>(why.kind())}, {"what", why.what()},
+                         {"ranks", why.context().ranks}, {"by", by}, {"members", members}}.dump()};
+}
+
 }  // namespace
 
 void ContextState::listen_for_control() {
@@ -46,12 +51,24 @@ void ContextState::start_control(const std::vector<json>& answers) {
                    [this](int left) { on_gone(left, ""); }, [this] { on_tick(); }});
 }
 
-std::shared_ptr<CommState> ContextState::find_comm(const std::string& name) {
-  const std::lock_guard lock(comms_mutex_);
+std::shared_ptr<CommState> ContextState::find_comm_locked(const std::string& name) const {
   for (const auto& weak : comms_) {
     if (auto comm = weak.lock(); comm && comm->name == name) return comm;
   }
   return nullptr;
+}
+
+std::shared_ptr<CommState> ContextState::find_comm(const std::string& name) {
+  const std::lock_guard lock(comms_mutex_);
+  return find_comm_locked(name);
+}
+
+/// The comm; while it is still being made here null, and the error waits for it.
+std::shared_ptr<CommState> ContextState::find_comm_for(const std::string& name, const Error& error) {
+  const std::lock_guard lock(comms_mutex_);
+  auto comm = find_comm_locked(name);
+  if (!comm) failed_early_.emplace(name, error);
+  return comm;
 }
 
 void ContextState::on_gone(int world_rank, const std::string& how) {
@@ -90,9 +107,7 @@ void ContextState::on_tick() {
 
 void ContextState::tell_failure(const CommState& comm, const Error& why) {
   if (!control_ || comm.size == 1) return;
-  control_->send(control::Control::everyone,
-                 {"failed", json{{"comm", comm.name}, {"kind", static_cast<int>(why.kind())}, {"what", why.what()},
-                                 {"ranks", why.context().ranks}, {"by", comm.rank}, {"members", comm.world_ranks}}.dump()});
+  control_->send(control::Control::everyone, failure_notice(comm.name, comm.world_ranks, comm.rank, why));
 }
 
 void ContextState::ask_referee(const CommState& comm, const Operation& operation) {
@@ -115,31 +130,30 @@ void ContextState::judge(const json& call) {
     return;
   }
   referee_.forget(name);
-  if (const auto comm = find_comm(name)) {
-    engine->fail(*comm, Error(ErrorKind::mismatch, verdict->difference, {.ranks = verdict->ranks}));
+  const Error different(ErrorKind::mismatch, verdict->difference, {.ranks = verdict->ranks});
+  if (const auto comm = find_comm_for(name, different)) {
+    engine->fail(*comm, different);
+  } else {   // the others were faster
+    control_->send(control::Control::everyone, failure_notice(name, call["ranks"], 0, different));
   }
 }
 
 void ContextState::on_message(int from, const control::Message& message) {
   const json body = json::parse(message.body, nullptr, false);
   if (body.is_discarded() || !body.contains("comm")) return;
-  const auto comm = find_comm(body["comm"]);
   if (message.kind == "failed") {
     const Error told(static_cast<ErrorKind>(body["kind"].get<int>()),
                      fmt::format("rank {} says: {}", body["by"].get<int>(), body["what"].get<std::string>()),
                      {.ranks = body["ranks"]});
     const auto members = body["members"].get<std::vector<int>>();
-    if (comm) {
-      engine->fail_as_told(*comm, told);
-    } else if (std::find(members.begin(), members.end(), rank) != members.end()) {   // still being made here, or gone
-      const std::lock_guard lock(comms_mutex_);
-      failed_early_.emplace(body["comm"], told);
-    }
+    if (std::find(members.begin(), members.end(), rank) == members.end()) return;
+    if (const auto comm = find_comm_for(body["comm"], told)) engine->fail_as_told(*comm, told);
   } else if (message.kind == "call") {
     judge(body);
-  } else if (message.kind == "alike" && comm) {
-    engine->let_start(*comm, body["sequence"]);
+  } else if (message.kind == "alike") {
+    if (const auto comm = find_comm(body["comm"])) engine->let_start(*comm, body["sequence"]);
   } else if (message.kind == "ask") {
+    const auto comm = find_comm(body["comm"]);
     json answer{{"comm", body["comm"]}, {"question", body["question"]}};
     answer["status"] = comm ? engine->status_of(*comm) : json{{"unknown", true}};
     control_->send(from, {"answer", answer.dump()});

@@ -77,6 +77,8 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   void listen_for_control();
   void start_control(const std::vector<nlohmann::json>& answers);
   std::shared_ptr<CommState> find_comm(const std::string& name);
+  std::shared_ptr<CommState> find_comm_locked(const std::string& name) const;
+  std::shared_ptr<CommState> find_comm_for(const std::string& name, const Error& error);
   void on_message(int from, const control::Message& message);
   void on_gone(int world_rank, const std::string& how);
   void on_tick();
