@@ -252,7 +252,7 @@ class Mock {
       if (n <= l_.flags.persistence_elements) put(side, Op::all_gather, "dp", 2 * n, 1);
     }
     return {side,
-            "AICB gathers persistent parameters one by one; DeepSpeed coalesces them, padded to the group"};
+            "AICB gathers persistent parameters as they are; DeepSpeed gathers each padded to the group"};
   }
 
   const Model& m_;
