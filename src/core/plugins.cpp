@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <mutex>
+#include <utility>
 
 #include "backends/shm/plugin.hpp"
 #include "bootstrap/split.hpp"
@@ -63,6 +65,9 @@ const BackendPlugin* open_plugin(const fs::path& file, const std::string& name, 
   return nullptr;
 }
 
+// Plugins load libraries and look through those that are loaded; what one finds another may be adding.
+std::mutex one_at_a_time;
+
 std::string ask(const BackendPlugin& plugin) {
   try {
     return plugin.unavailable();
@@ -89,13 +94,19 @@ void KnownBackend::load() {
   }
 }
 
-const BackendPlugin* KnownBackend::plugin() {
-  std::call_once(once_, [this] { load(); });
+const BackendPlugin* KnownBackend::loaded() {
+  if (!std::exchange(loaded_, true)) load();
   return plugin_;
 }
 
+const BackendPlugin* KnownBackend::plugin() {
+  const std::lock_guard lock(one_at_a_time);
+  return loaded();
+}
+
 std::string KnownBackend::unavailable() {
-  const BackendPlugin* found = plugin();
+  const std::lock_guard lock(one_at_a_time);
+  const BackendPlugin* found = loaded();
   return found ? ask(*found) : reason_;
 }
 
