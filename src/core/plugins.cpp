@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <mutex>
-#include <utility>
 
 #include "backends/shm/plugin.hpp"
 #include "bootstrap/split.hpp"
@@ -65,9 +63,6 @@ const BackendPlugin* open_plugin(const fs::path& file, const std::string& name, 
   return nullptr;
 }
 
-// Plugins load libraries and look through those that are loaded; what one finds another may be adding.
-std::mutex one_at_a_time;
-
 std::string ask(const BackendPlugin& plugin) {
   try {
     return plugin.unavailable();
@@ -94,19 +89,13 @@ void KnownBackend::load() {
   }
 }
 
-const BackendPlugin* KnownBackend::loaded() {
-  if (!std::exchange(loaded_, true)) load();
+const BackendPlugin* KnownBackend::plugin() {
+  std::call_once(once_, [this] { load(); });
   return plugin_;
 }
 
-const BackendPlugin* KnownBackend::plugin() {
-  const std::lock_guard lock(one_at_a_time);
-  return loaded();
-}
-
 std::string KnownBackend::unavailable() {
-  const std::lock_guard lock(one_at_a_time);
-  const BackendPlugin* found = loaded();
+  const BackendPlugin* found = plugin();
   return found ? ask(*found) : reason_;
 }
 

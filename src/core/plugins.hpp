@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <medley/backend.hpp>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -28,11 +29,10 @@ class MEDLEY_API KnownBackend {
   void add_file(std::filesystem::path file) { files_.push_back(std::move(file)); }
 
  private:
-  const BackendPlugin* loaded();
   void load();
   std::string name_;
   std::vector<std::filesystem::path> files_;
-  bool loaded_ = false;
+  std::once_flag once_;
   const BackendPlugin* plugin_ = nullptr;
   std::string reason_;
 };
