@@ -158,6 +158,7 @@ class Engine {
   Verdict expire(Operation& operation, Deadline deadline, Patience& patience);
   Operation& blamed_for(Operation& operation) const;
   void fail_late(Operation& operation);
+  void fail_late_of_all(Operation* late);
   Operation* expire_all(Patience& patience);
   void expire_in_streams(Patience& patience);
   void look_for_lost(CommState& comm, Deadline now);

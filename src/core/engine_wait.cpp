@@ -161,6 +161,13 @@ Operation* Engine::expire_all(Patience& patience) {
   return nullptr;
 }
 
+/// What expire_all() found, if anything; without the lock.
+void Engine::fail_late_of_all(Operation* late) {
+  if (!late) return;
+  fail_late(*late);
+  late->release();
+}
+
 /// For those who never wait but test: the lost and the late fail here too.
 void Engine::progress() {
   refuse_forked_child();
@@ -173,9 +180,7 @@ void Engine::progress() {
     late = expire_all(patience);
     last_look_ = patience.last_check;
   }
-  if (!late) return;
-  fail_late(*late);
-  late->release();
+  fail_late_of_all(late);
 }
 
 /// True when the operation, or with none given everything, is complete.
@@ -270,9 +275,7 @@ void Engine::expire_in_streams(Patience& patience) {
     const Hold hold(*this);
     late = expire_all(patience);
   }
-  if (!late) return;
-  fail_late(*late);
-  late->release();
+  fail_late_of_all(late);
 }
 
 void Engine::tend(ProgressThread& thread) {

@@ -1,29 +1,13 @@
 // Both sides in one form: rows of a plan, actions of a schedule and rows of a trace become items.
 #include <algorithm>
 
+#include "core/v_forms.hpp"
 #include "plan/groups.hpp"
 #include "plan/volume.hpp"
 #include "reconcile/reconcile.hpp"
 
 namespace medley::reconcile {
 namespace {
-
-Op even_form(Op op) {
-  switch (op) {
-    case Op::gatherv:
-      return Op::gather;
-    case Op::scatterv:
-      return Op::scatter;
-    case Op::all_gatherv:
-      return Op::all_gather;
-    case Op::reduce_scatterv:
-      return Op::reduce_scatter;
-    case Op::all_to_allv:
-      return Op::all_to_all;
-    default:
-      return op;
-  }
-}
 
 bool is_message(Op op) {
   return op == Op::send || op == Op::recv;
@@ -70,7 +54,7 @@ Items expected_items(const replay::RankSchedule& schedule, double scale) {
     if (a.kind != replay::Kind::comm) continue;
     const auto& ranks = schedule.groups.at(a.group);
     add(items,
-        {even_form(a.op),
+        {core::even_form(a.op),
          ranks,
          a.group,
          replay::scaled_bytes(a.bytes, a.dtype, scale),
@@ -88,8 +72,8 @@ Items observed_items(const trace::Trace& trace, const trace::Summary& summary) {
   for (const trace::Row& row : summary.rows) {
     const trace::Group& group = trace.groups[row.group];
     if (group.size == 1) continue;  // alone: nothing is sent
-    Item item{even_form(row.op), group.ranks, group.name, row.bytes,
-              row.count,         row.dtype,   {},         even_form(row.op) != row.op};
+    Item item{core::even_form(row.op), group.ranks, group.name, row.bytes,
+              row.count,         row.dtype,   {},         core::even_form(row.op) != row.op};
     std::sort(item.ranks.begin(), item.ranks.end());
     add(items, std::move(item), row.phase.empty() ? row.module : row.phase + "/" + row.module);
   }

@@ -3,26 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/v_forms.hpp"
+
 namespace medley::replay {
 namespace {
-
-/// What stands in for an operation that was not measured: the even form of one with parts of any size.
-Op stand_in(Op op) {
-  switch (op) {
-    case Op::gatherv:
-      return Op::gather;
-    case Op::scatterv:
-      return Op::scatter;
-    case Op::all_gatherv:
-      return Op::all_gather;
-    case Op::reduce_scatterv:
-      return Op::reduce_scatter;
-    case Op::all_to_allv:
-      return Op::all_to_all;
-    default:
-      return op;
-  }
-}
 
 const route::Timing* fastest_of(const route::Cell& cell, const std::string& backend) {
   const auto found = std::find_if(cell.routes.begin(), cell.routes.end(),
@@ -68,7 +52,7 @@ const OperationTimes::Curve& OperationTimes::curve(Op op, route::DTypeClass dtyp
 std::optional<double> OperationTimes::us(Op op, DType dtype, std::int64_t bytes, const route::Shape& shape) {
   if (op == Op::recv) op = Op::send;
   const Curve* points = &curve(op, route::class_of(op, dtype), shape);
-  if (points->empty()) points = &curve(stand_in(op), route::class_of(stand_in(op), dtype), shape);
+  if (points->empty()) points = &curve(core::even_form(op), route::class_of(core::even_form(op), dtype), shape);
   if (points->empty()) return std::nullopt;
   const auto after =
       std::find_if(points->begin(), points->end(), [&](const Point& p) { return p.bytes >= bytes; });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "conformance/errors.hpp"
 #include "conformance/run_case.hpp"
 
 namespace medley::conformance {
@@ -29,17 +30,6 @@ class Numbers {
   std::vector<std::int64_t> host_;
   DeviceImage image_;
 };
-
-template <class Call>
-std::optional<Error> error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error came";
-  return std::nullopt;
-}
 
 class Cuda : public testing::TestWithParam<int> {
  protected:

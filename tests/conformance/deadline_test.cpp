@@ -1,24 +1,13 @@
 // Deadlines and aborts: a rank that does not take part gives the others an error that names it, never a hang.
 #include <algorithm>
 
+#include "conformance/errors.hpp"
 #include "conformance/run_case.hpp"
 
 namespace medley::conformance {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// The error that an operation ended with.
-template <class Call>
-std::optional<Error> error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error came";
-  return std::nullopt;
-}
 
 void expect_names(const std::optional<Error>& error, ErrorKind kind, int rank, const Comm& comm,
                   const char* op) {

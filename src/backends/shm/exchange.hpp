@@ -121,12 +121,12 @@ class Exchanger {
   Mode mode_of(int rank) const;
   Descriptor descriptor(int rank) const;
   Offer offer(int rank) const;
-  void introduce(const Exchange& exchange);
+  void introduce(const Exchange& exchange, std::size_t place);
   void meet(int rank);
   void compare(const Exchange& exchange, int rank) const;
   void expect(const Exchange& exchange, int rank, std::size_t offered, std::size_t wanted) const;
   std::size_t place_in_slot(std::size_t bytes) const;
-  void lay_out_staged(const Exchange& exchange);
+  std::size_t lay_out_staged(const Exchange& exchange);
   void list_pieces(const Exchange& exchange);
   void copy_own(const Exchange& exchange) const;
   void copy(void* to, const void* from, std::size_t bytes, bool past_cache) const;
@@ -155,7 +155,6 @@ class Exchanger {
   bool met_near_ = false;                 ///< every rank that the running exchange has met, this one included, says so
   bool all_near_ = false;
   std::uint32_t directly_given_ = 0;
-  std::size_t laid_out_at_ = 0;           ///< in this rank's slot
   std::uint32_t checked_ = 0;             ///< up to this exchange every peer has arrived and called the same
 
   friend class Streamer;

@@ -61,14 +61,16 @@ std::size_t Exchanger::place_in_slot(std::size_t bytes) const {
   return count_ / depth % std::max<std::size_t>(1, slot_bytes() / room) * room;
 }
 
-void Exchanger::lay_out_staged(const Exchange& exchange) {
+/// The place in its slot.
+std::size_t Exchanger::lay_out_staged(const Exchange& exchange) {
   std::byte* slot = board_.staging(rank_, sequence_);
   const std::size_t total = exchange.give.total(ranks());
-  std::size_t offset = laid_out_at_ = place_in_slot(total);
+  const std::size_t place = place_in_slot(total);
   if (exchange.give.kind != Pieces::Kind::listed) {
-    copy(slot + offset, exchange.give.base, total, false);
-    return;
+    copy(slot + place, exchange.give.base, total, false);
+    return place;
   }
+  std::size_t offset = place;
   TableEntry* table = board_.table(rank_, sequence_);
   for (int r = 0; r < ranks(); ++r) {
     const auto piece = exchange.give.at(r);
@@ -77,6 +79,7 @@ void Exchanger::lay_out_staged(const Exchange& exchange) {
     copy(slot + offset, piece.data, piece.bytes, false);
     offset += piece.bytes;
   }
+  return place;
 }
 
 void Exchanger::list_pieces(const Exchange& exchange) {
@@ -111,15 +114,15 @@ void Exchanger::read(void* to, int rank, std::uint64_t where, std::size_t bytes)
   }
 }
 
-/// Describes what this rank gives, for those who take it.
-void Exchanger::introduce(const Exchange& exchange) {
+/// Describes what this rank gives, and where it lies if it is staged, for those who take it.
+void Exchanger::introduce(const Exchange& exchange, std::size_t place) {
   const bool direct = exchange.mode == Mode::direct;
   nearness_.next_exchange();
   met_near_ = may_stream_ && nearness_.near();
   if (Counter& told = board_.near(rank_); (told.value.load(std::memory_order_relaxed) != 0) != met_near_) {
     told.value.store(met_near_ ? 1 : 0, std::memory_order_relaxed);
   }
-  const Descriptor mine{direct ? reinterpret_cast<std::uint64_t>(exchange.give.base) : laid_out_at_, exchange.give.bytes,
+  const Descriptor mine{direct ? reinterpret_cast<std::uint64_t>(exchange.give.base) : place, exchange.give.bytes,
                         exchange.give.kind, direct && directly_given_++ % exchanges_per_probe == 0, met_near_};
   if (mine.probe) std::memset(board_.staging(rank_, sequence_), 0, Nearness::probe_bytes);
   std::memcpy(board_.line(rank_, sequence_).payload, &mine, sizeof mine);
@@ -140,12 +143,13 @@ void Exchanger::meet(int rank) {
 core::Task Exchanger::run(Exchange exchange) {
   co_await core::until([this] { return can_begin(); });
   next();
+  std::size_t place = 0;
   if (exchange.mode == Mode::staged) {
-    lay_out_staged(exchange);
+    place = lay_out_staged(exchange);
   } else {
     list_pieces(exchange);
   }
-  introduce(exchange);
+  introduce(exchange, place);
   arrive(exchange);
   copy_own(exchange);
 

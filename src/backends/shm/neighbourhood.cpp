@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <string_view>
 
 #include "backends/shm/direct_read.hpp"
 #include "bootstrap/host.hpp"
@@ -40,14 +41,10 @@ Segment attach(const Surroundings& s, const std::vector<int>& ranks) {
   return Segment::open_published(s.store->get(key("bells", ranks.front()), s.deadline), bytes);
 }
 
-bool direct_reads_allowed() {
+/// What the user says about direct reads: 0 never, 1 always, otherwise as it is fastest.
+std::string_view wish_for_direct_reads() {
   const char* text = std::getenv("MEDLEY_SHM_DIRECT");
-  return !text || std::strcmp(text, "0") != 0;
-}
-
-bool direct_reads_demanded() {
-  const char* text = std::getenv("MEDLEY_SHM_DIRECT");
-  return text && std::strcmp(text, "1") == 0;
+  return text ? text : "";
 }
 
 long futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value, const timespec* timeout) {
@@ -76,8 +73,8 @@ Neighbourhood::Neighbourhood(const Surroundings& s)
     process_files_.push_back(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
     probes.push_back(probe);
   }
-  may_stream_ = !direct_reads_demanded();
-  bool works = direct_reads_allowed();
+  may_stream_ = wish_for_direct_reads() != "1";
+  bool works = wish_for_direct_reads() != "0";
   for (std::size_t i = 0; i < probes.size(); ++i) works = works && probe_read(processes_[i], probes[i]);
   // All neighbours must come to the same answer: one that cannot read decides for all.
   s.store->set(key("direct", s.rank), works ? "1" : "0");
