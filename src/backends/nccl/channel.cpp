@@ -1,6 +1,7 @@
 #include "backends/nccl/channel.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "backends/nccl/rendezvous.hpp"
 
@@ -12,11 +13,13 @@ constexpr auto look_interval = std::chrono::milliseconds(1);   // a look into th
 
 }  // namespace
 
-Channel::Channel(const Group& group, int peer, bool sends)
+Channel::Channel(const Group& group, int device, int peer, bool sends)
     : store_(group.store),
       key_(fmt::format("pair/{}-{}", sends ? group.rank : peer, sends ? peer : group.rank)),
+      device_(device),
       peer_(peer),
-      sends_(sends) {}
+      sends_(sends),
+      track_(device) {}
 
 // The pinned memory stays: freeing it would wait for every running kernel.
 Channel::~Channel() = default;
@@ -24,6 +27,7 @@ Channel::~Channel() = default;
 bool Channel::connected() {
   if (broken_) throw *broken_;
   if (connected_) return true;
+  const cuda::Scope scope(device_);
   if (!id_ && sends_) {
     id_ = make_id();
     store_->set(key_, to_text(*id_));
@@ -37,20 +41,26 @@ bool Channel::connected() {
     store_->erase(key_);
   }
   if (!comm_) comm_ = std::make_unique<Communicator>(2, sends_ ? 0 : 1, *id_);
-  connected_ = comm_->idle();
-  return connected_;
+  if (!comm_->idle()) return false;
+  if (!split_ && Communicator::shares_connections()) {
+    split_ = true;
+    comm_->make_fast(sends_ ? 0 : 1);
+    if (!comm_->idle()) return false;
+  }
+  return connected_ = true;
 }
 
 bool Channel::launch(const Call& call, MessageHeader* header) {
   const int peer = sends_ ? 1 : 0;
+  const ncclComm_t comm = std::exchange(met_, true) && comm_->fast() ? comm_->fast() : comm_->get();
   const auto count = static_cast<std::size_t>(sends_ ? call.in_count : call.out_count) * size_of(call.dtype);
   ncclResult_t results[4] = {ncclGroupStart(), ncclSuccess, ncclSuccess, ncclSuccess};
   if (sends_) {
-    results[1] = ncclSend(header, sizeof *header, ncclInt8, peer, comm_->get(), track_.stream());
-    if (count > 0) results[2] = ncclSend(call.in, count, ncclInt8, peer, comm_->get(), track_.stream());
+    results[1] = ncclSend(header, sizeof *header, ncclInt8, peer, comm, track_.stream());
+    if (count > 0) results[2] = ncclSend(call.in, count, ncclInt8, peer, comm, track_.stream());
   } else {
-    results[1] = ncclRecv(header, sizeof *header, ncclInt8, peer, comm_->get(), track_.stream());
-    if (count > 0) results[2] = ncclRecv(call.out, count, ncclInt8, peer, comm_->get(), track_.stream());
+    results[1] = ncclRecv(header, sizeof *header, ncclInt8, peer, comm, track_.stream());
+    if (count > 0) results[2] = ncclRecv(call.out, count, ncclInt8, peer, comm, track_.stream());
   }
   results[3] = ncclGroupEnd();
   bool done = true;
@@ -69,6 +79,7 @@ void Channel::break_off(const Error& why) noexcept {
 
 MessageHeader* Channel::take_header() {
   if (headers_.empty()) {
+    const cuda::Scope scope(device_);
     void* page = nullptr;
     cuda::check(cudaHostAlloc(&page, headers_at_once * sizeof(MessageHeader), cudaHostAllocPortable), "cudaHostAlloc");
     auto* first = static_cast<MessageHeader*>(page);

@@ -31,7 +31,7 @@ struct MessageHeader {
 class Channel {
  public:
   /// `sends`: this rank gives, `peer` takes.
-  Channel(const Group& group, int peer, bool sends);
+  Channel(const Group& group, int device, int peer, bool sends);
   ~Channel();
 
   /// Moves the connection on; true once messages can be launched. Throws what went wrong.
@@ -52,14 +52,17 @@ class Channel {
  private:
   std::shared_ptr<Store> store_;
   std::string key_;
+  const int device_;
   int peer_;
   bool sends_;
   std::optional<ncclUniqueId> id_;
   std::chrono::steady_clock::time_point next_look_{};
   std::unique_ptr<Communicator> comm_;
+  bool split_ = false;   ///< make_fast() was called
   bool connected_ = false;
   std::optional<Error> broken_;
   Track track_;
+  bool met_ = false;   ///< a message has connected the pair
   std::vector<MessageHeader*> headers_;
   std::uint64_t messages_ = 0;
 };
