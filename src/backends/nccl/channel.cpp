@@ -1,7 +1,6 @@
 #include "backends/nccl/channel.hpp"
 
 #include <cstring>
-#include <utility>
 
 #include "backends/nccl/rendezvous.hpp"
 
@@ -41,26 +40,22 @@ bool Channel::connected() {
     store_->erase(key_);
   }
   if (!comm_) comm_ = std::make_unique<Communicator>(2, sends_ ? 0 : 1, *id_);
-  if (!comm_->idle()) return false;
-  if (!split_ && Communicator::shares_connections()) {
-    split_ = true;
-    comm_->make_fast(sends_ ? 0 : 1);
-    if (!comm_->idle()) return false;
-  }
-  return connected_ = true;
+  // No second communicator as the lane has: it would be made in the middle of a run, beside kernels that may be waiting for
+  // this very message, and a random program hung so on an H200 (docs/performance.md).
+  connected_ = comm_->idle();
+  return connected_;
 }
 
 bool Channel::launch(const Call& call, MessageHeader* header) {
   const int peer = sends_ ? 1 : 0;
-  const ncclComm_t comm = std::exchange(met_, true) && comm_->fast() ? comm_->fast() : comm_->get();
   const auto count = static_cast<std::size_t>(sends_ ? call.in_count : call.out_count) * size_of(call.dtype);
   ncclResult_t results[4] = {ncclGroupStart(), ncclSuccess, ncclSuccess, ncclSuccess};
   if (sends_) {
-    results[1] = ncclSend(header, sizeof *header, ncclInt8, peer, comm, track_.stream());
-    if (count > 0) results[2] = ncclSend(call.in, count, ncclInt8, peer, comm, track_.stream());
+    results[1] = ncclSend(header, sizeof *header, ncclInt8, peer, comm_->get(), track_.stream());
+    if (count > 0) results[2] = ncclSend(call.in, count, ncclInt8, peer, comm_->get(), track_.stream());
   } else {
-    results[1] = ncclRecv(header, sizeof *header, ncclInt8, peer, comm, track_.stream());
-    if (count > 0) results[2] = ncclRecv(call.out, count, ncclInt8, peer, comm, track_.stream());
+    results[1] = ncclRecv(header, sizeof *header, ncclInt8, peer, comm_->get(), track_.stream());
+    if (count > 0) results[2] = ncclRecv(call.out, count, ncclInt8, peer, comm_->get(), track_.stream());
   }
   results[3] = ncclGroupEnd();
   bool done = true;

@@ -58,11 +58,9 @@ class Channel {
   std::optional<ncclUniqueId> id_;
   std::chrono::steady_clock::time_point next_look_{};
   std::unique_ptr<Communicator> comm_;
-  bool split_ = false;   ///< make_fast() was called
   bool connected_ = false;
   std::optional<Error> broken_;
   Track track_;
-  bool met_ = false;   ///< a message has connected the pair
   std::vector<MessageHeader*> headers_;
   std::uint64_t messages_ = 0;
 };
