@@ -46,7 +46,7 @@ TEST(Recycled, more_than_are_kept_may_be_alive_and_go) {
 TEST(Recycled, another_thread_may_end_what_one_has_made) {
   std::vector<std::unique_ptr<Thing>> made;
   for (int i = 0; i < 100; ++i) made.push_back(std::make_unique<Thing>());
-  std::thread([&made] { made.clear(); }).join();   // it keeps some and gives them back when it ends
+  std::thread([&made] { made.clear(); }).join();  // it keeps some and gives them back when it ends
   std::thread([&made] {
     for (int i = 0; i < 100; ++i) made.push_back(std::make_unique<Thing>());
   }).join();
@@ -60,7 +60,7 @@ struct Last {
 
 TEST(Recycled, what_goes_after_its_threads_memory_goes_too) {
   std::thread([] {
-    thread_local Last last;   // made first, so it goes last
+    thread_local Last last;  // made first, so it goes last
     last.held = std::make_unique<Thing>();
     EXPECT_EQ(last.held->value, 7);
   }).join();

@@ -1,5 +1,5 @@
-// The operations that nccl_overhead compares, made directly on NCCL: the same calls as Medley's nccl lane makes, with the same
-// events, which put its stream behind the user's and the user's behind it.
+// The operations that nccl_overhead compares, made directly on NCCL: the same calls as Medley's nccl lane
+// makes, with the same events, which put its stream behind the user's and the user's behind it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -35,7 +35,9 @@ class Lane {
     between(user, [&] { return ncclAllGather(in, out, count / parts(), ncclFloat32, comm_, stream_); });
   }
   void reduce_scatter(const float* in, float* out, std::size_t count, cudaStream_t user) {
-    between(user, [&] { return ncclReduceScatter(in, out, count / parts(), ncclFloat32, ncclMax, comm_, stream_); });
+    between(user, [&] {
+      return ncclReduceScatter(in, out, count / parts(), ncclFloat32, ncclMax, comm_, stream_);
+    });
   }
   void broadcast(float* data, std::size_t count, cudaStream_t user) {
     between(user, [&] { return ncclBroadcast(data, data, count, ncclFloat32, 0, comm_, stream_); });
@@ -54,7 +56,8 @@ class Lane {
   /// From rank 0 to rank 1.
   void message(float* data, std::size_t count, cudaStream_t user) {
     between(user, [&] {
-      return rank_ == 0 ? ncclSend(data, count, ncclFloat32, 1, comm_, stream_) : ncclRecv(data, count, ncclFloat32, 0, comm_, stream_);
+      return rank_ == 0 ? ncclSend(data, count, ncclFloat32, 1, comm_, stream_)
+                        : ncclRecv(data, count, ncclFloat32, 0, comm_, stream_);
     });
   }
 

@@ -1,6 +1,6 @@
-// What an operation costs through Medley beyond the same NCCL call with the same events: both by turns in one run of two
-// ranks. Prints the host's time per launch and the time until the result is there. Exit 1 when a launch takes more than 5 % or
-// 0.3 µs longer, whichever is more.
+// What an operation costs through Medley beyond the same NCCL call with the same events: both by turns in one
+// run of two ranks. Prints the host's time per launch and the time until the result is there. Exit 1 when a
+// launch takes more than 5 % or 0.3 µs longer, whichever is more.
 //   nccl_overhead [largest size in bytes]
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -55,7 +55,12 @@ struct Contest {
 struct Effort {
   int blocks, launches, alone;
   explicit Effort(std::size_t bytes)
-      : blocks(bytes <= 65536 ? 25 : bytes <= (1 << 20) ? 9 : 5), launches(bytes <= 65536 ? 40 : bytes <= (1 << 20) ? 8 : 2),
+      : blocks(bytes <= 65536       ? 25
+               : bytes <= (1 << 20) ? 9
+                                    : 5),
+        launches(bytes <= 65536       ? 40
+                 : bytes <= (1 << 20) ? 8
+                                      : 2),
         alone(bytes <= 65536 ? 5 : 2) {}
 };
 
@@ -77,25 +82,30 @@ struct Times {
   }
 };
 
-/// Of Medley's addition, the median of the differences within a turn, since other work on the machine slows neighbours alike.
+/// Of Medley's addition, the median of the differences within a turn, since other work on the machine slows
+/// neighbours alike.
 bool compare(const Contest& contest, std::size_t bytes, cudaStream_t user, bool speaks) {
   const Effort effort(bytes);
   Times medley, nccl;
-  medley.take(effort, user, contest.through);   // connects and warms up
+  medley.take(effort, user, contest.through);  // connects and warms up
   nccl.take(effort, user, contest.directly);
   medley = nccl = {};
-  for (int block = 0; block < effort.blocks; ++block) {   // who begins alternates too
+  for (int block = 0; block < effort.blocks; ++block) {  // who begins alternates too
     if (block % 2 == 0) medley.take(effort, user, contest.through);
     nccl.take(effort, user, contest.directly);
     if (block % 2 != 0) medley.take(effort, user, contest.through);
   }
   std::vector<double> more;
   for (std::size_t i = 0; i < nccl.launch.size(); ++i) more.push_back(medley.launch[i] - nccl.launch[i]);
-  const double direct = median(nccl.launch), added = median(more), whole = median(medley.whole), alone = median(nccl.whole);
+  const double direct = median(nccl.launch), added = median(more), whole = median(medley.whole),
+               alone = median(nccl.whole);
   const bool good = added <= std::max(0.3, direct * 0.05);
   if (speaks) {
-    fmt::print("{:<14} {:>9} B  launch: nccl {:6.2f} us, medley {:6.2f} us, {:+.2f} us{}   whole: {:9.1f} us, {:9.1f} us ({:+.1f} %)\n",
-               contest.what, bytes, direct, median(medley.launch), added, good ? "" : " (!)", alone, whole, (whole / alone - 1) * 100);
+    fmt::print(
+        "{:<14} {:>9} B  launch: nccl {:6.2f} us, medley {:6.2f} us, {:+.2f} us{}   whole: {:9.1f} us, "
+        "{:9.1f} us ({:+.1f} %)\n",
+        contest.what, bytes, direct, median(medley.launch), added, good ? "" : " (!)", alone, whole,
+        (whole / alone - 1) * 100);
     std::fflush(stdout);
   }
   return good;
@@ -109,31 +119,34 @@ float* device_memory(std::size_t bytes) {
 }
 
 /// All that is compared at one size. The buffers hold `count` elements on the large side.
-std::vector<Contest> contests(medley::Comm& world, direct::Lane& collectives, direct::Lane& messages, float* in, float* out,
-                              std::size_t count, cudaStream_t user) {
+std::vector<Contest> contests(medley::Comm& world, direct::Lane& collectives, direct::Lane& messages,
+                              float* in, float* out, std::size_t count, cudaStream_t user) {
   const auto all = static_cast<std::int64_t>(count), each = all / ranks;
   const auto on_device = [](float* data, std::int64_t elements) {
     return medley::Buffer(data, elements, medley::DType::f32, medley::Memory::cuda, 0);
   };
-  const medley::Buffer whole_in = on_device(in, all), whole_out = on_device(out, all), part_in = on_device(in, each),
-                       part_out = on_device(out, each);
+  const medley::Buffer whole_in = on_device(in, all), whole_out = on_device(out, all),
+                       part_in = on_device(in, each), part_out = on_device(out, each);
   const medley::Options options{.stream = user};
   std::vector<Contest> list;
   list.push_back({"all_reduce", [=, &world] { world.all_reduce(whole_in, medley::max, options); },
                   [=, &collectives] { collectives.all_reduce(in, in, count, user); }});
   list.push_back({"broadcast", [=, &world] { world.broadcast(whole_in, 0, options); },
                   [=, &collectives] { collectives.broadcast(in, count, user); }});
-  list.push_back({"send, recv", [=, &world] {
+  list.push_back({"send, recv",
+                  [=, &world] {
                     if (world.rank() == 0) {
                       world.send(whole_in, 1, options);
                     } else {
                       world.recv(whole_in, 0, options);
                     }
-                  }, [=, &messages] { messages.message(in, count, user); }});
+                  },
+                  [=, &messages] { messages.message(in, count, user); }});
   if (each == 0) return list;
   list.push_back({"all_gather", [=, &world] { world.all_gather(part_in, whole_out, options); },
                   [=, &collectives] { collectives.all_gather(in, out, count, user); }});
-  list.push_back({"reduce_scatter", [=, &world] { world.reduce_scatter(whole_in, part_out, medley::max, options); },
+  list.push_back({"reduce_scatter",
+                  [=, &world] { world.reduce_scatter(whole_in, part_out, medley::max, options); },
                   [=, &collectives] { collectives.reduce_scatter(in, out, count, user); }});
   list.push_back({"all_to_all", [=, &world] { world.all_to_all(whole_in, whole_out, options); },
                   [=, &collectives] { collectives.all_to_all(in, out, count, user); }});
@@ -141,11 +154,15 @@ std::vector<Contest> contests(medley::Comm& world, direct::Lane& collectives, di
 }
 
 bool run_rank(Meeting& meeting, int rank, std::size_t largest) {
-  setenv("NCCL_HOSTID", fmt::format("rank{}", rank).c_str(), 0);   // both may share one device
+  setenv("NCCL_HOSTID", fmt::format("rank{}", rank).c_str(), 0);  // both may share one device
   while (meeting.port == 0) std::this_thread::yield();
-  auto store = std::make_shared<medley::StoreClient>(
-      medley::StoreAddress{.host = "127.0.0.1", .port = meeting.port, .ports = 1, .token = "bench", .rank = rank, .size = ranks},
-      steady_clock::now() + std::chrono::seconds(60));
+  auto store = std::make_shared<medley::StoreClient>(medley::StoreAddress{.host = "127.0.0.1",
+                                                                          .port = meeting.port,
+                                                                          .ports = 1,
+                                                                          .token = "bench",
+                                                                          .rank = rank,
+                                                                          .size = ranks},
+                                                     steady_clock::now() + std::chrono::seconds(60));
   medley::Context context({.backends = {"nccl"}, .rank = rank, .size = ranks, .store = store});
   const auto begin = steady_clock::now();
   medley::Comm world = context.world();
@@ -166,7 +183,8 @@ bool run_rank(Meeting& meeting, int rank, std::size_t largest) {
   float* const out = device_memory(largest);
   bool good = true;
   for (std::size_t bytes = 4; bytes <= largest; bytes *= bytes < 65536 ? 128 : 32) {
-    for (const Contest& contest : contests(world, collectives, messages, in, out, bytes / sizeof(float), user)) {
+    for (const Contest& contest :
+         contests(world, collectives, messages, in, out, bytes / sizeof(float), user)) {
       good = compare(contest, bytes, user, rank == 0) && good;
     }
   }
@@ -178,9 +196,10 @@ bool run_rank(Meeting& meeting, int rank, std::size_t largest) {
 
 int main(int count, char** arguments) {
   const std::size_t largest = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : std::size_t{64} << 20;
-  auto* meeting = new (mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Meeting;
+  auto* meeting =
+      new (mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Meeting;
   std::vector<pid_t> children;
-  for (int rank = 0; rank < ranks; ++rank) {   // CUDA must not have been touched before a fork
+  for (int rank = 0; rank < ranks; ++rank) {  // CUDA must not have been touched before a fork
     const pid_t child = fork();
     if (child > 0) {
       children.push_back(child);

@@ -40,7 +40,8 @@ bool exchange_parts(const Place& place, const Call& call, const void* in) {
   const bool to_all = call.op == Op::all_to_all || call.op == Op::all_to_allv;
   const bool scatters = call.op == Op::scatter || call.op == Op::scatterv;
   const bool gathers = call.op == Op::gather || call.op == Op::gatherv;
-  Exchange exchange(place, call.dtype, gathers ? Pattern::to_root : scatters ? Pattern::from_root : Pattern::everybody, call.root);
+  const Pattern pattern = gathers ? Pattern::to_root : scatters ? Pattern::from_root : Pattern::everybody;
+  Exchange exchange(place, call.dtype, pattern, call.root);
   for (int r = 0; r < place.size; ++r) {
     const bool gives = to_all || (scatters ? root : gathers ? r == call.root : true);
     const bool takes = to_all || (scatters ? r == call.root : gathers ? root : true);
@@ -173,8 +174,8 @@ bool launch(const Place& place, const Call& call) {
       for (int r = 0; r < place.size; ++r) {
         const Part part = in_part(call, r, place.size);
         if (part.count == 0) continue;
-        const ncclResult_t result = ncclReduce(at(call.in, part.offset, call.dtype), call.out, static_cast<std::size_t>(part.count), type,
-                                               op, r, comm, place.stream);
+        const ncclResult_t result = ncclReduce(at(call.in, part.offset, call.dtype), call.out,
+                                               static_cast<std::size_t>(part.count), type, op, r, comm, place.stream);
         if (result != ncclSuccess && failed == ncclSuccess) failed = result;
       }
       const ncclResult_t ended = ncclGroupEnd();

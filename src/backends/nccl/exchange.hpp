@@ -1,4 +1,5 @@
-// Sends and receives that NCCL carries out together: what all_to_all, gather, scatter and the v-forms are made of.
+// Sends and receives that NCCL carries out together: what all_to_all, gather, scatter and the v-forms are
+// made of.
 #pragma once
 
 #include <medley/types.hpp>
@@ -21,9 +22,13 @@ struct Moved {
 
 class Exchange {
  public:
-  /// The first one of a pattern goes over the communicator that does not block, since connecting waits for the peers.
+  /// The first one of a pattern goes over the communicator that does not block, since connecting waits for
+  /// the peers.
   Exchange(const Place& place, DType dtype, Pattern pattern, int root)
-      : place_(place), dtype_(dtype), pattern_(pattern), root_(root),
+      : place_(place),
+        dtype_(dtype),
+        pattern_(pattern),
+        root_(root),
         connected_(Communicator::shares_connections() && place.pairs.connected(pattern, root)),
         comm_(connected_ ? place.comm.fast() : place.comm.get()) {
     place_.comm.accept(ncclGroupStart(), "ncclGroupStart");

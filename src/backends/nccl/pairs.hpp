@@ -1,5 +1,6 @@
-// Which pairs of ranks the grouped sends and receives of a communicator have connected, so that the next ones need not wait
-// for the peers. The same on all ranks: every exchange of a pattern connects all pairs of it, also those that move nothing.
+// Which pairs of ranks the grouped sends and receives of a communicator have connected, so that the next ones
+// need not wait for the peers. The same on all ranks: every exchange of a pattern connects all pairs of it,
+// also those that move nothing.
 #pragma once
 
 #include <vector>
@@ -10,7 +11,8 @@ enum class Pattern : unsigned char { everybody, to_root, from_root };
 
 class Pairs {
  public:
-  explicit Pairs(int ranks) : to_root_(static_cast<std::size_t>(ranks)), from_root_(static_cast<std::size_t>(ranks)) {}
+  explicit Pairs(int ranks)
+      : to_root_(static_cast<std::size_t>(ranks)), from_root_(static_cast<std::size_t>(ranks)) {}
   bool connected(Pattern pattern, int root) const {
     if (everybody_ || pattern == Pattern::everybody) return everybody_;
     return (pattern == Pattern::to_root ? to_root_ : from_root_)[static_cast<std::size_t>(root)];
