@@ -18,7 +18,7 @@ namespace medley::cli {
 namespace {
 
 struct TraceArguments {
-  std::string path, json, csv, perfetto, small = "64K";
+  std::string path, json, csv, perfetto, chakra, small = "64K";
   int rank = -1;
   std::size_t steps = 0;
   bool all_rows = false;
@@ -214,6 +214,7 @@ int run_trace(const TraceArguments& given) {
   write_json(given.json, json_of(t, summary, problems, skew, small));
   write_file(given.csv, [&](std::ostream& out) { trace::write_csv(t, out); });
   write_file(given.perfetto, [&](std::ostream& out) { trace::write_perfetto(t, out); });
+  if (!given.chakra.empty()) trace::write_chakra(t, given.chakra);
   if (streams > 0) return 0;
   print_problems(problems);
   print_head(t, summary);
@@ -249,6 +250,8 @@ void add_trace(CLI::App& app) {
   command->add_option("--csv", given->csv, "Write every operation as a line of CSV; - for stdout");
   command->add_option("--perfetto", given->perfetto,
                       "Write a Chrome trace that ui.perfetto.dev opens; - for stdout");
+  command->add_option("--chakra", given->chakra,
+                      "Write a Chakra execution trace of each rank into this folder, for ASTRA-sim and its like");
 }
 
 }  // namespace medley::cli
