@@ -206,6 +206,10 @@ Operation* Engine::enlist(const std::shared_ptr<CommState>& comm, const Call& ca
 
 void Engine::depend_on_earlier(Operation& operation) {
   LaneState& lane = *operation.lane;
+  if (lane.in_streams && operation.collective() && pending_.size() == static_cast<std::size_t>(lane.in_order) + 1) {
+    lane.last_collective = &operation;   // all others are before it in its stream
+    return;
+  }
   for (Operation* earlier : pending_) {
     if (earlier == &operation || earlier->complete() || !earlier->lane) continue;
     // Launched collectives of one lane run in its stream, one after the other.

@@ -144,6 +144,7 @@ class Engine {
   void finish_in_streams(const CommState& comm);
   void start(Operation& operation);
   void look_for_launch(Operation& operation);
+  void note_launch(Operation& operation);
   void adopt(Operation& operation, Transfer* transfer);
   void settle(Operation& operation);
   void complete(Operation& operation);
