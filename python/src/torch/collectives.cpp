@@ -2,7 +2,6 @@
 #include <numeric>
 
 #include "backend.hpp"
-#include "cuda.hpp"
 
 namespace medley::torch {
 

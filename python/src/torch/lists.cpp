@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "backend.hpp"
-#include "cuda.hpp"
 
 namespace medley::torch {
 namespace {
