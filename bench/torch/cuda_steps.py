@@ -37,6 +37,7 @@ def step_of(name: str, carrier: str, steps: int) -> tuple[float, list[float]]:
     """In every rank: the median step in µs, as rank 0 has it, and the losses."""
     backend, rules = CARRIERS[carrier]
     os.environ["MEDLEY_RULES"] = rules
+    os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)   # the store of the turn before may still be there
     sys.argv = [f"{name}.py", "--backend", backend, "--device", "cuda", "--steps", str(steps), "--time", "--unchecked"]
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
@@ -106,7 +107,7 @@ def main() -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     first, ranks = os.environ["RANK"] == "0", int(os.environ["WORLD_SIZE"])
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
-    store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]) + 1, ranks, first)
+    store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]) - 1, ranks, first)
     say = print if first else lambda *words, **how: None
     say(f"{torch.cuda.get_device_name()}, {ranks} ranks, torch {torch.__version__}, NCCL {'.'.join(map(str, torch.cuda.nccl.version()))}, "
         f"{time.strftime('%Y-%m-%d')}")
