@@ -2,10 +2,10 @@
 
     mpirun -n 2 python bench/torch/cuda_steps.py [--seconds 120] [--steps 30] [--json FILE] [EXAMPLE…]
 
-Every rank is one process for all turns: who carries the operations changes from turn to turn, and so does who begins.
-A row is one example with one carrier: the median over the turns of the median step, the median of the turns' ratios to
-torch's nccl with the range that holds the middle half of them, and whether the losses are those of nccl, bit for bit or
-by how much not. Ranks that share a GPU (tests/gpu/torch) talk over sockets: their times tell nothing about NCCL between GPUs.
+Every rank is one process for all of it. A turn is torch's nccl, medley over nccl, one of the others, medley over nccl and
+torch's nccl again. A row is one example with one carrier: the median over its runs of the median step, the median of the
+ratios to torch's nccl in the same half of the turn with the range that holds the middle half of them, and whether the losses
+are those of nccl, bit for bit or by how much not. Ranks that share a GPU (tests/gpu/torch) talk over sockets: their times tell nothing about NCCL between GPUs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ CARRIERS = {
     "medley, nccl": ("medley", "*=nccl"),
     "medley, mpi": ("medley", "*=mpi"),
     "medley, shm": ("medley", "*=shm"),
-    "medley, mixed": ("medley", "all_to_all=shm; all_to_allv=shm; *=nccl"),
+    "medley, mixed": ("medley", "all_to_all=mpi; all_to_allv=mpi; *=nccl"),   # as in the MCR-DL paper
 }
+PAIR, OTHERS = list(CARRIERS)[:2], list(CARRIERS)[2:]
 SIZES = {"4 B": 1, "1 MiB": 1 << 18}
 
 
@@ -118,24 +119,33 @@ def main() -> None:
         found["launch"][size] = {name: statistics.median(values) for name, values in columns.items()}
         say(f"{size}: " + ", ".join(f"{name} {statistics.median(values):.1f} us" for name, values in columns.items()), flush=True)
     end = time.monotonic() + arguments.seconds
-    say(f"{'example':10} {'carried by':14} {'step us':>8} {'to nccl':>8} {'middle half':>12} {'turns':>6}  losses")
+    say(f"{'example':10} {'carried by':14} {'step us':>8} {'to nccl':>8} {'middle half':>12} {'runs':>6}  losses")
     for place, name in enumerate(arguments.examples):
         until = time.monotonic() + (end - time.monotonic()) / (len(arguments.examples) - place)
         took: dict[str, list[float]] = {carrier: [] for carrier in CARRIERS}
+        ratio: dict[str, list[float]] = {carrier: [] for carrier in CARRIERS}
         losses: dict[str, list[float]] = {}
-        while go_on(store, len(took["torch nccl"]) < 3 or time.monotonic() < until, turn):
-            order = list(CARRIERS)[turn % len(CARRIERS):] + list(CARRIERS)[:turn % len(CARRIERS)]
-            turn += 1
-            for carrier in order:
+        while go_on(store, turn % len(OTHERS) != 0 or not took["torch nccl"] or time.monotonic() < until, turn):
+            this_turn = [*PAIR, OTHERS[turn % len(OTHERS)], *reversed(PAIR)]
+            steps = []
+            for carrier in this_turn:
                 step, losses[carrier] = step_of(name, carrier, arguments.steps)
                 took[carrier].append(step)
-        turn += 1
+                steps.append(step)
+            if first:
+                before, after = steps[0], steps[-1]
+                ratio[this_turn[1]].append(steps[1] / before)
+                ratio[this_turn[2]].append(steps[2] * 2 / (before + after))
+                ratio[this_turn[3]].append(steps[3] / after)
+                ratio["torch nccl"].append(after / before)
+            turn += 1
+        turn += len(OTHERS) - turn % len(OTHERS)   # every example begins with the first of the others, under new names
         for carrier, steps in took.items() if first else ():
-            ratios = [a / b for a, b in zip(steps, took["torch nccl"])]
+            ratios = ratio[carrier]
             low, high = middle_half(ratios)
             apart = max(abs(a - b) for a, b in zip(losses[carrier], losses["torch nccl"], strict=True))
             found["rows"].append({"example": name, "carrier": carrier, "step_us": statistics.median(steps), "ratio": statistics.median(ratios),
-                                  "middle_half": [low, high], "turns": len(steps), "losses_apart": apart})
+                                  "middle_half": [low, high], "runs": len(steps), "losses_apart": apart})
             say(f"{name:10} {carrier:14} {statistics.median(steps):8.0f} {statistics.median(ratios):8.3f} {low:6.3f}-{high:5.3f} "
                 f"{len(steps):6}  {'the same bits' if apart == 0 else f'{apart:.1e} apart'}", flush=True)
     if arguments.json and first:
