@@ -72,8 +72,10 @@ TorchBackend::Issue::Issue(const TorchBackend& owner, const Call& call, std::chr
   options_.stream = on_device ? handle_of(current_stream(call.in->device())) : nullptr;
 }
 
-c10::Stream TorchBackend::side() const {
-  if (!side_) side_ = side_stream({c10::kCUDA, static_cast<c10::DeviceIndex>(joined_.device)});
+c10::Stream TorchBackend::side() {
+  std::call_once(side_made_, [this] {
+    side_ = side_stream({c10::kCUDA, static_cast<c10::DeviceIndex>(joined_.device)});
+  });
   return *side_;
 }
 

@@ -5,6 +5,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <atomic>
+#include <mutex>
 #include <optional>
 
 #include "group.hpp"
@@ -93,7 +94,7 @@ class TorchBackend final : public c10d::Backend {
   WorkPtr finished(c10d::OpType type, const char* title, const Tensors& inputs, const Tensors& outputs,
                    const Staging& staging, std::vector<medley::Work> works,
                    std::optional<c10::Device> device = {});
-  c10::Stream side() const;
+  c10::Stream side();
   void check_device(const Call& call) const;
   WorkPtr message(c10d::OpType type, const char* title, const at::Tensor& tensor, int peer, int tag);
   medley::Work start_allreduce(const at::Tensor& tensor, const c10d::ReduceOp& op,
@@ -110,7 +111,8 @@ class TorchBackend final : public c10d::Backend {
   std::atomic<std::uint64_t> sequence_{0};
   std::uint64_t monitored_ = 0;
   bool cuda_collectives_ = false;  ///< there were some, on all ranks alike
-  mutable std::optional<c10::Stream> side_;
+  std::once_flag side_made_;
+  std::optional<c10::Stream> side_;
   bool coalescing_ = false;
   std::vector<c10::intrusive_ptr<TorchWork>> coalesced_;
 };
