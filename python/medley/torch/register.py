@@ -20,7 +20,7 @@ def _device(given: torch.device | None) -> int:
     local = int(os.environ.get("LOCAL_RANK", 0))
     if not torch.cuda.is_available():
         return local
-    current = torch.cuda.current_device()
+    current = torch.cuda.current_device() if torch.cuda.is_initialized() else 0   # asking would start CUDA
     return local if current == 0 and local < torch.cuda.device_count() else current
 
 

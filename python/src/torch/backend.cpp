@@ -59,12 +59,11 @@ TorchBackend::Issue::Issue(const TorchBackend& owner, const Call& call, std::chr
                            int tag)
     : choice_(routed(call.op, call.in && call.in->is_cuda() ? Memory::cuda : Memory::host)),
       profiled_(owner, owner.options_->global_ranks_in_group, call, owner.sequence_ + 1) {
-  options_.backend = choice_.backend;
   const bool on_device = call.in && call.in->is_cuda();
   if (on_device) owner.check_device(call);
-  options_.async =
-      call.async || on_device;          // the caller's stream waits, and not necessarily that of the issue
-  options_.patience = between_signals;  // torch waits for it anyway, and there Ctrl-C is heard
+  options_.backend = choice_.backend;
+  options_.async = call.async || on_device;  // the stream that is current in wait() waits, not that of the issue
+  options_.patience = between_signals;       // torch waits for it anyway, and there Ctrl-C is heard
   options_.deadline = timeout.count() > 0 ? timeout : owner.options_->timeout;
   options_.tag = tag;
   options_.algorithm = choice_.algorithm.empty() ? owner.options_->algorithm : choice_.algorithm;

@@ -13,7 +13,7 @@
 
 namespace medley::torch {
 
-class Launch : public std::enable_shared_from_this<Launch> {
+class Launch {
  public:
   /// `issued`: the stream they were issued in; `side`: where copies run.
   static std::shared_ptr<Launch> make(Held held, c10::Stream issued, c10::Stream side);
@@ -49,8 +49,8 @@ class Launch : public std::enable_shared_from_this<Launch> {
   Held held_;
   c10::Stream issued_, side_;
   bool copies_;  ///< streams are to wait for copied_
-  mutable std::mutex
-      mutex_;  ///< of what is below, and of held_'s `kept` and `after`; never held in a call of Medley
+  /// Of what is below, and of held_'s `kept` and `after`; never held in a call of Medley.
+  mutable std::mutex mutex_;
   std::optional<c10::Event> copied_;  ///< when everything is where it belongs
   std::exception_ptr copy_problem_;
 };
