@@ -62,7 +62,7 @@ TorchBackend::Issue::Issue(const TorchBackend& owner, const Call& call, std::chr
   const bool on_device = call.in && call.in->is_cuda();
   if (on_device) owner.check_device(call);
   options_.backend = choice_.backend;
-  options_.async = call.async || on_device;  // the stream that is current in wait() waits, not that of the issue
+  options_.async = call.async || on_device;  // what waits there is the stream that is current in wait()
   options_.patience = between_signals;       // torch waits for it anyway, and there Ctrl-C is heard
   options_.deadline = timeout.count() > 0 ? timeout : owner.options_->timeout;
   options_.tag = tag;
