@@ -17,7 +17,7 @@
 namespace medley::cli {
 namespace {
 
-struct Arguments {
+struct TraceArguments {
   std::string path, json, csv, perfetto, small = "64K";
   int rank = -1;
   std::size_t steps = 0;
@@ -202,7 +202,7 @@ nlohmann::ordered_json json_of(const trace::Trace& t, const trace::Summary& s,
           {"remarks", remarks}};
 }
 
-int run_trace(const Arguments& given) {
+int run_trace(const TraceArguments& given) {
   const int streams = (given.json == "-") + (given.csv == "-") + (given.perfetto == "-");
   if (streams > 1) throw Error(ErrorKind::invalid, "only one of --json, --csv and --perfetto can be '-'");
   const trace::Trace t = trace::open_trace(given.path);
@@ -226,7 +226,7 @@ int run_trace(const Arguments& given) {
 }  // namespace
 
 void add_trace(CLI::App& app) {
-  auto given = std::make_shared<Arguments>();
+  auto given = std::make_shared<TraceArguments>();
   CLI::App* command = add_command(
       app, "trace", "What a recorded run sent and where its time went",
       "MEDLEY_TRACE=out/run7 medley run -n 4 ./train && medley trace out/run7 --perfetto run7.json",

@@ -8,7 +8,7 @@ namespace medley::nccl {
 namespace {
 
 constexpr std::size_t headers_at_once = 128;   // one page of pinned memory
-constexpr auto look_interval = std::chrono::milliseconds(1);   // a look into the store takes a round trip
+constexpr auto store_interval = std::chrono::milliseconds(1);   // a look into the store takes a round trip
 
 }  // namespace
 
@@ -30,7 +30,7 @@ bool Channel::connected() {
   } else if (!id_) {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_look_) return false;
-    next_look_ = now + look_interval;
+    next_look_ = now + store_interval;
     const auto text = store_->try_get(key_);
     if (!text) return false;
     id_ = from_text(*text);
