@@ -15,8 +15,13 @@ foreach(library torch_python torch torch_cpu c10)
 endforeach()
 target_link_libraries(medley_torch PRIVATE medley medley_flags)
 target_compile_options(medley_torch PRIVATE -g1)   # of all of torch, full debug information would be most of the file
-# torch's own headers take most of the time: all sources in one go.
-set_target_properties(medley_torch PROPERTIES OUTPUT_NAME _c10d UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0
+# torch's own headers take most of the time: all sources in one go, unless there are cores for each.
+cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
+set(in_one_go ON)
+if(cores GREATER 8)
+  set(in_one_go OFF)
+endif()
+set_target_properties(medley_torch PROPERTIES OUTPUT_NAME _c10d UNITY_BUILD ${in_one_go} UNITY_BUILD_BATCH_SIZE 0
                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/python/medley/torch INSTALL_RPATH "$ORIGIN/../lib"
                       BUILD_WITH_INSTALL_RPATH OFF)
 add_dependencies(medley_wheel medley_torch)

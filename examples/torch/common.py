@@ -35,6 +35,7 @@ def start(description: str, more: dict[str, dict] | None = None) -> argparse.Nam
     torch.use_deterministic_algorithms(True)
     arguments.device = arguments.device or ("cuda" if arguments.backend == "nccl" else "cpu")
     if arguments.device == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")   # which the same bits from run to run take there
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
     dist.init_process_group(arguments.backend)
     return arguments

@@ -67,6 +67,8 @@ class MEDLEY_API Comm {
   Work reduce_scatter(const ConstBuffer& in, const Buffer& out, ReduceOp op, const Options& options = {});
   Work all_to_all(const ConstBuffer& in, const Buffer& out, const Options& options = {});
   Work barrier(const Options& options = {});
+  /// On CUDA memory it comes after what was put into the stream before, on every rank, as operations on buffers do.
+  Work barrier(Memory memory, const Options& options = {});
 
   // v-forms: parts of different sizes. all_gatherv and reduce_scatterv need the counts of all ranks on every rank.
   Work gatherv(const ConstBuffer& in, const Buffer& out, const Parts& out_parts, int root, const Options& options = {});

@@ -42,6 +42,10 @@ class MEDLEY_API Work {
   void wait_host();
   void wait_host(std::chrono::nanoseconds deadline);
 
+  /// On CUDA memory: makes this stream (cudaStream_t) wait for it, whichever stream it was issued in, and the host at most
+  /// that long until it is possible; says whether it was. Throws its error. On host memory: wait_for().
+  bool wait_in(void* stream, std::chrono::nanoseconds at_most);
+
   /// Waits, on the host, at most that long and says whether it is complete; the operation goes on if not. Throws its error.
   bool wait_for(std::chrono::nanoseconds at_most);
 

@@ -158,9 +158,11 @@ Work Comm::all_to_all(const ConstBuffer& in, const Buffer& out, const Options& o
   return core::issue(state_, call, options);
 }
 
-Work Comm::barrier(const Options& options) {
+Work Comm::barrier(const Options& options) { return barrier(Memory::host, options); }
+
+Work Comm::barrier(Memory memory, const Options& options) {
   state();
-  Call call = core::call_of(Op::barrier, DType::u8, Memory::host, options);
+  Call call = core::call_of(Op::barrier, DType::u8, memory, options);
   return core::issue(state_, call, options);
 }
 

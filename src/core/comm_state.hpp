@@ -41,8 +41,8 @@ struct LaneState {
   Route named{this, {}, RouteReason::named};
 
   bool has(Memory memory) const { return memory == Memory::cuda ? cuda : host; }
-  /// A barrier moves no memory, so every lane has it.
-  bool moves(Op op, Memory memory) const { return op == Op::barrier || has(memory); }
+  /// A barrier moves no memory, so every lane has it; only some can put it behind a stream.
+  bool moves(Op op, Memory memory) const { return has(memory) || (op == Op::barrier && memory == Memory::host); }
 };
 
 /// Lanes, counters and failure are guarded by the engine's lock.

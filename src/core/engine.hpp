@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,8 @@ class Engine {
   void wait(Operation& operation, Deadline deadline);
   /// On CUDA memory: makes the operation's stream wait for it instead, as soon as that is possible.
   void wait_in_stream(Operation& operation, Deadline deadline);
+  /// The same for any stream, no longer than until then; says whether that stream waits now. Throws the operation's error.
+  bool wait_in_stream_until(Operation& operation, void* stream, Deadline until);
   /// Waits no longer than until then and says whether it is complete. Throws its error.
   bool wait_until(Operation& operation, Deadline until);
   /// Remembers whom to call when it is complete; false when it is complete already.
@@ -138,8 +141,8 @@ class Engine {
   static bool depend_in_streams(Operation& earlier, Operation& operation, bool conflict);
   std::vector<Transfer*> running_before(const Operation& operation) const;
   void drop_device_state(Operation& operation);
-  bool order_stream_behind(Operation& operation);
-  bool order_stream_behind_locked(Operation& operation);
+  bool order_stream_behind(Operation& operation, void* stream);
+  bool order_stream_behind_locked(Operation& operation, void* stream);
   bool all_in_streams() const;
   void finish_in_streams(const CommState& comm);
   void start(Operation& operation);
@@ -166,8 +169,9 @@ class Engine {
   bool sleep(Operation* operation, Deadline deadline, Waiter* waiter, Patience& patience);
   Waiter* common_waiter() const;
   void empty_graves() noexcept;
-  enum class WaitIn { host, stream };
-  bool poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn where);
+  /// Where a wait takes place: on the host, or in a stream if one is given.
+  using WaitIn = std::optional<void*>;
+  bool poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream);
   bool quiet() const { return pending_.empty() && undelivered_lanes_ == 0; }
 
   Spinlock mutex_;

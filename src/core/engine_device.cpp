@@ -70,7 +70,7 @@ Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, Cal
     have_compared(*operation);
     if (operation->blockers == 0) start(*operation);
     operation->retain();
-    if (!options.async) ordered = order_stream_behind_locked(*operation);
+    if (!options.async) ordered = order_stream_behind_locked(*operation, call.stream);
   }
   if (options.async || ordered) return operation;
   const auto release = [](Operation* o) { o->release(); };
@@ -120,15 +120,14 @@ void Engine::look_for_launch(Operation& operation) {
   if (operation.launched) let_go(std::exchange(operation.after_start, {}));
 }
 
-bool Engine::order_stream_behind(Operation& operation) {
+bool Engine::order_stream_behind(Operation& operation, void* stream) {
   const std::lock_guard lock(mutex_);
   note_wait(operation);
-  return order_stream_behind_locked(operation);
+  return order_stream_behind_locked(operation, stream);
 }
 
-/// True once the operation's stream waits for it, or it is complete without an error.
-bool Engine::order_stream_behind_locked(Operation& operation) {
-  void* const stream = operation.call.stream;
+/// True once the stream waits for the operation, or it is complete without an error.
+bool Engine::order_stream_behind_locked(Operation& operation, void* stream) {
   const auto ordered = [stream](Operation& one) {
     if (one.complete()) return !one.error;
     if (one.call.memory != Memory::cuda || !one.launched || !one.transfer || !one.transfer->order(stream)) return false;

@@ -224,15 +224,17 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
   return false;
 }
 
-/// Drives everything until the operation is complete, its stream waits for it where that is what is asked, or `until`
-/// has passed, and says whether it is complete; past `deadline` it fails.
-bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn where) {
+/// Drives everything until the operation is complete, the stream waits for it where one is given, or `until` has passed,
+/// and says whether the first or the second came; past `deadline` it fails.
+bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream) {
   refuse_forked_child();
-  const bool in_stream = where == WaitIn::stream && operation.call.memory == Memory::cuda;
+  const bool in_stream = stream && operation.call.memory == Memory::cuda;
+  bool ordered = false;
   callers_.fetch_add(1, std::memory_order_relaxed);
   Patience patience;
   Waiter* waiter = nullptr;
-  for (bool first = true; !operation.complete() && !(in_stream && order_stream_behind(operation)); first = false) {
+  for (bool first = true; !operation.complete(); first = false) {
+    if (in_stream && (ordered = order_stream_behind(operation, *stream))) break;
     const Poll seen = advance(operation, first, waiter);
     if (seen == Poll::complete) break;
     if (seen == Poll::moved) {
@@ -251,22 +253,26 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
     }
   }
   callers_.fetch_sub(1, std::memory_order_relaxed);
-  if (!operation.complete()) return false;
+  if (ordered || !operation.complete()) return ordered;
   const std::lock_guard lock(mutex_);
   if (operation.error) throw *operation.error;
   return true;
 }
 
 void Engine::wait(Operation& operation, Deadline deadline) {
-  poll_until_complete(operation, deadline, Deadline::max(), WaitIn::host);
+  poll_until_complete(operation, deadline, Deadline::max(), std::nullopt);
 }
 
 void Engine::wait_in_stream(Operation& operation, Deadline deadline) {
-  poll_until_complete(operation, deadline, Deadline::max(), WaitIn::stream);
+  poll_until_complete(operation, deadline, Deadline::max(), operation.call.stream);
+}
+
+bool Engine::wait_in_stream_until(Operation& operation, void* stream, Deadline until) {
+  return poll_until_complete(operation, operation.deadline, until, stream);
 }
 
 bool Engine::wait_until(Operation& operation, Deadline until) {
-  return poll_until_complete(operation, operation.deadline, until, WaitIn::host);
+  return poll_until_complete(operation, operation.deadline, until, std::nullopt);
 }
 
 void Engine::expire_in_streams(Patience& patience) {

@@ -20,6 +20,11 @@ void Work::wait(std::chrono::nanoseconds deadline) {
   if (operation_) operation_->comm->engine->wait_in_stream(*operation_, std::chrono::steady_clock::now() + deadline);
 }
 
+bool Work::wait_in(void* stream, std::chrono::nanoseconds at_most) {
+  return !operation_ ||
+         operation_->comm->engine->wait_in_stream_until(*operation_, stream, std::chrono::steady_clock::now() + at_most);
+}
+
 void Work::wait_host() {
   if (operation_) operation_->comm->engine->wait(*operation_, operation_->deadline);
 }

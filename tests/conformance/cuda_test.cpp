@@ -55,6 +55,31 @@ TEST_P(Cuda, wait_orders_the_stream_and_wait_host_the_host) {
   });
 }
 
+TEST_P(Cuda, another_stream_than_that_of_the_issue_can_wait) {
+  with_ranks(GetParam(), [](Comm& comm) {
+    void* const own = test_device().make_stream();   // which the legacy stream, that reads the numbers, does not wait for
+    for (std::size_t count : {1u, 3'000u, 700'000u}) {
+      Numbers a(count, comm.rank() + 1);
+      Work work = comm.all_reduce(a.buffer(), sum, {.async = true, .stream = own});
+      EXPECT_TRUE(work.wait_in(nullptr, 30s));
+      a.expect(comm.size() * (comm.size() + 1) / 2);
+      EXPECT_TRUE(work.wait_in(own, 30s));
+    }
+    comm.barrier();
+  });
+}
+
+TEST_P(Cuda, a_barrier_may_come_after_a_stream) {
+  with_ranks(GetParam(), [](Comm& comm) {
+    Numbers a(700'000, comm.rank() + 1);
+    comm.all_reduce(a.buffer(), sum);
+    Work work = comm.barrier(Memory::cuda, {.async = true});
+    work.wait_host();
+    EXPECT_TRUE(work.complete());
+    a.expect(comm.size() * (comm.size() + 1) / 2);
+  });
+}
+
 TEST_P(Cuda, operations_on_the_same_memory_take_effect_in_the_order_of_issue) {
   with_ranks(GetParam(), [](Comm& comm) {
     Comm other = comm.dup();

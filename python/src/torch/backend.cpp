@@ -6,6 +6,7 @@
 
 #include "cuda.hpp"
 #include "gil.hpp"
+#include "host_work.hpp"
 #include "store.hpp"
 
 namespace medley::torch {
@@ -48,29 +49,50 @@ c10d::ErrorType TorchBackend::getError() {
   return c10d::ErrorType::SUCCESS;
 }
 
+void TorchBackend::check_device(const Call& call) const {
+  TORCH_CHECK(call.in->get_device() == joined_.device, "medley: ", name(call.op), " got a tensor on ",
+              call.in->device(), ", but this process group uses cuda:", joined_.device,
+              "; call torch.cuda.set_device before init_process_group, or give it device_id");
+}
+
 TorchBackend::Issue::Issue(const TorchBackend& owner, const Call& call, std::chrono::milliseconds timeout,
                            int tag)
     : choice_(routed(call.op, call.in && call.in->is_cuda() ? Memory::cuda : Memory::host)),
       profiled_(owner, owner.options_->global_ranks_in_group, call, owner.sequence_ + 1) {
+  const bool on_device = call.in && call.in->is_cuda();
+  if (on_device) owner.check_device(call);
   options_.backend = choice_.backend;
-  options_.async = call.async;
-  options_.patience = between_signals;  // torch waits for it anyway, and there Ctrl-C is heard
+  options_.async = call.async || on_device;  // what waits there is the stream that is current in wait()
+  options_.patience = between_signals;       // torch waits for it anyway, and there Ctrl-C is heard
   options_.deadline = timeout.count() > 0 ? timeout : owner.options_->timeout;
   options_.tag = tag;
   options_.algorithm = choice_.algorithm.empty() ? owner.options_->algorithm : choice_.algorithm;
   options_.deterministic = owner.options_->deterministic;
-  options_.stream = call.in ? stream_of(*call.in) : nullptr;
+  options_.stream = on_device ? handle_of(current_stream(call.in->device())) : nullptr;
+}
+
+c10::Stream TorchBackend::side() {
+  std::call_once(side_made_, [this] {
+    side_ = side_stream({c10::kCUDA, static_cast<c10::DeviceIndex>(joined_.device)});
+  });
+  return *side_;
 }
 
 WorkPtr TorchBackend::finished(c10d::OpType type, const char* title, const Tensors& inputs,
                                const Tensors& outputs, const Staging& staging,
-                               std::vector<medley::Work> works) {
-  auto work = c10::make_intrusive<TorchWork>(rank_, type, title, inputs, ++sequence_);
-  TorchWork::watch(work, {.works = std::move(works),
-                          .outputs = outputs,
-                          .kept = staging.kept(),
-                          .after = staging.finish(),
-                          .comm = comm()});
+                               std::vector<medley::Work> works, std::optional<c10::Device> device) {
+  const Tensors& tensors = staging.kept().empty() ? outputs : staging.kept();
+  if (!tensors.empty() && tensors.front().is_cuda()) device = tensors.front().device();
+  const Title of_work{rank_, type, title, ++sequence_};
+  Held held{std::move(works), staging.kept(), staging.finish(), comm()};
+  c10::intrusive_ptr<TorchWork> work;
+  if (device) {
+    if (!c10d::isP2POp(type)) cuda_collectives_ = true;
+    StreamWork::Launches launches{Launch::make(std::move(held), current_stream(*device), side())};
+    work = c10::make_intrusive<StreamWork>(of_work, inputs, outputs, std::move(launches), *device);
+  } else {
+    work = HostWork::make(of_work, inputs, outputs, std::move(held));
+  }
   if (coalescing_) coalesced_.push_back(work);
   return work;
 }
@@ -106,11 +128,20 @@ WorkPtr TorchBackend::recvAnysource(Tensors& tensors, int tag) {
                  tag);
 }
 
+/// In a group that works on CUDA tensors it comes after what each rank has put into its current stream, as
+/// nccl's.
 WorkPtr TorchBackend::barrier(const c10d::BarrierOptions& opts) {
   const bool async = opts.asyncOp || coalescing_;
-  medley::Work work =
-      comm().barrier(Issue(*this, {Op::barrier, nullptr, nullptr, async}, opts.timeout).options());
-  return finished(c10d::OpType::BARRIER, "medley:barrier", {}, {}, {}, {work});
+  const Issue issue(*this, {Op::barrier, nullptr, nullptr, async}, opts.timeout);
+  if (!cuda_collectives_ && !(opts.device && opts.device->is_cuda())) {
+    return finished(c10d::OpType::BARRIER, "medley:barrier", {}, {}, {}, {comm().barrier(issue.options())});
+  }
+  const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(joined_.device));
+  medley::Options options = issue.options();
+  options.async = true;
+  options.stream = handle_of(current_stream(device));
+  medley::Work work = comm().barrier(Memory::cuda, options);
+  return finished(c10d::OpType::BARRIER, "medley:barrier", {}, {}, {}, {work}, device);
 }
 
 /// Rank 0 hears of everyone through the store, and so can say who is missing; then it lets everyone go.
@@ -156,21 +187,31 @@ void TorchBackend::startCoalescing() {
 WorkPtr TorchBackend::endCoalescing() {
   TORCH_CHECK(coalescing_, "medley: endCoalescing without startCoalescing");
   coalescing_ = false;
-  std::vector<WorkPtr> members = std::exchange(coalesced_, {});
-  TorchWork::Parts parts;
-  parts.comm = comm();
-  for (const WorkPtr& member : members) {
-    const auto& works = static_cast<TorchWork&>(*member).works();
-    parts.works.insert(parts.works.end(), works.begin(), works.end());
-    for (const at::Tensor& tensor : member->result()) parts.outputs.push_back(tensor);
+  const auto members = std::exchange(coalesced_, {});
+  const Title title{rank_, c10d::OpType::COALESCED, "medley:coalesced", sequence_};
+  Tensors outputs;
+  StreamWork::Launches launches;
+  Held held;
+  held.comm = comm();
+  for (const auto& member : members) {
+    for (const at::Tensor& tensor : member->result()) outputs.push_back(tensor);
+    if (const auto* in_stream = dynamic_cast<StreamWork*>(member.get())) {
+      launches.insert(launches.end(), in_stream->launches().begin(), in_stream->launches().end());
+    } else {
+      const auto& works = static_cast<HostWork&>(*member).works();
+      held.works.insert(held.works.end(), works.begin(), works.end());
+    }
   }
-  parts.after = [members] {  // each copies back what it staged
-    for (const WorkPtr& member : members) member->wait();
+  if (!launches.empty()) {
+    TORCH_CHECK(launches.size() == members.size(),
+                "medley: operations on CPU tensors and on CUDA tensors cannot be coalesced into one");
+    const c10::Device device = launches.front()->side().device();
+    return c10::make_intrusive<StreamWork>(title, Tensors{}, std::move(outputs), std::move(launches), device);
+  }
+  held.after = [members] {  // each copies back what it staged
+    for (const auto& member : members) member->wait();
   };
-  auto work = c10::make_intrusive<TorchWork>(rank_, c10d::OpType::COALESCED, "medley:coalesced", Tensors{},
-                                             sequence_);
-  TorchWork::watch(work, std::move(parts));
-  return work;
+  return HostWork::make(title, {}, std::move(outputs), std::move(held));
 }
 
 }  // namespace medley::torch

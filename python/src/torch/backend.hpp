@@ -5,13 +5,14 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <atomic>
+#include <mutex>
 #include <optional>
 
 #include "group.hpp"
 #include "profile.hpp"
 #include "routes.hpp"
+#include "stream_work.hpp"
 #include "tensors.hpp"
-#include "work.hpp"
 
 namespace medley::torch {
 
@@ -89,8 +90,12 @@ class TorchBackend final : public c10d::Backend {
   };
 
   Comm& comm();
+  /// `device`: of an operation without tensors.
   WorkPtr finished(c10d::OpType type, const char* title, const Tensors& inputs, const Tensors& outputs,
-                   const Staging& staging, std::vector<medley::Work> works);
+                   const Staging& staging, std::vector<medley::Work> works,
+                   std::optional<c10::Device> device = {});
+  c10::Stream side();
+  void check_device(const Call& call) const;
   WorkPtr message(c10d::OpType type, const char* title, const at::Tensor& tensor, int peer, int tag);
   medley::Work start_allreduce(const at::Tensor& tensor, const c10d::ReduceOp& op,
                                std::chrono::milliseconds timeout, bool async, Staging& staging);
@@ -105,8 +110,11 @@ class TorchBackend final : public c10d::Backend {
   bool default_group_;
   std::atomic<std::uint64_t> sequence_{0};
   std::uint64_t monitored_ = 0;
+  bool cuda_collectives_ = false;  ///< there were some, on all ranks alike
+  std::once_flag side_made_;
+  std::optional<c10::Stream> side_;
   bool coalescing_ = false;
-  std::vector<WorkPtr> coalesced_;
+  std::vector<c10::intrusive_ptr<TorchWork>> coalesced_;
 };
 
 }  // namespace medley::torch

@@ -2,9 +2,21 @@
 #include <numeric>
 
 #include "backend.hpp"
-#include "cuda.hpp"
 
 namespace medley::torch {
+namespace {
+
+/// torch 2.11 has no type of its own for it.
+template <typename Type>
+constexpr Type coalesced_reduce_scatter() {
+  if constexpr (requires { Type::REDUCE_SCATTER_TENSOR_COALESCED; }) {
+    return Type::REDUCE_SCATTER_TENSOR_COALESCED;
+  } else {
+    return Type::COALESCED;
+  }
+}
+
+}  // namespace
 
 WorkPtr TorchBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) {
   const at::Tensor& tensor = single("broadcast", tensors);
@@ -132,8 +144,8 @@ WorkPtr TorchBackend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors&
     works.push_back(
         start_reduce_scatter(staging.out(outputs[i]), staging.in(inputs[i]), opts, true, staging));
   }
-  return finished(c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED, "medley:reduce_scatter_tensor_coalesced",
-                  inputs, outputs, staging, std::move(works));
+  return finished(coalesced_reduce_scatter<c10d::OpType>(), "medley:reduce_scatter_tensor_coalesced", inputs,
+                  outputs, staging, std::move(works));
 }
 
 namespace {

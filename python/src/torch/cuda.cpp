@@ -2,34 +2,25 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <algorithm>
-
 namespace medley::torch {
 
-void* stream_of(const at::Tensor& tensor) {
-  if (!tensor.is_cuda()) return nullptr;
-  const c10::impl::VirtualGuardImpl guard(tensor.device().type());
-  return guard.getStreamNativeHandle(guard.getStream(tensor.device()));
+void* handle_of(const c10::Stream& stream) {
+  return c10::impl::VirtualGuardImpl(stream.device_type()).getStreamNativeHandle(stream);
 }
 
-void let_stream_wait(const std::vector<at::Tensor>& tensors) {
-  for (const at::Tensor& tensor : tensors) {
-    if (!tensor.is_cuda()) continue;
-    const c10::impl::VirtualGuardImpl guard(tensor.device().type());
-    tensor.record_stream(guard.getStream(tensor.device()));
-  }
+c10::Stream current_stream(c10::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
 }
 
-std::vector<c10::Device> devices_of(const std::vector<at::Tensor>& tensors) {
-  std::vector<c10::Device> devices;
+c10::Stream side_stream(c10::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, true);
+}
+
+void record_stream(const std::vector<at::Tensor>& tensors, const c10::Stream& stream) {
+  const c10::impl::VirtualGuardImpl guard(stream.device_type());
   for (const at::Tensor& tensor : tensors) {
-    if (tensor.is_cuda() && std::find(devices.begin(), devices.end(), tensor.device()) == devices.end()) {
-      devices.push_back(tensor.device());
-    }
+    if (tensor.is_cuda()) guard.recordDataPtrOnStream(tensor.storage().data_ptr(), stream);
   }
-  std::sort(devices.begin(), devices.end(),
-            [](c10::Device a, c10::Device b) { return a.index() < b.index(); });
-  return devices;
 }
 
 }  // namespace medley::torch

@@ -1,5 +1,4 @@
-// The little that CUDA tensors need beyond CPU ones: which stream an operation is ordered by, and what that
-// stream has to be told. Written against torch's device-neutral interface, so that it builds with and without
+// Streams of CUDA devices, through torch's device-neutral interface, so that this builds with and without
 // CUDA.
 #pragma once
 
@@ -9,11 +8,12 @@
 
 namespace medley::torch {
 
-/// The current stream of the tensor's device, as Options::stream wants it; null for CPU tensors.
-void* stream_of(const at::Tensor& tensor);
-/// Tells the allocator that the current stream uses memory which may have been made on another.
-void let_stream_wait(const std::vector<at::Tensor>& tensors);
-/// The CUDA devices of a future's value, in order.
-std::vector<c10::Device> devices_of(const std::vector<at::Tensor>& tensors);
+/// As Options::stream and Work::wait_in want it.
+void* handle_of(const c10::Stream& stream);
+c10::Stream current_stream(c10::Device device);
+/// A stream of torch's pool, for what follows operations without holding up the program's own streams.
+c10::Stream side_stream(c10::Device device);
+/// The memory of these tensors is not given out again before what the stream has been told by then is done.
+void record_stream(const std::vector<at::Tensor>& tensors, const c10::Stream& stream);
 
 }  // namespace medley::torch

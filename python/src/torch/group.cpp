@@ -11,18 +11,23 @@ namespace {
 
 std::mutex world_mutex;
 std::weak_ptr<Context> world;  // of the default group, while it is in use
+int world_device = 0;
 
 }  // namespace
 
 Joined join(const Membership& m) {
   if (!m.global_ranks.empty()) {
     std::shared_ptr<Context> context;
+    int device = 0;
     {
       const std::lock_guard lock(world_mutex);
       context = world.lock();
+      device = world_device;
     }
-    if (context)
-      return {context, context->make_comm(m.name, m.global_ranks, {.rules = m.rules, .deadline = m.timeout})};
+    if (context) {
+      const CommOptions options{.rules = m.rules, .deadline = m.timeout};
+      return {context, context->make_comm(m.name, m.global_ranks, options), device};
+    }
   }
   // A program may destroy its groups and make new ones over the same store, where the keys of the old ones
   // still stand.
@@ -40,8 +45,9 @@ Joined join(const Membership& m) {
   if (m.global_ranks.empty()) {
     const std::lock_guard lock(world_mutex);
     world = context;
+    world_device = m.device;
   }
-  return {context, context->world()};
+  return {context, context->world(), m.device};
 }
 
 void leave(const std::shared_ptr<Context>& context) {

@@ -27,6 +27,7 @@ struct Membership {
 struct Joined {
   std::shared_ptr<Context> context;
   Comm comm;
+  int device = 0;  ///< the CUDA device of the context
 };
 
 /// torch's default group makes the context; groups of some of its ranks are comms in it, so that operations

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "backend.hpp"
-#include "cuda.hpp"
 
 namespace medley::torch {
 namespace {
@@ -35,6 +34,14 @@ void check_own(const char* operation, const at::Tensor& own, const at::Tensor& p
   check_tensors(operation, {own, part});
   TORCH_CHECK(own.numel() == part.numel(), "medley: ", operation, ": the tensor of rank ", rank, " has ",
               own.numel(), " elements, but its place in the list has ", part.numel());
+}
+
+/// What a rank gives or takes that is not the root; on the same device.
+Buffer nothing_beside(const at::Tensor& tensor, Element element) {
+  Buffer buffer = buffer_of(tensor, element);
+  buffer.data = nullptr;
+  buffer.count = 0;
+  return buffer;
 }
 
 }  // namespace
@@ -89,7 +96,7 @@ WorkPtr TorchBackend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
   const Element element = moved_as(input.scalar_type());
   Staging staging;
   const at::Tensor in = staging.in(input);
-  Buffer out{nullptr, 0, element.dtype, in.is_cuda() ? Memory::cuda : Memory::host};
+  Buffer out = nothing_beside(in, element);
   Tensors list;
   if (rank_ == root) {
     list = per_rank("gather", outputs, size_);
@@ -111,7 +118,7 @@ WorkPtr TorchBackend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
   const Element element = moved_as(output.scalar_type());
   Staging staging;
   const at::Tensor out = staging.out(output);
-  ConstBuffer in{nullptr, 0, element.dtype, out.is_cuda() ? Memory::cuda : Memory::host};
+  ConstBuffer in = nothing_beside(out, element);
   if (rank_ == root) {
     const Tensors& list = per_rank("scatter", inputs, size_);
     check_own("scatter", output, list[static_cast<std::size_t>(rank_)], rank_);

@@ -56,7 +56,16 @@ std::pair<int, int> stride_of(const std::vector<std::uint64_t>& ranks) {
   return {first, static_cast<int>(step)};
 }
 
-/// Not in all versions of torch that this is built against.
+/// Not all versions of torch that this is built against tell whether it is async, nor number operations.
+template <typename Info, typename... Told>
+std::shared_ptr<Info> make_info(bool async, Told&&... told) {
+  if constexpr (std::is_constructible_v<Info, Told..., bool>) {
+    return std::make_shared<Info>(std::forward<Told>(told)..., async);
+  } else {
+    return std::make_shared<Info>(std::forward<Told>(told)...);
+  }
+}
+
 template <typename Info>
 void number(Info& info, std::uint64_t sequence, bool message) {
   if constexpr (requires { info.setSequenceInfo(std::int64_t{}, true); })
@@ -73,10 +82,11 @@ Profiled::Profiled(const c10d::Backend& group, const std::vector<std::uint64_t>&
   const Elements elements = elements_of(call, group.getSize());
   const auto [first, step] = stride_of(global_ranks);
   std::string title = torch_name(call.op);
-  auto info = std::make_shared<::torch::ParamCommsDebugInfo>(
-      std::tuple(group.getGroupUid(), group.getGroupDesc()), message ? call.peer : group.getRank(),
-      std::move(title), elements.in, elements.out, call.in ? call.in->scalar_type() : at::kByte,
-      std::vector<std::int64_t>{}, std::vector<std::int64_t>{}, first, step, group.getSize(), call.async);
+  const auto info = make_info<::torch::ParamCommsDebugInfo>(
+      call.async, std::tuple(group.getGroupUid(), group.getGroupDesc()),
+      message ? call.peer : group.getRank(), std::move(title), elements.in, elements.out,
+      call.in ? call.in->scalar_type() : at::kByte, std::vector<std::int64_t>{}, std::vector<std::int64_t>{},
+      first, step, group.getSize());
   number(*info, sequence, message);
   info_.emplace(c10::DebugInfoKind::PARAM_COMMS_INFO, info);
   function_.emplace(std::move(*callbacks));

@@ -34,22 +34,23 @@ WorkPtr TorchBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOp
   const at::Tensor mine = tensor.coalesce();
   std::vector<std::int64_t> shape = {mine.sparse_dim(), mine.dense_dim(), mine._nnz()};
   shape.insert(shape.end(), mine.sizes().begin(), mine.sizes().end());
-  std::vector<std::int64_t> shapes(shape.size() * static_cast<std::size_t>(size_));
+  const at::Tensor my_shape = at::tensor(shape, at::kLong).to(mine.device());
   // Waits for each step: the sizes of the next one come from the one before.
-  const Issue issue(*this, {.op = Op::all_gather}, opts.timeout);
-  comm().all_gather(shape, shapes, issue.options()).wait();
+  const Issue issue(*this, {.op = Op::all_gatherv, .in = &my_shape}, opts.timeout);
+  const std::vector<std::int64_t> equal(static_cast<std::size_t>(size_), my_shape.numel());
+  const at::Tensor shapes = gather_rows(comm(), my_shape, equal, issue.options()).cpu();
   std::vector<std::int64_t> counts;
   for (int r = 0; r < size_; ++r) {
-    const auto* of_rank = shapes.data() + static_cast<std::size_t>(r) * shape.size();
+    const auto* of_rank = shapes.const_data_ptr<std::int64_t>() + static_cast<std::size_t>(r) * shape.size();
     for (std::size_t d = 0; d < shape.size(); ++d) {
       TORCH_CHECK(d == 2 || of_rank[d] == shape[d],
                   "medley: a sparse all_reduce needs tensors of one shape on all ranks");
     }
     counts.push_back(of_rank[2]);
   }
-  const Issue issue_v(*this, {.op = Op::all_gatherv}, opts.timeout);
-  const at::Tensor indices = gather_rows(comm(), mine.indices().t().contiguous(), counts, issue_v.options());
-  const at::Tensor values = gather_rows(comm(), mine.values().contiguous(), counts, issue_v.options());
+  const at::Tensor my_indices = mine.indices().t().contiguous(), my_values = mine.values().contiguous();
+  const at::Tensor indices = gather_rows(comm(), my_indices, counts, issue.options());
+  const at::Tensor values = gather_rows(comm(), my_values, counts, issue.options());
   const at::Tensor total =
       at::sparse_coo_tensor(indices.t(), values, mine.sizes(), mine.options()).coalesce();
   tensor.copy_(total);

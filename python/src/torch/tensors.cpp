@@ -75,7 +75,8 @@ ReduceOp reduction(const c10d::ReduceOp& op) {
 
 void premultiply(const at::Tensor& tensor, const c10d::ReduceOp& op) {
   const at::NoGradGuard no_grad;
-  const auto* factor = static_cast<const c10d::PreMulSumSupplement*>(op.supplement_.get());
+  const auto* factor = static_cast<const c10d::NCCLPreMulSumSupplement*>(
+      op.supplement_.get());  // torch 2.11 has only this name
   if (factor->tensor_factor.defined()) {
     tensor.mul_(factor->tensor_factor);
   } else {

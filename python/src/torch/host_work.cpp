@@ -1,4 +1,4 @@
-#include "work.hpp"
+#include "host_work.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/core/ivalue.h>
@@ -6,29 +6,30 @@
 
 #include <utility>
 
-#include "cuda.hpp"
 #include "gil.hpp"
 
 namespace medley::torch {
-TorchWork::TorchWork(int rank, c10d::OpType type, const char* title, const std::vector<at::Tensor>& inputs,
-                     std::uint64_t sequence)
-    : c10d::Work(rank, type, title, inputs), sequence_(sequence) {}
 
-void TorchWork::watch(const c10::intrusive_ptr<TorchWork>& self, Parts parts) {
-  self->parts_ = std::move(parts);
-  auto& works = self->parts_.works;
+c10::intrusive_ptr<HostWork> HostWork::make(const Title& title, const std::vector<at::Tensor>& inputs,
+                                            std::vector<at::Tensor> outputs, Held held) {
+  auto self = c10::make_intrusive<HostWork>(title, inputs, std::move(outputs), std::move(held));
+  auto& works = self->held_.works;
   std::erase_if(
       works, [](const medley::Work& work) { return work.complete() && !work.error() && work.source() < 0; });
-  if (works.empty()) return self->settle();
+  if (works.empty()) {
+    self->settle();
+    return self;
+  }
   self->open_ = static_cast<int>(works.size());
   for (medley::Work& work : works) {
     work.on_complete([self] {  // keeps the tensors until then, whether or not torch keeps the work
       if (--self->open_ == 0) self->settle();
     });
   }
+  return self;
 }
 
-void TorchWork::settle() {
+void HostWork::settle() {
   {
     const std::lock_guard lock(settle_mutex_);
     if (!std::exchange(settled_, true)) settle_once();
@@ -36,42 +37,42 @@ void TorchWork::settle() {
   tell_future();
 }
 
-void TorchWork::settle_once() {
+void HostWork::settle_once() {
   std::exception_ptr problem;
-  for (const medley::Work& work : parts_.works) {
+  for (const medley::Work& work : held_.works) {
     if (const Error* error = work.error(); error && !problem) problem = std::make_exception_ptr(*error);
   }
-  if (!problem && parts_.after) {
+  if (!problem && held_.after) {
     try {
-      parts_.after();
+      held_.after();
     } catch (...) {
       problem = std::current_exception();
     }
   }
-  parts_.after = nullptr;
-  parts_.kept.clear();
-  parts_.comm = {};
+  held_.after = nullptr;
+  held_.kept.clear();
+  held_.comm = {};
   finish(problem);
 }
 
-bool TorchWork::isCompleted() {
+bool HostWork::isCompleted() {
   const std::lock_guard lock(mutex_);
   return completed_;
 }
 
-bool TorchWork::isSuccess() const {
+bool HostWork::isSuccess() const {
   const std::lock_guard lock(mutex_);
   return !exception_;
 }
 
-std::exception_ptr TorchWork::exception() const {
+std::exception_ptr HostWork::exception() const {
   const std::lock_guard lock(mutex_);
   return exception_;
 }
 
-bool TorchWork::wait(std::chrono::milliseconds timeout) {
+bool HostWork::wait(std::chrono::milliseconds timeout) {
   if (!isCompleted()) {
-    for (medley::Work& work : parts_.works) {
+    for (medley::Work& work : held_.works) {
       try {
         if (timeout == kNoTimeout) {
           while (!work.wait_for(between_signals)) check_signals();
@@ -85,45 +86,35 @@ bool TorchWork::wait(std::chrono::milliseconds timeout) {
     settle();
   }
   if (const auto problem = exception()) std::rethrow_exception(problem);
-  synchronize();
   return true;
 }
 
-void TorchWork::synchronize() {
-  let_stream_wait(parts_.outputs);
-}
-
-void TorchWork::abort() {
+void HostWork::abort() {
   Comm comm;
   {
     const std::lock_guard lock(settle_mutex_);
     if (settled_) return;
-    comm = parts_.comm;
+    comm = held_.comm;
   }
   comm.abort();  // as with nccl, the whole communicator: the other ranks' parts cannot be taken back alone
 }
 
-int TorchWork::sourceRank() const {
-  return parts_.works.empty() ? -1 : parts_.works.front().source();
+int HostWork::sourceRank() const {
+  return held_.works.empty() ? -1 : held_.works.front().source();
 }
 
-std::vector<at::Tensor> TorchWork::result() {
-  return parts_.outputs;
-}
-
-c10::intrusive_ptr<c10::ivalue::Future> TorchWork::getFuture() {
+c10::intrusive_ptr<c10::ivalue::Future> HostWork::getFuture() {
   {
     const std::lock_guard lock(future_mutex_);
     if (!future_) {
-      future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()),
-                                                         devices_of(parts_.outputs));
+      future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
     }
   }
   if (isCompleted()) tell_future();
   return future_;
 }
 
-void TorchWork::tell_future() {
+void HostWork::tell_future() {
   {
     const std::lock_guard lock(future_mutex_);
     if (!future_ || future_told_) return;
@@ -133,7 +124,7 @@ void TorchWork::tell_future() {
   if (const auto problem = exception()) {
     future_->setError(problem);
   } else {
-    future_->markCompleted(c10::IValue(parts_.outputs));
+    future_->markCompleted(c10::IValue(outputs_));
   }
 }
 
