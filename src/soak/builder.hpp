@@ -5,9 +5,11 @@
 
 #include "soak/generate.hpp"
 #include "soak/oracle.hpp"
-#include "soak/random.hpp"
+#include "core/random.hpp"
 
 namespace medley::soak {
+
+using core::Random;
 
 class Builder {
  public:

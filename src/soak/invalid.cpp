@@ -9,7 +9,7 @@
 #include <medley/medley.hpp>
 
 #include "core/ticks.hpp"
-#include "soak/random.hpp"
+#include "core/random.hpp"
 
 namespace medley::soak {
 namespace {
@@ -95,7 +95,7 @@ std::string_view name(Fault fault) {
 }
 
 InvalidPlan plan_invalid(std::uint64_t seed, int ranks, const std::vector<std::string>& backends) {
-  Random random(seed ^ 0xbad);
+  core::Random random(seed ^ 0xbad);
   InvalidPlan plan;
   plan.seed = seed;
   plan.fault = static_cast<Fault>(random.below(fault_count));

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "soak/random.hpp"
+#include "core/random.hpp"
 #include "soak/values.hpp"
 
 namespace medley::soak {
@@ -28,7 +28,7 @@ std::pair<std::int64_t, std::int64_t> part_of(const Side& side, int r, int n) {
 
 std::uint64_t hash(const std::byte* data, std::int64_t bytes) {
   std::uint64_t value = static_cast<std::uint64_t>(bytes);
-  for (std::int64_t i = 0; i < bytes; ++i) value = mix(value * 257 + static_cast<std::uint64_t>(data[i]));
+  for (std::int64_t i = 0; i < bytes; ++i) value = core::mix(value * 257 + static_cast<std::uint64_t>(data[i]));
   return value;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "soak/random.hpp"
+#include "core/random.hpp"
 #include "soak/values.hpp"
 
 namespace medley::soak {
@@ -72,7 +72,7 @@ bool collects(const Program& program, const Step& step, int world_rank) {
 
 std::vector<std::byte> initial_memory(const Program& program, int world_rank) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(program.memory));
-  Random random(mix(program.seed) + static_cast<std::uint64_t>(world_rank));
+  core::Random random(core::mix(program.seed) + static_cast<std::uint64_t>(world_rank));
   // All ranks have the same type at the same place.
   const std::int64_t slab = std::max<std::int64_t>(program.memory / 4 / 8 * 8, 8);
   for (std::int64_t at = 0; at < program.memory; at += 8) {
@@ -84,7 +84,7 @@ std::vector<std::byte> initial_memory(const Program& program, int world_rank) {
 
 void write_touch(const Program& program, int step, std::byte* to) {
   const Step& s = program.steps[static_cast<std::size_t>(step)];
-  Random random(program.seed * 31 + static_cast<std::uint64_t>(step));
+  core::Random random(program.seed * 31 + static_cast<std::uint64_t>(step));
   std::byte word[8];
   for (std::int64_t i = 0; i < s.bytes; ++i) {
     if (i % 8 == 0) fill_word(word, s.dtype, random.bits());

@@ -4,9 +4,11 @@
 #pragma once
 
 #include "soak/program.hpp"
-#include "soak/random.hpp"
+#include "core/random.hpp"
 
 namespace medley::soak {
+
+using core::Random;
 
 /// Gives every rank its streams.
 void schedule(Program& program, Random& random);

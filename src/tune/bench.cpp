@@ -5,6 +5,7 @@
 
 #include "tune/contest.hpp"
 #include "tune/sizes.hpp"
+#include "tune/turns.hpp"
 
 namespace medley::tune {
 namespace {
@@ -46,7 +47,8 @@ void measure_by_turns(JobClock& clock, Workload& workload, Contest& contest, dou
   const double end = clock.seconds() + seconds;
   double now = 0;
   for (std::size_t round = 0; round < most_samples && (now < end || round < least_samples); ++round) {
-    for (Contest::Contestant& contestant : contest.contestants) {
+    for (const std::size_t turn : turns(contest.contestants.size(), round)) {
+      Contest::Contestant& contestant = contest.contestants[turn];
       workload.dirty();
       const Sample sample = clock.time([&] { workload.run(contestant.route); }, contestant.batch);
       contestant.samples_us.push_back(sample.us);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tune/turns.hpp"
+
 namespace medley::tune {
 namespace {
 
@@ -88,7 +90,7 @@ std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const std::ve
     const double end = clock.seconds() + seconds / static_cast<double>(mixes.size());
     double now = 0;
     for (int round = -2; round < 5 || now < end; ++round) {   // two rounds to warm up
-      for (std::size_t b = 0; b < backends.size(); ++b) {
+      for (const std::size_t b : turns(backends.size(), static_cast<std::size_t>(round + 2))) {
         const Sample sample = clock.time([&] { work.run(mix, backends[b]); });
         if (round >= 0) samples[b].push_back(sample.us);
         now = clock.seconds_at(sample);

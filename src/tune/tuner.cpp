@@ -10,6 +10,7 @@
 #include "tune/contest.hpp"
 #include "tune/job_clock.hpp"
 #include "tune/plan_cells.hpp"
+#include "tune/turns.hpp"
 #include "tune/workload.hpp"
 
 namespace medley::tune {
@@ -121,9 +122,11 @@ class Tuner {
       contestant.samples_us.push_back(first.us);
       contestant.batch = static_cast<int>(std::clamp(20 / std::max(first.us, 0.02), 1., 100.));
     }
-    for (bool over = false; !over;) {
+    bool over = false;
+    for (std::size_t round = 0; !over; ++round) {
       double now = 0;
-      for (auto& contestant : contest.contestants) {
+      for (const std::size_t turn : turns(contest.contestants.size(), round)) {
+        Contest::Contestant& contestant = contest.contestants[turn];
         if (contestant.out) continue;
         workload.dirty();
         const Sample taken = clock_.time([&] { workload.run(contestant.route); }, contestant.batch);

@@ -3,6 +3,8 @@
 #   on_host I COMMAND…       runs a command on host I
 #   run_ranks HOSTS EACH [VARIABLE=VALUE …] -- COMMAND…
 #                            runs HOSTS × EACH ranks of a command and fails when one of them does
+#   mpirun_ranks HOSTS EACH [VARIABLE=VALUE …] -- COMMAND…
+#                            the same under Open MPI's mpirun, whose output is the ranks' together
 #   skip WHY                 ends the test: ctest counts it as skipped
 # Several runs side by side do not meet: every name carries the shell's process number, and the bridge is in a namespace.
 
@@ -80,4 +82,24 @@ run_ranks() {
   done
   [ $status -eq 0 ] && cat "$hosts_work/rank0"
   return $status
+}
+
+# Open MPI starts its daemon on the other host through an agent; both talk over the bridge's subnet only.
+mpirun_ranks() {
+  command -v mpirun.openmpi >/dev/null || skip "Open MPI is not installed"
+  local hosts=$1 each=$2 exports=() i
+  shift 2
+  while [ "$1" != -- ]; do exports+=(-x "$1"); shift; done
+  shift
+  cat >"$hosts_work/agent" <<'END'
+#!/bin/sh
+# called as: agent HOST COMMAND…
+name=$1; shift
+exec unshare --uts sh -c 'hostname "$1"; exec ip netns exec "$1" sh -c "$2"' sh "$name" "$*"
+END
+  chmod +x "$hosts_work/agent"
+  for ((i = 0; i < hosts; i++)); do echo "${host_name[i]} slots=$each"; done >"$hosts_work/hostfile"
+  on_host 0 mpirun.openmpi --allow-run-as-root --hostfile "$hosts_work/hostfile" -n $((hosts * each)) \
+    --mca plm_rsh_agent "$hosts_work/agent" --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 \
+    "${exports[@]}" -x MEDLEY_STORE="${host_address[0]}:29400" -x MEDLEY_TOKEN="$hosts_tag" "$@"
 }

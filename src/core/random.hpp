@@ -1,6 +1,6 @@
-// The random numbers programs are made of: SplitMix64, and ranges by remainder, so that a seed means the same
-// program on every machine and with every standard library. Used by the generator and for what memory holds
-// at first.
+// Random numbers by SplitMix64, and ranges by remainder, so that a seed means the same
+// on every machine and with every standard library. Used by soak for its programs and what their memory holds
+// at first, and by measurements for the order of turns.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace medley::soak {
+namespace medley::core {
 
 /// The output function of SplitMix64 (Steele, Lea, Flood, 2014).
 inline std::uint64_t mix(std::uint64_t x) {
@@ -45,4 +45,4 @@ class Random {
   std::uint64_t state_;
 };
 
-}  // namespace medley::soak
+}  // namespace medley::core

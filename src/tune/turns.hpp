@@ -1,0 +1,19 @@
+// In which order contestants take their turns in a round: another one in every round, the same on all ranks. Always in one
+// order, the one behind a backend with threads of its own would pay for what these still do.
+#pragma once
+
+#include <numeric>
+#include <vector>
+
+#include "core/random.hpp"
+
+namespace medley::tune {
+
+inline std::vector<std::size_t> turns(std::size_t contestants, std::size_t round) {
+  std::vector<std::size_t> order(contestants);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  core::Random(round).shuffle(order);
+  return order;
+}
+
+}  // namespace medley::tune
