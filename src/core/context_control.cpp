@@ -111,7 +111,7 @@ void ContextState::tell_failure(const CommState& comm, const Error& why) {
 }
 
 void ContextState::ask_referee(const CommState& comm, const Operation& operation) {
-  const Fingerprint made = fingerprint_of(operation.call, comm.size, operation.size ? "a route by size" : operation.lane->name);
+  const Fingerprint made = fingerprint_of(operation.call, comm.size, operation.lane->name);
   control_->send(comm.world_ranks[0], {"call", json{{"comm", comm.name}, {"sequence", operation.sequence}, {"rank", comm.rank},
                                                     {"size", comm.size}, {"call", made.call}, {"route", made.route},
                                                     {"ranks", comm.world_ranks}, {"before", engine->note_issue(operation)}}.dump()});

@@ -187,7 +187,7 @@ void Engine::have_compared(Operation& operation) {
   if (!operation.comm->checked || !operation.collective() || !outside_.ask_referee) return;
   operation.compared = true;
   ++operation.blockers;
-  outside_.ask_referee(*operation.comm, operation);
+  if (!operation.size) outside_.ask_referee(*operation.comm, operation);   // otherwise once its route is known
 }
 
 Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& route, const Options& options, int& source,
@@ -310,6 +310,7 @@ void Engine::place_next(CommState& comm) {
       next.algorithm = next.call.algorithm;
       next.call.algorithm = next.algorithm;
       note_route(next, chosen);
+      if (next.compared) outside_.ask_referee(comm, next);
     }
     comm.unplaced.pop_front();
     take_place(next);

@@ -37,11 +37,11 @@ Error timeout_error(const Operation& operation, const Diagnosis& found) {
   if (!awaited.empty()) {
     sentence += fmt::format(" while waiting for rank{} {}", awaited.size() == 1 ? "" : "s", fmt::join(awaited, ", "));
   }
-  if (operation.compared) {
+  if (operation.size && !awaited.empty()) {
+    sentence += fmt::format(" to tell the size of the {} {} calls before it, which decides its route", name(operation.call.op),
+                            size_distance);
+  } else if (operation.compared) {
     sentence += " before all ranks had called it";
-  } else if (operation.size) {
-    sentence += fmt::format(" before it could start: the size of the {} {} calls before it, which decides its route, is not "
-                            "known from all ranks", name(operation.call.op), size_distance);
   } else if (!operation.transfer && operation.lane) {
     sentence += " before it could start, since earlier operations are not complete";
   }

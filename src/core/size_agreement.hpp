@@ -25,7 +25,7 @@ inline constexpr std::uint64_t size_distance = 4;
 inline constexpr std::int64_t nominal_v_bytes = std::int64_t{1} << 20;
 
 /// What a lane has told and not yet got rid of, which takes room in the library or at the receiver.
-class Tellings {
+class MEDLEY_API Tellings {
  public:
   Tellings() = default;
   Tellings(const Tellings&) = delete;
