@@ -57,7 +57,15 @@ void take_algorithm(Call& call, const Route& route) {
 }
 
 bool goes_by_agreed_size(const CommState& comm, const Call& call, std::string_view backend) {
-  return comm.sizes && (backend.empty() || backend == "auto") && comm.sizes->decides(call);
+  return (backend.empty() || backend == "auto") && comm.sizes->decides(call);
+}
+
+/// The size may still be open: what it could lead to is refused here and now, on all ranks alike.
+[[gnu::noinline]] void check_all_algorithms(const CommState& comm, const Call& call) {
+  comm.routing.each_route(call, [&call](const Route& possible) {
+    Call tried = call;
+    take_algorithm(tried, possible);
+  });
 }
 
 bool same_stream_of_messages(const Call& a, const Call& b) {
@@ -104,12 +112,8 @@ const Route& Engine::admit(CommState& comm, Call& call, std::string_view backend
     throw with_context(*comm.failure, comm, call, (is_collective(call.op) ? comm.collectives : comm.messages) + 1, "");
   }
   const Route& chosen = route(comm, call, backend);
-  if (goes_by_agreed_size(comm, call, backend)) {
-    // The size may still be open. What it could lead to is refused here and now, on all ranks alike.
-    comm.routing.each_route(call, [&call](const Route& possible) {
-      Call tried = call;
-      take_algorithm(tried, possible);
-    });
+  if (comm.sizes && goes_by_agreed_size(comm, call, backend)) [[unlikely]] {
+    check_all_algorithms(comm, call);
   } else {
     take_algorithm(call, chosen);
   }
@@ -145,10 +149,11 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
   Operation* operation = nullptr;
   {
     const Hold hold(*this);
-    const Route& admitted = admit(comm, call, options.backend);
+    const Route* route = &admit(comm, call, options.backend);
     ++(is_collective(call.op) ? comm.collectives : comm.messages);
     std::unique_ptr<SizeQuestion> open;
-    const Route& chosen = settle_route(comm, call, options.backend, admitted, open);
+    if (comm.sizes) [[unlikely]] route = &settle_route(comm, call, options.backend, *route, open);
+    const Route& chosen = *route;
     LaneState& lane = *chosen.lane;
     if (!options.async && !open && quiet() && !comm.checked) {
       // Nothing is pending, so nothing can conflict and the lane is free: no bookkeeping unless it takes long.
