@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <medley/medley.hpp>
 #include <string>
 #include <utility>
@@ -44,6 +45,7 @@ void compare(medley::Comm& world, const std::string& a, const std::string& b, st
   }
   if (world.rank() == 0) {
     fmt::print("| {} + {} | {} | {:.2f} | {:.2f} | {:.3f} |\n", a, b, bytes, median(apart), median(mixed), median(ratios));
+    std::fflush(stdout);
   }
 }
 

@@ -30,7 +30,7 @@ class Transfer;
 /// What an operation on CUDA memory comes after. Plain data like the call, which has room for a pointer only: every call of
 /// a small operation writes all of a Call.
 struct Before {
-  void* ready = nullptr;   ///< an event (cudaEvent_t) recorded in the user's stream at issue
+  void* ready = nullptr;   ///< an event (cudaEvent_t) of the user's stream at issue; in streams only valid during start()
   /// Earlier operations on the same memory, launched in streams and perhaps still running: start() puts its own stream
   /// behind each of them with order(). Only given to lanes that run in streams, and only during start().
   std::span<Transfer* const> transfers{};

@@ -7,8 +7,6 @@
 namespace medley::algorithms {
 namespace {
 
-constexpr int wide = 4;
-
 core::Task broadcast_down(Job& job, int radix) {
   const Tree tree(job.rank, job.size, job.call.root, radix);
   const bool root = tree.parent() < 0;

@@ -7,6 +7,8 @@
 
 namespace medley::algorithms {
 
+inline constexpr int wide = 4;  ///< the radix of the trees that are named k-nomial
+
 struct Branch {
   int rank;  ///< of the comm
   int from;  ///< its subtree is the ranks [from, from + size) counted from the root

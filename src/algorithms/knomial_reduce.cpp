@@ -7,8 +7,6 @@
 namespace medley::algorithms {
 namespace {
 
-constexpr int wide = 4;
-
 /// One piece of every child's partial result, received side by side.
 class Arrivals {
  public:

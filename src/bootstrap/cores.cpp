@@ -33,7 +33,7 @@ std::vector<bool> affinity() {
   return std::vector<bool>(std::max(1u, std::thread::hardware_concurrency()), true);
 }
 
-std::string read(const std::string& path) {
+std::string text_of(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
@@ -42,7 +42,7 @@ std::string read(const std::string& path) {
 
 // cgroup v2: "150000 100000" is one and a half cores, "max 100000" no limit.
 std::optional<double> quota_v2(const std::string& folder) {
-  std::istringstream text(read(folder + "/cpu.max"));
+  std::istringstream text(text_of(folder + "/cpu.max"));
   double quota = 0, period = 0;
   if (text >> quota >> period && quota > 0 && period > 0) return quota / period;
   return std::nullopt;
@@ -50,8 +50,8 @@ std::optional<double> quota_v2(const std::string& folder) {
 
 // cgroup v1: two files, -1 is no limit.
 std::optional<double> quota_v1(const std::string& folder) {
-  std::istringstream quota_text(read(folder + "/cpu.cfs_quota_us")),
-      period_text(read(folder + "/cpu.cfs_period_us"));
+  std::istringstream quota_text(text_of(folder + "/cpu.cfs_quota_us")),
+      period_text(text_of(folder + "/cpu.cfs_period_us"));
   double quota = 0, period = 0;
   if (quota_text >> quota && period_text >> period && quota > 0 && period > 0) return quota / period;
   return std::nullopt;
@@ -72,7 +72,7 @@ void limit(double& cores, const std::string& root, std::string path, Quota quota
 
 int usable_cores(int affinity, const std::string& own_cgroups_file, const std::string& cgroup_root) {
   double cores = affinity;
-  std::istringstream lines(read(own_cgroups_file));
+  std::istringstream lines(text_of(own_cgroups_file));
   for (std::string line; std::getline(lines, line);) {  // "0::/path" is v2, "4:cpu,cpuacct:/path" v1
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == line.npos || second == line.npos || line.find('/', second) != second + 1) continue;

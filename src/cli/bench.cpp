@@ -20,7 +20,7 @@
 namespace medley::cli {
 namespace {
 
-struct Arguments {
+struct BenchArguments {
   int ranks = 0;
   std::string ops = "all_reduce,reduce_scatter,all_gather,all_to_all,broadcast,barrier";
   std::string sizes = "4:64M";
@@ -32,7 +32,7 @@ struct Arguments {
   std::string json, csv;
 };
 
-tune::BenchOptions options_of(const Arguments& given) {
+tune::BenchOptions options_of(const BenchArguments& given) {
   tune::BenchOptions options;
   options.ops = ops_of(given.ops);
   const auto [first, last] = parse_size_range(given.sizes);
@@ -113,7 +113,7 @@ void say(const Context& context, const tune::JobClock& clock, const tune::BenchO
   if (!table.note.empty()) fmt::print(stderr, "medley bench: {}\n", table.note);
 }
 
-int report_mixes(const std::vector<tune::MixRow>& rows, const Context& context, const Arguments& given) {
+int report_mixes(const std::vector<tune::MixRow>& rows, const Context& context, const BenchArguments& given) {
   Table table({"mix", "backend", "median µs", "mad", "against the best single backend"});
   nlohmann::ordered_json out{{"ranks", context.size()}, {"table", context.table().hash}, {"rows", nlohmann::ordered_json::array()}};
   for (const auto& row : rows) {
@@ -132,7 +132,7 @@ int report_mixes(const std::vector<tune::MixRow>& rows, const Context& context, 
   return 0;
 }
 
-int bench_here(const Arguments& given) {
+int bench_here(const BenchArguments& given) {
   bind_to_core();
   tune::BenchOptions options = options_of(given);
   ContextOptions wishes;
@@ -166,7 +166,7 @@ int bench_here(const Arguments& given) {
 }  // namespace
 
 void add_bench(CLI::App& app) {
-  auto given = std::make_shared<Arguments>();
+  auto given = std::make_shared<BenchArguments>();
   CLI::App* bench = add_command(app, "bench", "Latency and bandwidth of each operation on each backend",
                                 "medley bench -n 2 --op all_reduce --sizes 4:64M --json bench.json", [given] {
                                   static_cast<void>(options_of(*given));   // complain once, before any rank starts

@@ -14,7 +14,7 @@
 namespace medley::cli {
 namespace {
 
-struct Arguments {
+struct ExplainArguments {
   std::string table, op, bytes;
   int ranks = 0;
   int hosts = 1;
@@ -33,7 +33,7 @@ struct Question {
   std::vector<std::string> backends;   ///< empty: all
 };
 
-Question question_of(const Arguments& given) {
+Question question_of(const ExplainArguments& given) {
   Question question;
   const auto op = parse_op(given.op);
   if (!op) throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not an operation; see medley info", given.op));
@@ -150,7 +150,7 @@ nlohmann::ordered_json json_of(const Question& question, const Answer& answer, c
 }  // namespace
 
 void add_explain(CLI::App& app) {
-  auto given = std::make_shared<Arguments>();
+  auto given = std::make_shared<ExplainArguments>();
   CLI::App* explain = add_command(app, "explain", "The route an operation would take, the runners-up and why",
                                   "medley explain --table routes.json --op all_reduce --bytes 64K --ranks 4 --hosts 2", [given] {
     const Question question = question_of(*given);

@@ -14,7 +14,7 @@
 namespace medley::cli {
 namespace {
 
-struct Options {
+struct CalibrateOptions {
   std::string data, framework = "megatron", machine = "dgx-a100", output, json;
   plan::Count vocab = 50257;
   std::vector<std::string> keep;
@@ -50,7 +50,7 @@ nlohmann::ordered_json to_json(const plan::PredictionError& e) {
   return {{"mape", e.mape}, {"worst", e.worst}, {"bias", e.bias}};
 }
 
-int calibrate(const Options& options) {
+int calibrate(const CalibrateOptions& options) {
   const auto framework = plan::parse_framework(options.framework);
   if (!framework) throw Error(ErrorKind::invalid, fmt::format("unknown framework '{}'", options.framework));
   plan::Machine machine = plan::find_machine(options.machine);
@@ -88,7 +88,7 @@ int calibrate(const Options& options) {
 }  // namespace
 
 void add_plan_calibrate(CLI::App& parent) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CalibrateOptions>();
   CLI::App* command =
       add_command(parent, "calibrate", "Fits the time model to measured steps; half of them are held out",
                   "medley plan calibrate --data steps.csv --machine dgx-a100 -o here.toml",

@@ -13,7 +13,7 @@
 namespace medley::cli {
 namespace {
 
-struct Arguments {
+struct ReconcileArguments {
   PlanRequest plan;
   std::string path, schedule, json;
   int rank = -1;
@@ -25,7 +25,7 @@ struct Arguments {
 /// Where the expected side comes from: a plan, or the file of a schedule.
 class Expectation {
  public:
-  Expectation(const Arguments& given, int world) : scale_(given.scale), world_(world) {
+  Expectation(const ReconcileArguments& given, int world) : scale_(given.scale), world_(world) {
     if (!given.schedule.empty()) {
       schedule_ = replay::read_schedule(given.schedule);
       return;
@@ -61,7 +61,7 @@ struct RankResult {
 };
 
 RankResult reconcile_rank(const trace::Trace& t, const trace::RankTrace& rank, const Expectation& expectation,
-                          const Arguments& given) {
+                          const ReconcileArguments& given) {
   RankResult out;
   out.summary = trace::summarise(t, rank, trace::find_steps(t, rank, given.steps), given.step);
   const reconcile::Items observed = reconcile::observed_items(t, out.summary);
@@ -123,7 +123,7 @@ void print_rank(const RankResult& r, bool all_rows) {
   fmt::print("{}\n", table.str());
 }
 
-int run_reconcile(const Arguments& given) {
+int run_reconcile(const ReconcileArguments& given) {
   const trace::Trace t = trace::open_trace(given.path);
   const Expectation expectation(given, t.world);
   std::vector<RankResult> results;
@@ -157,7 +157,7 @@ int run_reconcile(const Arguments& given) {
 }  // namespace
 
 void add_reconcile(CLI::App& app) {
-  auto given = std::make_shared<Arguments>();
+  auto given = std::make_shared<ReconcileArguments>();
   CLI::App* command = add_command(
       app, "reconcile", "What was planned beside what a run sent, every difference with its cause",
       "medley reconcile out/run7 --model pythia-2.8b --layout dp=4,tp=2,zero=1 --framework deepspeed\n"

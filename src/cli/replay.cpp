@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct ReplayArguments {
   std::string schedule, backends, table, trace, json;
   int ranks = 0;
   int steps = 5;
@@ -30,7 +30,7 @@ struct Arguments {
 };
 
 /// Where the ranks record: the folder asked for, or one that goes again. All ranks of a host have one parent.
-fs::path trace_folder(const Arguments& given) {
+fs::path trace_folder(const ReplayArguments& given) {
   return given.trace.empty()
              ? fs::temp_directory_path() / fmt::format("medley-replay-{}-{}", getuid(), getppid())
              : fs::path(given.trace);
@@ -71,7 +71,7 @@ std::map<std::string, double> step_times(const std::vector<std::string>& backend
 }
 
 /// What the context's route table says that a step takes, over each backend; empty without a table.
-std::map<std::string, double> predicted(const Arguments& given, const Context& context,
+std::map<std::string, double> predicted(const ReplayArguments& given, const Context& context,
                                         const replay::WorldSchedule& schedule, const std::vector<int>& hosts,
                                         const std::vector<std::string>& backends) {
   std::map<std::string, double> out;
@@ -100,7 +100,7 @@ struct Times {
   std::map<std::string, double> step_us, predicted_us;
 };
 
-void report(const Arguments& given, const fs::path& folder, const std::vector<std::string>& backends,
+void report(const ReplayArguments& given, const fs::path& folder, const std::vector<std::string>& backends,
             const Times& steps, int ranks) {
   const trace::Trace t = trace::open_trace(folder.native());
   const trace::RankTrace& rank = trace::busiest(t);
@@ -133,7 +133,7 @@ void report(const Arguments& given, const fs::path& folder, const std::vector<st
   if (!given.trace.empty()) fmt::print("recorded in {}; medley trace shows all of it\n", given.trace);
 }
 
-int replay_here(const Arguments& given) {
+int replay_here(const ReplayArguments& given) {
   const replay::WorldSchedule schedule = replay::read_schedule(given.schedule);
   const fs::path folder = trace_folder(given);
   setenv("MEDLEY_TRACE", folder.c_str(), 1);
@@ -174,7 +174,7 @@ int replay_here(const Arguments& given) {
   return 0;
 }
 
-int run_replay(const Arguments& given) {
+int run_replay(const ReplayArguments& given) {
   if (!given.table.empty()) static_cast<void>(route::Table::load(given.table));  // complain once
   if (!find_place(process_environment())) {  // complain once, before any rank starts
     const replay::WorldSchedule schedule = replay::read_schedule(given.schedule);
@@ -193,7 +193,7 @@ int run_replay(const Arguments& given) {
 }  // namespace
 
 void add_replay(CLI::App& app) {
-  auto given = std::make_shared<Arguments>();
+  auto given = std::make_shared<ReplayArguments>();
   given->options.tflops = 100;
   CLI::App* command = add_command(
       app, "replay", "Runs a schedule for real: its operations on the runtime, its computation as time",

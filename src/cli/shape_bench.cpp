@@ -18,14 +18,14 @@
 namespace medley::cli {
 namespace {
 
-struct Options {
+struct BenchOptions {
   std::string gemms, csv = "gemm_sweep.csv", stream_csv, attention_csv, gpu = "h200-sxm", output;
   double seconds = 240, duty = 0.5;
   bool quick = false, dry_run = false;
   int best_of = 8, best_of_every = 16;
 };
 
-std::vector<shape::Gemm> wanted(const Options& options) {
+std::vector<shape::Gemm> wanted(const BenchOptions& options) {
   if (!options.gemms.empty()) return shape::read_gemm_csv(options.gemms);
   return shape::calibration_gemms(options.quick ? 4000 : 40000);
 }
@@ -65,7 +65,7 @@ void measure_streams(shape::GpuBench& bench, std::ofstream& out) {
 }
 
 /// Fits what was just measured; `medley shape gemm --calibration` and the advisor read the result.
-int write_calibration(const Options& options) {
+int write_calibration(const BenchOptions& options) {
   auto inputs = shape::describe_sweep(options.csv);
   inputs.stream_csv = options.stream_csv;
   if (std::ifstream(options.attention_csv)) inputs.attention_csv = options.attention_csv;
@@ -75,7 +75,7 @@ int write_calibration(const Options& options) {
   return 0;
 }
 
-int measure(const Options& options) {
+int measure(const BenchOptions& options) {
   const auto gemms = wanted(options);
   shape::GpuBench bench(options.duty);
   const auto& facts = bench.facts();
@@ -125,14 +125,14 @@ int measure(const Options& options) {
   return options.output.empty() ? 0 : write_calibration(options);
 }
 #else
-int measure(const Options&) {
+int measure(const BenchOptions&) {
   throw Error(ErrorKind::unavailable,
               "this build cannot measure: it was made without nvcc and cublasLt.h; build again where CUDA is "
               "installed");
 }
 #endif
 
-int run_bench(const Options& options) {
+int run_bench(const BenchOptions& options) {
   if (!options.dry_run) return measure(options);
   const auto gemms = wanted(options);
   double flops = 0;
@@ -144,7 +144,7 @@ int run_bench(const Options& options) {
 }  // namespace
 
 void add_shape_bench(CLI::App& shape) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   CLI::App* command =
       add_command(shape, "bench", "Measure GEMMs and bandwidth on the GPU at hand",
                   "medley shape bench --quick --gpu h200-sxm -o h200.json --attention-csv attention.csv",

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options : ShapeOptions {
+struct CompareOptions : ShapeOptions {
   std::vector<std::string> models, gpus;
 };
 
@@ -32,7 +32,7 @@ struct Row {
   shape::Count largest = 0;
 };
 
-Row compare_one(const Options& options, const plan::Model& model, const shape::GpuModel& gpu) {
+Row compare_one(const CompareOptions& options, const plan::Model& model, const shape::GpuModel& gpu) {
   Row row{.model = model.name,
           .gpu = gpu.gpu().name,
           .calibrated = gpu.calibrated(),
@@ -91,7 +91,7 @@ void print_table(const std::vector<Row>& rows, double first) {
   fmt::print("{}", table.str());
 }
 
-int compare(const Options& options) {
+int compare(const CompareOptions& options) {
   if (options.models.empty())
     throw Error(ErrorKind::invalid, "--model is missing: give one, or several times");
   if (options.gpus.empty())
@@ -118,7 +118,7 @@ int compare(const Options& options) {
 }  // namespace
 
 void add_shape_compare(CLI::App& shape) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareOptions>();
   CLI::App* command =
       add_command(shape, "compare", "One model across GPUs, or several models on one",
                   "medley shape compare --model llama-2-7b --gpu a100-80-sxm,h100-sxm,h200-sxm\n"

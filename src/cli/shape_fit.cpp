@@ -15,7 +15,7 @@ namespace {
 using shape::Accuracy;
 using shape::MeasuredGemm;
 
-struct Options {
+struct FitOptions {
   std::string gpu = "h200-sxm", sweep, attention, streams, output, json;
 };
 
@@ -26,7 +26,7 @@ std::string group_of(const MeasuredGemm& sample) {
 }
 
 /// One row a group: what the model fitted to the other half gets wrong, and the plain roofline beside it.
-void report(const shape::GpuModel& model, const std::vector<MeasuredGemm>& samples, const Options& options) {
+void report(const shape::GpuModel& model, const std::vector<MeasuredGemm>& samples, const FitOptions& options) {
   std::map<std::string, std::vector<MeasuredGemm>> groups;
   for (const auto& sample : samples) {
     groups["all"].push_back(sample);
@@ -61,7 +61,7 @@ void report(const shape::GpuModel& model, const std::vector<MeasuredGemm>& sampl
   write_json(options.json, {{"gpu", options.gpu}, {"rows", std::move(rows)}});
 }
 
-int fit(const Options& options) {
+int fit(const FitOptions& options) {
   const shape::Gpu& gpu = shape::find_gpu(options.gpu);
   const auto samples = shape::read_sweep(options.sweep);
   auto inputs = shape::describe_sweep(options.sweep);
@@ -79,7 +79,7 @@ int fit(const Options& options) {
 }  // namespace
 
 void add_shape_fit(CLI::App& shape) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<FitOptions>();
   CLI::App* command = add_command(
       shape, "fit", "Calibrate the GPU model from a measured sweep, and check it on a held-out half",
       "medley shape fit bench/shape/data/h200_sweep.csv -o h200.json", [options] { return fit(*options); });

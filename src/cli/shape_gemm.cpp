@@ -13,7 +13,7 @@
 namespace medley::cli {
 namespace {
 
-struct Options {
+struct GemmOptions {
   std::string gpu, file, json, calibration;
   bool column_major = false;
 };
@@ -26,7 +26,7 @@ nlohmann::ordered_json losses(const shape::GemmLosses& lost) {
           {"launch", lost.launch}};
 }
 
-int predict_file(const Options& options) {
+int predict_file(const GemmOptions& options) {
   const auto model = options.calibration.empty()
                          ? shape::GpuModel::named(options.gpu)
                          : shape::calibrated_model(shape::find_gpu(options.gpu), options.calibration);
@@ -68,7 +68,7 @@ int predict_file(const Options& options) {
 }  // namespace
 
 void add_shape_gemm(CLI::App& shape) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GemmOptions>();
   CLI::App* command = add_command(shape, "gemm", "Predicted time of each matrix product of a CSV",
                                   "medley shape gemm --gpu h200-sxm gemms.csv --json -",
                                   [options] { return predict_file(*options); });

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options : ShapeOptions {
+struct LintOptions : ShapeOptions {
   std::string allow = "5%";
 };
 
@@ -30,8 +30,8 @@ std::string text_of(const std::string& path) {
 
 // Unless told otherwise the step is a common one: sequences of at most 4096 tokens, micro-batches of about
 // 8192. One short sequence would blame everything on launches, a very long one on attention.
-shape::Workload usual_workload(const Options& options, const plan::Model& model) {
-  Options filled = options;
+shape::Workload usual_workload(const LintOptions& options, const plan::Model& model) {
+  LintOptions filled = options;
   if (filled.seq == 0) filled.seq = std::min<plan::Count>(model.seq, 4096);
   if (filled.micro_batch == 0)
     filled.micro_batch = std::max<plan::Count>(1, 8192 / std::max<plan::Count>(1, filled.seq));
@@ -47,7 +47,7 @@ std::string sentence(const shape::Finding& f, const std::string& gpu, bool calib
                      shape::gain_text(1 / (1 - f.waste) - 1, false), f.why);
 }
 
-int lint_model(const Options& options) {
+int lint_model(const LintOptions& options) {
   const double allow = parse_share(options.allow, "--allow");
   const auto gpu = shape::GpuModel::named(options.gpu);
   const auto model = shape_model(options.model);
@@ -82,7 +82,7 @@ int lint_model(const Options& options) {
 }  // namespace
 
 void add_shape_lint(CLI::App& shape) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LintOptions>();
   options->micro_batch = 0;
   CLI::App* command =
       add_command(shape, "lint", "Exit 1 when a shape wastes more than allowed, naming file and key",

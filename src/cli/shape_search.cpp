@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options : ShapeOptions {
+struct SearchOptions : ShapeOptions {
   std::string parameters = "2%", depth = "20%", aspect = "40%", ffn_ratio = "20%";
   shape::Bounds steps;
   unsigned threads = 0;
@@ -44,7 +44,7 @@ void add_row(Table& table, std::string_view what, const shape::Candidate& c, boo
              fmt::format("{:.0f} %", 100 * c.efficiency)});
 }
 
-int search_shapes(const Options& options) {
+int search_shapes(const SearchOptions& options) {
   const auto gpu = shape::GpuModel::named(options.gpu);
   const auto model = shape_model(options.model);
   const auto work = options.workload(model);
@@ -96,7 +96,7 @@ int search_shapes(const Options& options) {
 }  // namespace
 
 void add_shape_search(CLI::App& shape) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SearchOptions>();
   CLI::App* command =
       add_command(shape, "search", "The best shapes near a model: speed against parameters",
                   "medley shape search --model gpt3-2.7b --gpu h200-sxm --micro-batch 4 --params 1%",

@@ -18,7 +18,7 @@
 namespace medley::cli {
 namespace {
 
-struct Arguments {
+struct SoakArguments {
   int ranks = 0;
   std::uint64_t seed = 1;
   std::int64_t programs = 100;
@@ -33,7 +33,7 @@ struct Arguments {
   bool only_invalid = false, only_valid = false;
 };
 
-soak::WorkerOptions options_of(const Arguments& given) {
+soak::WorkerOptions options_of(const SoakArguments& given) {
   soak::WorkerOptions options;
   options.first = given.one && *given.one ? given.program : given.seed;
   options.programs = given.one && *given.one ? 1 : given.programs;
@@ -57,7 +57,7 @@ std::string last_line(std::int64_t programs, std::int64_t mismatches, std::int64
 }
 
 /// On a rank, one that this command started or one that a launcher did.
-int soak_here(const Arguments& given, const Place& place) {
+int soak_here(const SoakArguments& given, const Place& place) {
   const soak::WorkerOptions options = options_of(given);
   if (const char* path = std::getenv(soak::report_variable)) {
     const soak::Report report{std::string(path)};
@@ -78,7 +78,7 @@ int soak_here(const Arguments& given, const Place& place) {
   return tally.mismatches + tally.hangs > 0 ? 1 : 0;
 }
 
-std::string describe(const soak::Failure& failure, const Arguments& given,
+std::string describe(const soak::Failure& failure, const SoakArguments& given,
                      const soak::WorkerOptions& options) {
   const bool hang = failure.what == soak::Failure::What::hang;
   const auto whole = soak::generate(failure.program, given.ranks, options.generate);
@@ -97,7 +97,7 @@ constexpr std::int64_t right_per_wrong = 50;
 // What wrong programs are given to be found out; the mistakes show at once, a stopped rank after this.
 constexpr auto invalid_deadline = std::chrono::seconds(3);
 
-soak::InvalidOutcome run_invalid(const Arguments& given, const soak::WorkerOptions& valid) {
+soak::InvalidOutcome run_invalid(const SoakArguments& given, const soak::WorkerOptions& valid) {
   soak::WorkerOptions options = valid;
   options.programs = given.only_invalid ? valid.programs : valid.programs / right_per_wrong;
   options.deadline = invalid_deadline;
@@ -114,7 +114,7 @@ soak::InvalidOutcome run_invalid(const Arguments& given, const soak::WorkerOptio
   return outcome;
 }
 
-nlohmann::ordered_json json_of(const soak::Outcome& outcome, const Arguments& given,
+nlohmann::ordered_json json_of(const soak::Outcome& outcome, const SoakArguments& given,
                                const soak::WorkerOptions& options, std::int64_t mismatches,
                                std::int64_t hangs) {
   nlohmann::ordered_json value{
@@ -130,7 +130,7 @@ nlohmann::ordered_json json_of(const soak::Outcome& outcome, const Arguments& gi
   return value;
 }
 
-int soak_watched(const Arguments& given) {
+int soak_watched(const SoakArguments& given) {
   soak::SoakOptions options;
   options.ranks = given.ranks;
   options.work = options_of(given);
@@ -165,7 +165,7 @@ int soak_watched(const Arguments& given) {
   return outcome.failures.empty() && wrong.failures.empty() ? 0 : 1;
 }
 
-int soak_command(const Arguments& given) {
+int soak_command(const SoakArguments& given) {
   if (const auto place = find_place(process_environment())) {
     if (given.ranks > 0 && given.ranks != place->size) {
       throw Error(ErrorKind::invalid,
@@ -182,7 +182,7 @@ int soak_command(const Arguments& given) {
 }  // namespace
 
 void add_soak(CLI::App& app) {
-  auto given = std::make_shared<Arguments>();
+  auto given = std::make_shared<SoakArguments>();
   CLI::App* soak = add_command(app, "soak", "Random programs that mix backends, against an oracle",
                                "medley soak -n 4 --seed 1 --programs 200 --backends shm,mpi",
                                [given] { return soak_command(*given); });

@@ -17,8 +17,8 @@
 namespace medley::cli {
 namespace {
 
-struct Arguments {
-  std::string path, json, csv, perfetto, small = "64K";
+struct TraceArguments {
+  std::string path, json, csv, perfetto, chakra, small = "64K";
   int rank = -1;
   std::size_t steps = 0;
   bool all_rows = false;
@@ -202,7 +202,7 @@ nlohmann::ordered_json json_of(const trace::Trace& t, const trace::Summary& s,
           {"remarks", remarks}};
 }
 
-int run_trace(const Arguments& given) {
+int run_trace(const TraceArguments& given) {
   const int streams = (given.json == "-") + (given.csv == "-") + (given.perfetto == "-");
   if (streams > 1) throw Error(ErrorKind::invalid, "only one of --json, --csv and --perfetto can be '-'");
   const trace::Trace t = trace::open_trace(given.path);
@@ -214,6 +214,7 @@ int run_trace(const Arguments& given) {
   write_json(given.json, json_of(t, summary, problems, skew, small));
   write_file(given.csv, [&](std::ostream& out) { trace::write_csv(t, out); });
   write_file(given.perfetto, [&](std::ostream& out) { trace::write_perfetto(t, out); });
+  if (!given.chakra.empty()) trace::write_chakra(t, given.chakra);
   if (streams > 0) return 0;
   print_problems(problems);
   print_head(t, summary);
@@ -226,7 +227,7 @@ int run_trace(const Arguments& given) {
 }  // namespace
 
 void add_trace(CLI::App& app) {
-  auto given = std::make_shared<Arguments>();
+  auto given = std::make_shared<TraceArguments>();
   CLI::App* command = add_command(
       app, "trace", "What a recorded run sent and where its time went",
       "MEDLEY_TRACE=out/run7 medley run -n 4 ./train && medley trace out/run7 --perfetto run7.json",
@@ -249,6 +250,8 @@ void add_trace(CLI::App& app) {
   command->add_option("--csv", given->csv, "Write every operation as a line of CSV; - for stdout");
   command->add_option("--perfetto", given->perfetto,
                       "Write a Chrome trace that ui.perfetto.dev opens; - for stdout");
+  command->add_option("--chakra", given->chakra,
+                      "Write a Chakra execution trace of each rank into this folder, for ASTRA-sim and its like");
 }
 
 }  // namespace medley::cli

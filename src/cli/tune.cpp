@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-struct Arguments {
+struct TuneArguments {
   int ranks = 0;
   std::string backends, ops = "all", sizes = "4:16M", dtypes = "f32", file, json;
   double seconds = 60;
@@ -36,7 +36,7 @@ void stop_gently() {
   for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
 }
 
-tune::TuneOptions options_of(const Arguments& given) {
+tune::TuneOptions options_of(const TuneArguments& given) {
   tune::TuneOptions options;
   options.ops = ops_of(given.ops);
   const auto [first, last] = parse_size_range(given.sizes);
@@ -70,7 +70,7 @@ void draw(const tune::TuneProgress& progress, double seconds) {
   fmt::print(stderr, "\r[{}] {:.0f} s left, {} of {} cells, {}\033[K", bar, left, progress.done, std::max(progress.done, progress.of), progress.now);
 }
 
-int tune_here(const Arguments& given) {
+int tune_here(const TuneArguments& given) {
   bind_to_core();
   stop_gently();
   tune::TuneOptions options = options_of(given);
@@ -105,7 +105,7 @@ int tune_here(const Arguments& given) {
 }  // namespace
 
 void add_tune(CLI::App& app) {
-  auto given = std::make_shared<Arguments>();
+  auto given = std::make_shared<TuneArguments>();
   CLI::App* tune = add_command(app, "tune", "Measure all routes and write a route table", "medley tune -n 2 --seconds 60 -o routes.json",
                                [given] {
                                  static_cast<void>(options_of(*given));   // complain once, before any rank starts

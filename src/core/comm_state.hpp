@@ -39,6 +39,7 @@ struct LaneState {
   bool in_streams = false;
   Operation* last_collective = nullptr;   ///< the latest one that is not complete
   int active = 0;                         ///< started and not complete
+  int in_order = 0;                       ///< those of them that are collectives launched in the lane's stream
   Waiter* waiter = nullptr;
   Route named{this, {}, RouteReason::named};
 

@@ -19,6 +19,7 @@
 #include "core/context_table.hpp"
 #include "core/device.hpp"
 #include "core/plugins.hpp"
+#include "core/ranks_text.hpp"
 
 namespace medley::core {
 namespace {
@@ -47,10 +48,6 @@ std::string what_there_is_but(const std::string& missing) {
       usable.empty() ? "none is available" : fmt::format("available: {}", fmt::join(usable, ", "));
   if (!lacking.empty()) text += fmt::format("; not available: {}", fmt::join(lacking, ", "));
   return text;
-}
-
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
 }
 
 /// The ranks that gave a reason, and the first reason; empty when none did.

@@ -7,14 +7,12 @@
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
 
+#include "core/ranks_text.hpp"
+
 namespace medley::core {
 namespace {
 
 using nlohmann::json;
-
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
-}
 
 std::string shown(const json& told) {
   const std::string hash = told["hash"];

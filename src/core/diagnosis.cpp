@@ -8,14 +8,12 @@
 #include <set>
 #include <vector>
 
+#include "core/ranks_text.hpp"
+
 namespace medley::core {
 namespace {
 
 using nlohmann::json;
-
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
-}
 
 std::string operation_text(const json& operation, const std::string& comm) {
   std::string text = fmt::format("{} #{}", operation.value("op", "?"), operation.value("sequence", 0));

@@ -256,6 +256,10 @@ Operation* Engine::enlist(const std::shared_ptr<CommState>& comm, const Call& ca
 
 void Engine::depend_on_earlier(Operation& operation) {
   LaneState& lane = *operation.lane;
+  if (lane.in_streams && operation.collective() && pending_.size() == static_cast<std::size_t>(lane.in_order) + 1) {
+    lane.last_collective = &operation;   // all others are before it in its stream
+    return;
+  }
   CommState& comm = *operation.comm;
   // Behind an operation that may yet go to the same lane none can know its place there. A route in streams is never open.
   const bool placed = !operation.collective() || lane.in_streams || (!operation.size && comm.unplaced.empty());

@@ -153,6 +153,7 @@ class Engine {
   void finish_in_streams(const CommState& comm);
   void start(Operation& operation);
   void look_for_launch(Operation& operation);
+  void note_launch(Operation& operation);
   void adopt(Operation& operation, Transfer* transfer);
   bool make_busy(LaneState& lane);
   void look_after_owed(LaneState& lane);

@@ -112,8 +112,16 @@ void Engine::drop_device_state(Operation& operation) {
   if (operation.before.ready) device_->give_back(std::exchange(operation.before.ready, nullptr));
 }
 
-void Engine::look_for_launch(Operation& operation) {
+void Engine::note_launch(Operation& operation) {
   operation.launched = operation.transfer->launched();
+  if (!operation.launched || !operation.lane->in_streams) return;
+  if (operation.collective()) ++operation.lane->in_order;
+  // Its stream waits for the event as it was recorded, so that it may be recorded again.
+  if (operation.before.ready) device_->give_back(std::exchange(operation.before.ready, nullptr));
+}
+
+void Engine::look_for_launch(Operation& operation) {
+  note_launch(operation);
   if (operation.launched) let_go(std::exchange(operation.after_start, {}));
 }
 
@@ -134,6 +142,7 @@ bool Engine::order_stream_behind_locked(Operation& operation) {
     return true;
   };
   if (operation.lane) return ordered(operation);
+  if (operation.error) return false;   // of a member that is gone already; the others are waited for, then it is thrown
   return std::all_of(pending_.begin(), pending_.end(),   // a batch: each of its members
                      [&](Operation* member) { return member->group != &operation || ordered(*member); });
 }

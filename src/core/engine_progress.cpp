@@ -83,7 +83,7 @@ void Engine::let_go(const std::vector<Operation*>& waiting) {
 
 void Engine::adopt(Operation& operation, Transfer* transfer) {
   operation.transfer = transfer;
-  operation.launched = transfer->launched();
+  note_launch(operation);
   note_start(operation.record);
   operation.state.store(Operation::State::active, std::memory_order_relaxed);
   ++operation.lane->active;
@@ -104,6 +104,7 @@ void Engine::settle(Operation& operation) {
     operation.transfer->release();
     operation.transfer = nullptr;
     --lane.active;
+    if (operation.launched && lane.in_streams && operation.collective()) --lane.in_order;
   }
   operation.size.reset();
   operation.launched = true;

@@ -2,16 +2,14 @@
 // The engine asks this only when something is pending.
 #pragma once
 
-#include <vector>
-
 #include "core/operation.hpp"
 
 namespace medley::core {
 
 /// Exact intervals, one per segment of a v-form: a false conflict would be a wait that nobody wrote.
-std::vector<Access> accesses_of(const Call& call, int ranks);
+Accesses accesses_of(const Call& call, int ranks);
 
 /// Whether one writes what the other reads or writes.
-bool conflict(const std::vector<Access>& a, const std::vector<Access>& b);
+bool conflict(const Accesses& a, const Accesses& b);
 
 }  // namespace medley::core

@@ -1,6 +1,7 @@
 // An issued operation as the engine keeps it until it is complete: what it does, what it waits for, how it ended.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/recycled.hpp"
 #include "core/size_agreement.hpp"
 
 namespace medley::core {
@@ -25,10 +27,31 @@ struct Access {
   bool write;
 };
 
+/// All that an operation touches. Two stretches, kept in place, unless it is a v-form.
+class Accesses {
+ public:
+  void push_back(const Access& access) {
+    if (count_ < few_.size()) {
+      few_[count_] = access;
+    } else {
+      if (many_.empty()) many_.assign(few_.begin(), few_.end());
+      many_.push_back(access);
+    }
+    ++count_;
+  }
+  const Access* begin() const { return many_.empty() ? few_.data() : many_.data(); }
+  const Access* end() const { return begin() + count_; }
+
+ private:
+  std::array<Access, 2> few_;
+  std::vector<Access> many_;
+  std::size_t count_ = 0;
+};
+
 /// Owned by its references: the engine holds one until it is complete, every Work holds one, and so does every
 /// operation that it waits for.
 /// All fields but `references` and `state` are guarded by the engine's lock.
-class Operation {
+class Operation final : public Recycled<Operation> {
  public:
   enum class State : std::uint8_t { waiting, active, complete };
 
@@ -47,7 +70,7 @@ class Operation {
   std::optional<Error> error;
   std::atomic<int> source{-1};                ///< of a receive, once it is known
 
-  std::vector<Access> accesses;
+  Accesses accesses;
   std::unique_ptr<SizeQuestion> size;         ///< its route is open until this is answered
   bool launched = false;                      ///< started, and on CUDA memory also in its stream
   bool waited_for = false;                    ///< its stream waits for it, so for the caller it is as good as complete

@@ -171,15 +171,11 @@ const std::map<std::string, Setter>& setters() {
   return table;
 }
 
-bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 void read_layout_file(Layout& layout, const std::string& path) {
   const std::string text = read_file(path);
-  if (ends_with(path, ".json"))
+  if (path.ends_with(".json"))
     layout_from_deepspeed(layout, parse_json(text, path), path);
-  else if (ends_with(path, ".yml") || ends_with(path, ".yaml"))
+  else if (path.ends_with(".yml") || path.ends_with(".yaml"))
     layout_from_neox(layout, text, path);
   else
     layout_from_megatron(layout, parse_arguments(text), path);

@@ -9,10 +9,6 @@
 namespace medley::plan {
 namespace {
 
-bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 std::string nearest(const std::string& name) {
   std::string found;
   for (const Model& m : zoo()) {
@@ -48,8 +44,8 @@ Model read_model(const std::string& spec) {
   if (auto known = model_from_zoo(spec)) return *known;
   if (is_file(spec)) {
     const std::string text = read_file(spec);
-    if (ends_with(spec, ".json")) return model_from_huggingface(parse_json(text, spec), spec);
-    if (ends_with(spec, ".yml") || ends_with(spec, ".yaml")) return model_from_neox(text, spec);
+    if (spec.ends_with(".json")) return model_from_huggingface(parse_json(text, spec), spec);
+    if (spec.ends_with(".yml") || spec.ends_with(".yaml")) return model_from_neox(text, spec);
     if (!text.empty() && text.find_first_not_of(" \t\r\n") != std::string::npos &&
         text[text.find_first_not_of(" \t\r\n")] == '{') {
       return model_from_huggingface(parse_json(text, spec), spec);

@@ -9,20 +9,16 @@
 namespace medley::reconcile {
 namespace {
 
-bool is_message(Op op) {
-  return op == Op::send || op == Op::recv;
-}
-
 void add_word(std::vector<std::string>& words, const std::string& word) {
   if (!word.empty() && std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
 }
 
 /// Adds to the item of the same kind, or makes one.
 void add(Items& items, Item item, const std::string& why) {
-  if (is_message(item.op)) item.ranks.clear();
+  if (!is_collective(item.op)) item.ranks.clear();
   const auto same = std::find_if(items.begin(), items.end(), [&](const Item& other) {
     return other.op == item.op && other.ranks == item.ranks && other.bytes == item.bytes &&
-           (!item.ranks.empty() || is_message(item.op) || other.group == item.group);
+           (!item.ranks.empty() || !is_collective(item.op) || other.group == item.group);
   });
   if (same == items.end()) {
     add_word(item.why, why);

@@ -7,19 +7,15 @@
 namespace medley::reconcile {
 namespace {
 
-bool is_message(Op op) {
-  return op == Op::send || op == Op::recv;
-}
-
 /// Sources without groups fit any.
 bool same_group(const Item& expected, const Item& observed) {
-  return is_message(expected.op) || observed.ranks.empty() || expected.ranks == observed.ranks;
+  return !is_collective(expected.op) || observed.ranks.empty() || expected.ranks == observed.ranks;
 }
 
 /// Exact, except for sources that round to two decimals and know no groups.
 bool same_size(const Item& expected, const Item& observed) {
   if (expected.bytes == observed.bytes) return true;
-  if (!observed.ranks.empty() || is_message(observed.op)) return false;
+  if (!observed.ranks.empty() || !is_collective(observed.op)) return false;
   const auto near = [&](double given) {
     const double seen = static_cast<double>(observed.bytes);
     return std::abs(seen - given) <= 0.006 * std::exp2(10 * std::floor(std::log2(std::max(1.0, given)) / 10));

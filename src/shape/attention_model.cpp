@@ -11,9 +11,9 @@
 namespace medley::shape {
 namespace {
 
-constexpr std::size_t width = 9;
+constexpr std::size_t feature_count = 9;
 
-std::array<float, width> features(const Attention& a) {
+std::array<float, feature_count> features(const Attention& a) {
   const double rows = double(a.batch) * double(a.heads);
   return {float(a.head_dim),
           float(std::log2(double(a.seq_q))),
@@ -85,7 +85,7 @@ nlohmann::json AttentionModel::fit(const TileConstants& constants,
       const TreeOptions options{
           .trees = 80, .leaves = 12, .least_rows = 4, .rate = 0.15, .shrink = 0.5, .outlier = 1};
       parts[names[place(kernel, backward)]] =
-          targets.empty() ? nlohmann::json::array() : Trees::fit(rows, width, targets, options).to_json();
+          targets.empty() ? nlohmann::json::array() : Trees::fit(rows, feature_count, targets, options).to_json();
     }
   return parts;
 }

@@ -6,6 +6,7 @@
 
 #include "plan/zoo.hpp"
 #include "shape/search.hpp"
+#include "shape/tile_model.hpp"
 
 namespace medley::shape {
 namespace {
@@ -62,7 +63,7 @@ double search_gain(const GpuModel& gpu, const Model& model, bool flash) {
 
 void add_quantisation(std::vector<PaperRow>& rows, const GpuModel& gpu) {
   const auto row = [&](Count side, std::string_view gpu_name, double published) {
-    const auto share = [&](int sms) { return 100 * quantise(side, side, 1, 256, 128, sms).wave_efficiency; };
+    const auto share = [&](int sms) { return 100 * quantise({.m = side, .n = side, .k = side}, 256, 128, sms).wave_efficiency; };
     rows.push_back({.figure = "wave quantisation, 256×128 tiles",
                     .what = fmt::format("{0}×{0}", side),
                     .unit = "% of a wave",
@@ -134,15 +135,6 @@ void add_models(std::vector<PaperRow>& rows, const GpuModel& gpu, const GpuModel
 }
 
 }  // namespace
-
-Quantisation quantise(Count m, Count n, Count batch_, Count tile_m, Count tile_n, int sms) {
-  const Count rows = plan::ceil_div(m, tile_m), columns = plan::ceil_div(n, tile_n);
-  Quantisation q{.tiles = plan::product({rows, columns, batch_}, "tiles")};
-  q.waves = plan::ceil_div(q.tiles, sms);
-  q.tile_efficiency = double(m) * double(n) / (double(rows * tile_m) * double(columns * tile_n));
-  q.wave_efficiency = double(q.tiles) / (double(q.waves) * sms);
-  return q;
-}
 
 std::vector<PaperRow> paper_rows(const GpuModel& gpu) {
   const GpuModel a100 = GpuModel::named("a100-40-sxm"), h100 = GpuModel::named("h100-sxm");

@@ -23,11 +23,4 @@ struct PaperRow {
 /// Every figure that can be redone from shapes alone, in the paper's order.
 std::vector<PaperRow> paper_rows(const GpuModel& gpu);
 
-/// Tiles and waves of an m×n result: the arithmetic behind the paper's quantisation effects.
-struct Quantisation {
-  Count tiles = 0, waves = 0;
-  double tile_efficiency = 0, wave_efficiency = 0;
-};
-Quantisation quantise(Count m, Count n, Count batch, Count tile_m, Count tile_n, int sms);
-
 }  // namespace medley::shape

@@ -8,14 +8,11 @@
 #include <cstdlib>
 #include <medley/medley.hpp>
 
+#include "core/ticks.hpp"
 #include "soak/random.hpp"
 
 namespace medley::soak {
 namespace {
-
-std::int64_t now_ns() {
-  return std::chrono::steady_clock::now().time_since_epoch().count();
-}
 
 class InvalidRank {
  public:
@@ -28,7 +25,7 @@ class InvalidRank {
   /// Ends with an error on every rank but one that is killed.
   void run(Slot& slot) {
     for (int i = 0; i < plan_.before; ++i) all_reduce(plan_.count);
-    slot.ready_ns = now_ns();   // before the barrier: the fault may end the comm while others are still in it
+    slot.ready_ns = core::clock_ns(CLOCK_MONOTONIC);   // before the barrier: the fault may end the comm while others are still in it
     comm_.barrier();
     fault();
     // A rank that has noticed nothing goes on as a program would; whatever it meets must tell it.

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "core/ticks.hpp"
 #include "soak/invalid.hpp"
 #include "soak/ranks_job.hpp"
 #include "soak/soak.hpp"
@@ -14,10 +15,6 @@ using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto time_to_start = 60s;  // mpirun on a busy machine takes seconds
-
-std::int64_t now_ns() {
-  return steady_clock::now().time_since_epoch().count();
-}
 
 bool takes_the_rank(Fault fault) {
   return fault == Fault::killed || fault == Fault::stopped;
@@ -51,7 +48,7 @@ class InvalidWatch {
     std::int64_t fault_at = 0;
     for (int r = 0; r < ranks_; ++r) fault_at = std::max<std::int64_t>(fault_at, report_[r].ready_ns);
     const std::int64_t allowed = time_allowed(plan_.fault, options_.deadline).count();
-    while (!all_told() && now_ns() < fault_at + allowed + std::chrono::nanoseconds(1s).count()) usleep(1000);
+    while (!all_told() && core::clock_ns(CLOCK_MONOTONIC) < fault_at + allowed + std::chrono::nanoseconds(1s).count()) usleep(1000);
     return judge(fault_at, allowed);
   }
   const InvalidPlan& plan() const { return plan_; }

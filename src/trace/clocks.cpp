@@ -35,7 +35,7 @@ bool ends_together(const Event& event) {
   }
 }
 
-std::uint64_t key_of(const Event& event) {
+std::uint64_t completion_key(const Event& event) {
   return (std::uint64_t{event.group} << 40) ^ event.sequence;
 }
 
@@ -45,7 +45,7 @@ Moments completions(const RankTrace& rank) {
   Moments moments;
   const std::uint64_t stride = rank.events->size() / most_moments + 1;
   rank.for_each([&](const Event& event) {
-    if (ends_together(event) && event.sequence % stride == 0) moments.emplace(key_of(event), event.completed);
+    if (ends_together(event) && event.sequence % stride == 0) moments.emplace(completion_key(event), event.completed);
   });
   return moments;
 }
@@ -71,7 +71,7 @@ double refine(RankTrace& rank, const Moments& reference) {
   std::vector<std::pair<double, double>> apart;  // own time, distance
   rank.for_each([&](const Event& event) {
     if (!ends_together(event)) return;
-    const auto there = reference.find(key_of(event));
+    const auto there = reference.find(completion_key(event));
     if (there != reference.end()) apart.emplace_back(event.completed, there->second - event.completed);
   });
   if (apart.empty()) return std::numeric_limits<double>::infinity();
@@ -136,7 +136,8 @@ void align_clocks(Trace& trace) {
     }
   }
   if (!std::isfinite(earliest)) return;
-  for (RankTrace& rank : trace.ranks) rank.clock.offset -= earliest;
+  // A nanosecond before it all begins: a first event at 0 could be rounded below it, which means "not known".
+  for (RankTrace& rank : trace.ranks) rank.clock.offset -= earliest - 1;
 }
 
 }  // namespace medley::trace

@@ -3,7 +3,7 @@
 
 namespace medley::trace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -14,11 +14,11 @@ double wire_of(const Row& row, const Trace& trace) {
 
 }  // namespace
 
-Json to_json(const std::vector<Row>& rows, const Trace& trace) {
-  Json out = Json::array();
+OrderedJson to_json(const std::vector<Row>& rows, const Trace& trace) {
+  OrderedJson out = OrderedJson::array();
   for (const Row& r : rows) {
     const Group& group = trace.groups[r.group];
-    Json row = {{"op", name(r.op)},       {"group", group.name},     {"group_size", group.size},
+    OrderedJson row = {{"op", name(r.op)},       {"group", group.name},     {"group_size", group.size},
                 {"bytes", r.bytes},       {"count", r.count},        {"wire_bytes", wire_of(r, trace)},
                 {"dtype", name(r.dtype)}, {"phase", r.phase},        {"module", r.module},
                 {"exposed", r.exposed()}, {"why", r.module},         {"ranks", group.ranks},
@@ -33,7 +33,7 @@ Json to_json(const std::vector<Row>& rows, const Trace& trace) {
   return out;
 }
 
-Json totals_json(const std::vector<Row>& rows, const Trace& trace) {
+OrderedJson totals_json(const std::vector<Row>& rows, const Trace& trace) {
   struct Total {
     std::int64_t bytes = 0, count = 0;
     double wire = 0, us = 0, exposed = 0;
@@ -47,7 +47,7 @@ Json totals_json(const std::vector<Row>& rows, const Trace& trace) {
     total.us += r.total_us;
     total.exposed += r.exposed_us;
   }
-  Json out = Json::object();
+  OrderedJson out = OrderedJson::object();
   for (const auto& [group, t] : totals) {
     out[group] = {{"bytes", t.bytes}, {"wire_bytes", t.wire}, {"count", t.count}};
     if (trace.timed) out[group].update({{"total_us", t.us}, {"exposed_us", t.exposed}});
@@ -55,10 +55,10 @@ Json totals_json(const std::vector<Row>& rows, const Trace& trace) {
   return out;
 }
 
-Json to_json(const Problems& problems, const Trace& trace) {
-  Json out = Json::array();
+OrderedJson to_json(const Problems& problems, const Trace& trace) {
+  OrderedJson out = OrderedJson::array();
   for (const Problem& p : problems.list) {
-    Json ranks = Json::object();
+    OrderedJson ranks = OrderedJson::object();
     for (const auto& [rank, state] : p.ranks) ranks[std::to_string(rank)] = state;
     out.push_back({{"kind", p.kind},
                    {"op", name(p.event.op)},
@@ -71,8 +71,8 @@ Json to_json(const Problems& problems, const Trace& trace) {
   return out;
 }
 
-Json to_json(const std::vector<Skew>& skew, const Trace& trace) {
-  Json out = Json::array();
+OrderedJson to_json(const std::vector<Skew>& skew, const Trace& trace) {
+  OrderedJson out = OrderedJson::array();
   for (const Skew& s : skew) {
     out.push_back({{"group", trace.groups[s.group].name},
                    {"op", name(s.op)},

@@ -56,8 +56,6 @@ constexpr std::array<TypeName, 28> type_names = {
      {"f64", DType::f64},       {"signedchar", DType::i8}, {"unsignedchar", DType::u8},
      {"long int", DType::i64}}};
 
-constexpr std::int64_t most_ranks = 1 << 20;
-
 }  // namespace
 
 void refuse_import(const std::string& place, const std::string& sentence) {

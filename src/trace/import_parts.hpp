@@ -12,6 +12,8 @@
 
 namespace medley::trace {
 
+inline constexpr std::int64_t most_ranks = 1 << 20;  ///< no job is larger; a number beyond it is damage
+
 [[noreturn]] void refuse_import(const std::string& place, const std::string& sentence);
 
 /// The file as JSON; refused with the byte where it ceases to be.

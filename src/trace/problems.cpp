@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "core/ranks_text.hpp"
+
 namespace medley::trace {
 namespace {
 
@@ -26,14 +28,10 @@ bool differ(const Event& a, const Event& b) {
   return a.bytes != b.bytes && a.op != Op::all_to_allv && b.op != Op::all_to_allv;
 }
 
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
-}
-
 std::string group_text(const Group& group) {
   if (group.ranks.empty() || group.ranks.size() > 8)
     return fmt::format("{} ({} ranks)", group.name, group.size);
-  return fmt::format("{} ({})", group.name, ranks_text(group.ranks));
+  return fmt::format("{} ({})", group.name, core::ranks_text(group.ranks));
 }
 
 /// What one rank did about a collective.
@@ -126,7 +124,7 @@ std::string story(const Trace& trace, const Evidence& evidence, const Group& gro
   }
   std::string text;
   for (const std::string& what : order)
-    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", ranks_text(said[what]), what);
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", core::ranks_text(said[what]), what);
   return text;
 }
 

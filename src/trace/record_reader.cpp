@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/record.hpp"
+#include "trace/import_parts.hpp"
 #include "trace/sizes.hpp"
 
 namespace medley::trace {
@@ -26,8 +27,6 @@ using core::NoteKind;
 using core::Record;
 using core::RecordState;
 using core::TraceHeader;
-
-constexpr int most_ranks = 1 << 24;  // no job is larger; a number beyond it is damage
 
 [[noreturn]] void refuse(const std::string& place, const std::string& sentence) {
   throw Error(ErrorKind::invalid, fmt::format("{}: {}", place, sentence));

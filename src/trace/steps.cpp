@@ -26,7 +26,7 @@ std::vector<std::size_t> matches(const std::vector<std::uint64_t>& keys) {
   return z;
 }
 
-std::uint64_t key_of(const Event& event) {
+std::uint64_t kind_key(const Event& event) {
   std::uint64_t key = 1469598103934665603ull;
   for (std::uint64_t part : {std::uint64_t(event.op), std::uint64_t{event.group}, std::uint64_t(event.bytes),
                              std::uint64_t(event.dtype), std::uint64_t{event.scope}}) {
@@ -49,7 +49,7 @@ Keys read_keys(const Trace& trace, const RankTrace& rank) {
     if (trace.names[event.scope] == step_scope) {
       out.borders.push_back(i);
     } else {
-      out.keys.push_back(key_of(event));
+      out.keys.push_back(kind_key(event));
       out.places.push_back(i);
     }
   }

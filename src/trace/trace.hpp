@@ -2,7 +2,6 @@
 // with times. Readers of record files and importers make it; summaries, exports and reconcile read it.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -86,8 +85,7 @@ struct RankTrace {
     for (std::size_t i = 0; i < events->size(); ++i) {
       if (!events->read(i, event)) continue;
       for (double* time : {&event.issued, &event.started, &event.completed}) {
-        // The earliest of all is at 0 but for rounding, and below 0 means "not known".
-        if (*time >= 0) *time = std::max(0.0, *time + clock.offset + clock.drift * *time);
+        if (*time >= 0) *time += clock.offset + clock.drift * *time;
       }
       event.exposed += clock.drift * event.exposed;
       visit(static_cast<const Event&>(event));

@@ -9,17 +9,15 @@
 #include <thread>
 
 #include "bootstrap/store_server.hpp"
+#include "bootstrap/deadlines.hpp"
 
 namespace medley {
 namespace {
 
 using std::chrono::milliseconds;
+using test::in;
 using std::chrono::seconds;
 using testing::HasSubstr;
-
-Deadline in(milliseconds time) {
-  return std::chrono::steady_clock::now() + time;
-}
 
 Place place_of(int rank, int size, const std::string& job) {
   Place place;

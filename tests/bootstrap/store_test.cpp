@@ -13,16 +13,14 @@
 
 #include "bootstrap/store_client.hpp"
 #include "bootstrap/store_server.hpp"
+#include "bootstrap/deadlines.hpp"
 
 namespace medley {
 namespace {
 
 using std::chrono::milliseconds;
+using test::in;
 using std::chrono::seconds;
-
-Deadline in(milliseconds time) {
-  return std::chrono::steady_clock::now() + time;
-}
 
 struct Setting {
   std::unique_ptr<StoreServer> server;

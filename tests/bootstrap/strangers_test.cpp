@@ -13,16 +13,14 @@
 #include "bootstrap/descriptor.hpp"
 #include "bootstrap/store_client.hpp"
 #include "bootstrap/store_server.hpp"
+#include "bootstrap/deadlines.hpp"
 
 namespace medley {
 namespace {
 
 using std::chrono::milliseconds;
+using test::in;
 using std::chrono::seconds;
-
-Deadline in(milliseconds time) {
-  return std::chrono::steady_clock::now() + time;
-}
 
 Descriptor knock(std::uint16_t port) {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

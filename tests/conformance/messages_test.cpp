@@ -86,20 +86,20 @@ TEST_P(Messages, are_received_by_receives_posted_before_any_send_on_every_pair) 
 TEST_P(Messages, of_one_tag_keep_their_order_whatever_their_sizes) {
   with_ranks(GetParam(), [](Comm& comm) {
     const int to = (comm.rank() + 1) % comm.size(), from = (comm.rank() + comm.size() - 1) % comm.size();
-    constexpr std::uint64_t many = 60;
+    constexpr std::uint64_t messages = 60;
     const auto count = [](std::uint64_t id) {
       return std::int64_t{1} << (id * 5 % 17);
     };  // small and large by turns
     std::vector<Letter> in, out;
     std::vector<Work> works;
-    for (std::uint64_t id = 0; id < many; ++id) {
+    for (std::uint64_t id = 0; id < messages; ++id) {
       in.emplace_back(count(id), DType::f32);
       out.push_back(Letter::written(id, comm.rank(), count(id)));
     }
     for (auto& letter : out) works.push_back(comm.send(letter.buffer(), to, {.async = true}));
     for (auto& letter : in) works.push_back(comm.recv(letter.buffer(), from, {.async = true}));
     for (Work& work : works) work.wait();
-    for (std::uint64_t id = 0; id < many; ++id) in[id].expect(id, from);
+    for (std::uint64_t id = 0; id < messages; ++id) in[id].expect(id, from);
     comm.barrier();
   });
 }

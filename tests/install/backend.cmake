@@ -33,4 +33,4 @@ endif()
 
 set(ENV{MEDLEY_TEST_BACKEND} socket)
 set(ENV{MEDLEY_TEST_REDUCED} 1)
-step(${BUILD}/bin/conformance --gtest_filter=-*of_8:*small_and_medium*of_5:*each_equals*of_5)
+step(${BUILD}/bin/conformance ${CONFORMANCE})

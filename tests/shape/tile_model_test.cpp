@@ -17,6 +17,7 @@ TEST(Quantisation, ReproducesThePublishedWaves) {
   EXPECT_EQ(even.tiles, 98);
   EXPECT_EQ(even.waves, 1);
   EXPECT_NEAR(even.wave_efficiency, 0.907, 0.001);
+  EXPECT_DOUBLE_EQ(even.tile_efficiency, 1);
   const Quantisation odd = quantise(square(1793), 256, 128, a100);
   EXPECT_EQ(odd.tiles, 120);
   EXPECT_EQ(odd.waves, 2);

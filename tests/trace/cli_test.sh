@@ -75,6 +75,51 @@ events = [e for e in json.load(open(sys.argv[2]))["traceEvents"] if e["ph"] == "
 assert len(rows) == len(events) > 100, (len(rows), len(events))
 assert sum(int(r["bytes"]) for r in rows) == sum(e["args"]["bytes"] for e in events)
 PY
+"$medley" trace "$work/gpt-4" --chakra "$work/chakra" >/dev/null || fail "trace --chakra"
+python3 - "$work/t.csv" "$work/chakra" <<'PY' || fail "chakra"
+import csv, json, os, sys
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]; at += 1
+        value |= (byte & 127) << shift; shift += 7
+        if byte < 128: return value, at
+def fields(data):   # of a protobuf message: number and value
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        value, at = varint(data, at)
+        if key & 7 == 2: value, at = data[at:at + value], at + value
+        yield key >> 3, value
+def messages(path):
+    data, at = open(path, "rb").read(), 0
+    while at < len(data):
+        size, at = varint(data, at)
+        yield list(fields(data[at:at + size])); at += size
+rows = list(csv.DictReader(open(sys.argv[1])))
+groups = json.load(open(os.path.join(sys.argv[2], "comm_group.json")))
+for rank in range(4):
+    metadata, *nodes = messages(os.path.join(sys.argv[2], f"medley.{rank}.et"))
+    assert metadata == [(1, b"0.0.4")], metadata
+    seen, sizes, computed = set(), [], 0
+    for node in nodes:
+        one = dict(node)
+        for number, value in node:
+            while number == 5 and value:   # what it depends on came before it
+                dependency, at = varint(value, 0)
+                assert dependency in seen, one
+                value = value[at:]
+        seen.add(one[1])
+        attributes = {dict(fields(v))[1]: list(fields(v))[1][1] for n, v in node if n == 10}
+        if one[3] == 4:
+            computed += 1
+            continue
+        assert attributes[b"pg_name"].decode() in groups
+        sizes.append(attributes[b"comm_size"])
+    own = [r for r in rows if int(r["rank"]) == rank]
+    given = [int(r["bytes"]) // (int(r["group_size"]) if r["op"] in ("all_gather", "all_gatherv", "gather") else 1) for r in own]
+    assert sorted(sizes) == sorted(given) and computed > 0, (len(sizes), len(given), computed)
+PY
 "$medley" trace "$work/gpt-4/rank-0000.trace" >/dev/null || fail "one file"
 
 # cut off and damaged files

@@ -1,8 +1,8 @@
-// What an operation costs through Medley beyond the same NCCL call with the same events: both by turns in one run, two
-// ranks, all_reduce in place. Prints the host's time per launch and the time until the result is there.
-#include <cuda_runtime_api.h>
+// What an operation costs through Medley beyond the same NCCL call with the same events: both by turns in one
+// run of two ranks. Prints the host's time per launch and the time until the result is there. Exit 1 when a
+// launch takes more than 5 % or 0.3 µs longer, whichever is more.
+//   nccl_overhead [largest size in bytes]
 #include <fmt/format.h>
-#include <nccl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,157 +11,218 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
+#include <functional>
 #include <medley/medley.hpp>
 #include <thread>
 #include <vector>
 
 #include "bootstrap/store_client.hpp"
 #include "bootstrap/store_server.hpp"
+#include "direct.hpp"
 
 namespace {
 
+using direct::check;
 using std::chrono::steady_clock;
 
-constexpr int ranks = 2, launches = 40;
+constexpr int ranks = 2;
 
+/// What the ranks share before they have a comm.
 struct Meeting {
   std::atomic<std::uint16_t> port{0};
-  std::atomic<bool> has_id{false};
-  ncclUniqueId id{};
+  std::atomic<bool> has_ids{false};
+  ncclUniqueId collectives{}, messages{};
 };
-
-void check(cudaError_t result) {
-  if (result != cudaSuccess) throw std::runtime_error(cudaGetErrorString(result));
-}
-void check(ncclResult_t result) {
-  if (result != ncclSuccess) throw std::runtime_error(ncclGetErrorString(result));
-}
 
 double microseconds_since(steady_clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(steady_clock::now() - begin).count();
 }
 
 double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
-/// The same call and events as Medley's nccl lane makes: the user's stream is followed, and follows.
-class Direct {
- public:
-  Direct(Meeting& meeting, int rank) {
-    if (rank == 0) {
-      check(ncclGetUniqueId(&meeting.id));
-      meeting.has_id = true;
-    }
-    while (!meeting.has_id) std::this_thread::yield();
-    check(ncclCommInitRank(&comm_, ranks, meeting.id, rank));
-    int least = 0, greatest = 0;
-    check(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest));
-    for (auto& pair : events_) {
-      for (cudaEvent_t& event : pair) check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    }
-  }
-  void all_reduce(float* data, std::size_t count, cudaStream_t user) {
-    auto& [ready, done] = events_[next_++ % std::size(events_)];
-    check(cudaEventRecord(ready, user));
-    check(cudaStreamWaitEvent(stream_, ready, 0));
-    check(ncclAllReduce(data, data, count, ncclFloat32, ncclMax, comm_, stream_));
-    check(cudaEventRecord(done, stream_));
-    check(cudaStreamWaitEvent(user, done, 0));
-  }
+using Once = std::function<void()>;
 
- private:
-  ncclComm_t comm_ = nullptr;
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t events_[64][2] = {};
-  unsigned next_ = 0;
+struct Contest {
+  const char* what;
+  Once through, directly;
+};
+
+/// How often, so that large sizes over sockets end within a minute.
+struct Effort {
+  int blocks, launches, alone;
+  explicit Effort(std::size_t bytes)
+      : blocks(bytes <= 65536       ? 25
+               : bytes <= (1 << 20) ? 9
+                                    : 5),
+        launches(bytes <= 65536       ? 40
+                 : bytes <= (1 << 20) ? 8
+                                      : 2),
+        alone(bytes <= 65536 ? 5 : 2) {}
 };
 
 struct Times {
   std::vector<double> launch, whole;
+
+  /// Launches one after the other, then one at a time to its end.
+  void take(const Effort& effort, cudaStream_t user, const Once& once) {
+    const auto begin = steady_clock::now();
+    for (int i = 0; i < effort.launches; ++i) once();
+    launch.push_back(microseconds_since(begin) / effort.launches);
+    check(cudaStreamSynchronize(user));
+    for (int i = 0; i < effort.alone; ++i) {
+      const auto alone = steady_clock::now();
+      once();
+      check(cudaStreamSynchronize(user));
+      whole.push_back(microseconds_since(alone));
+    }
+  }
 };
 
-/// Launches one after the other, then one at a time to its end.
-template <class Once>
-void measure(Times& times, cudaStream_t user, Once once) {
-  const auto begin = steady_clock::now();
-  for (int i = 0; i < launches; ++i) once();
-  times.launch.push_back(microseconds_since(begin) / launches);
-  check(cudaStreamSynchronize(user));
-  for (int i = 0; i < 5; ++i) {
-    const auto alone = steady_clock::now();
-    once();
-    check(cudaStreamSynchronize(user));
-    times.whole.push_back(microseconds_since(alone));
+/// Of Medley's addition, the median of the differences within a turn, since other work on the machine slows
+/// neighbours alike.
+bool compare(const Contest& contest, std::size_t bytes, cudaStream_t user, bool speaks) {
+  const Effort effort(bytes);
+  Times medley, nccl;
+  medley.take(effort, user, contest.through);  // connects and warms up
+  nccl.take(effort, user, contest.directly);
+  medley = nccl = {};
+  for (int block = 0; block < effort.blocks; ++block) {  // who begins alternates too
+    if (block % 2 == 0) medley.take(effort, user, contest.through);
+    nccl.take(effort, user, contest.directly);
+    if (block % 2 != 0) medley.take(effort, user, contest.through);
   }
-}
-
-void run_rank(Meeting& meeting, int rank) {
-  setenv("NCCL_HOSTID", fmt::format("rank{}", rank).c_str(), 0);   // both may share one device
-  while (meeting.port == 0) std::this_thread::yield();
-  auto store = std::make_shared<medley::StoreClient>(
-      medley::StoreAddress{.host = "127.0.0.1", .port = meeting.port, .ports = 1, .token = "bench", .rank = rank, .size = ranks},
-      steady_clock::now() + std::chrono::seconds(60));
-  medley::Context context({.backends = {"nccl"}, .rank = rank, .size = ranks, .store = store});
-  medley::Comm world = context.world();
-  Direct direct(meeting, rank);
-  cudaStream_t user = nullptr;
-  check(cudaStreamCreateWithFlags(&user, cudaStreamNonBlocking));
-  constexpr std::size_t largest = 16 << 20;
-  float* data = nullptr;
-  check(cudaMalloc(reinterpret_cast<void**>(&data), largest));
-  check(cudaMemset(data, 0, largest));
-  for (std::size_t bytes : {std::size_t{4}, std::size_t{4096}, std::size_t{256} << 10, largest}) {
-    const std::size_t count = bytes / sizeof(float);
-    const medley::Buffer buffer(data, static_cast<std::int64_t>(count), medley::DType::f32, medley::Memory::cuda, 0);
-    Times through_medley, directly;
-    const int blocks = bytes > (1 << 20) ? 10 : 60;   // over sockets a large one takes milliseconds
-    for (int block = 0; block < blocks; ++block) {
-      measure(through_medley, user, [&] { world.all_reduce(buffer, medley::max, {.stream = user}); });
-      measure(directly, user, [&] { direct.all_reduce(data, count, user); });
-    }
-    if (rank != 0) continue;
-    const double m = median(through_medley.launch), d = median(directly.launch);
-    fmt::print("{:>9} B  launch: medley {:6.2f} us, nccl {:6.2f} us, {:+.2f} us ({:+.1f} %)   whole: {:8.1f} us, {:8.1f} us "
-               "({:+.1f} %)\n", bytes, m, d, m - d, (m / d - 1) * 100, median(through_medley.whole), median(directly.whole),
-               (median(through_medley.whole) / median(directly.whole) - 1) * 100);
+  std::vector<double> more;
+  for (std::size_t i = 0; i < nccl.launch.size(); ++i) more.push_back(medley.launch[i] - nccl.launch[i]);
+  const double direct = median(nccl.launch), added = median(more), whole = median(medley.whole),
+               alone = median(nccl.whole);
+  const bool good = added <= std::max(0.3, direct * 0.05);
+  if (speaks) {
+    fmt::print(
+        "{:<14} {:>9} B  launch: nccl {:6.2f} us, medley {:6.2f} us, {:+.2f} us{}   whole: {:9.1f} us, "
+        "{:9.1f} us ({:+.1f} %)\n",
+        contest.what, bytes, direct, median(medley.launch), added, good ? "" : " (!)", alone, whole,
+        (whole / alone - 1) * 100);
     std::fflush(stdout);
   }
+  return good;
+}
+
+float* device_memory(std::size_t bytes) {
+  float* data = nullptr;
+  check(cudaMalloc(reinterpret_cast<void**>(&data), bytes));
+  check(cudaMemset(data, 0, bytes));
+  return data;
+}
+
+/// All that is compared at one size. The buffers hold `count` elements on the large side.
+std::vector<Contest> contests(medley::Comm& world, direct::Lane& collectives, direct::Lane& messages,
+                              float* in, float* out, std::size_t count, cudaStream_t user) {
+  const auto all = static_cast<std::int64_t>(count), each = all / ranks;
+  const auto on_device = [](float* data, std::int64_t elements) {
+    return medley::Buffer(data, elements, medley::DType::f32, medley::Memory::cuda, 0);
+  };
+  const medley::Buffer whole_in = on_device(in, all), whole_out = on_device(out, all),
+                       part_in = on_device(in, each), part_out = on_device(out, each);
+  const medley::Options options{.stream = user};
+  std::vector<Contest> list;
+  list.push_back({"all_reduce", [=, &world] { world.all_reduce(whole_in, medley::max, options); },
+                  [=, &collectives] { collectives.all_reduce(in, in, count, user); }});
+  list.push_back({"broadcast", [=, &world] { world.broadcast(whole_in, 0, options); },
+                  [=, &collectives] { collectives.broadcast(in, count, user); }});
+  list.push_back({"send, recv",
+                  [=, &world] {
+                    if (world.rank() == 0) {
+                      world.send(whole_in, 1, options);
+                    } else {
+                      world.recv(whole_in, 0, options);
+                    }
+                  },
+                  [=, &messages] { messages.message(in, count, user); }});
+  if (each == 0) return list;
+  list.push_back({"all_gather", [=, &world] { world.all_gather(part_in, whole_out, options); },
+                  [=, &collectives] { collectives.all_gather(in, out, count, user); }});
+  list.push_back({"reduce_scatter",
+                  [=, &world] { world.reduce_scatter(whole_in, part_out, medley::max, options); },
+                  [=, &collectives] { collectives.reduce_scatter(in, out, count, user); }});
+  list.push_back({"all_to_all", [=, &world] { world.all_to_all(whole_in, whole_out, options); },
+                  [=, &collectives] { collectives.all_to_all(in, out, count, user); }});
+  return list;
+}
+
+bool run_rank(Meeting& meeting, int rank, std::size_t largest) {
+  setenv("NCCL_HOSTID", fmt::format("rank{}", rank).c_str(), 0);  // both may share one device
+  while (meeting.port == 0) std::this_thread::yield();
+  auto store = std::make_shared<medley::StoreClient>(medley::StoreAddress{.host = "127.0.0.1",
+                                                                          .port = meeting.port,
+                                                                          .ports = 1,
+                                                                          .token = "bench",
+                                                                          .rank = rank,
+                                                                          .size = ranks},
+                                                     steady_clock::now() + std::chrono::seconds(60));
+  medley::Context context({.backends = {"nccl"}, .rank = rank, .size = ranks, .store = store});
+  const auto begin = steady_clock::now();
+  medley::Comm world = context.world();
+  if (rank == 0) {
+    fmt::print("the world is made in {:.0f} ms, ", microseconds_since(begin) / 1000);
+    check(ncclGetUniqueId(&meeting.collectives));
+    check(ncclGetUniqueId(&meeting.messages));
+    meeting.has_ids = true;
+  }
+  while (!meeting.has_ids) std::this_thread::yield();
+  const auto by_hand = steady_clock::now();
+  direct::Lane collectives(meeting.collectives, ranks, rank);
+  if (rank == 0) fmt::print("a communicator of NCCL in {:.0f} ms\n", microseconds_since(by_hand) / 1000);
+  direct::Lane messages(meeting.messages, ranks, rank);
+  cudaStream_t user = nullptr;
+  check(cudaStreamCreateWithFlags(&user, cudaStreamNonBlocking));
+  float* const in = device_memory(largest);
+  float* const out = device_memory(largest);
+  bool good = true;
+  for (std::size_t bytes = 4; bytes <= largest; bytes *= bytes < 65536 ? 128 : 32) {
+    for (const Contest& contest :
+         contests(world, collectives, messages, in, out, bytes / sizeof(float), user)) {
+      good = compare(contest, bytes, user, rank == 0) && good;
+    }
+  }
   world.barrier();
+  return good;
 }
 
 }  // namespace
 
-int main() {
-  auto* meeting = new (mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Meeting;
+int main(int count, char** arguments) {
+  const std::size_t largest = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : std::size_t{64} << 20;
+  auto* meeting =
+      new (mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Meeting;
   std::vector<pid_t> children;
-  for (int rank = 0; rank < ranks; ++rank) {   // CUDA must not have been touched before a fork
+  for (int rank = 0; rank < ranks; ++rank) {  // CUDA must not have been touched before a fork
     const pid_t child = fork();
     if (child > 0) {
       children.push_back(child);
       continue;
     }
     try {
-      run_rank(*meeting, rank);
+      const bool good = run_rank(*meeting, rank, largest);
       std::fflush(nullptr);
-      _exit(0);
+      _exit(good || rank != 0 ? 0 : 1);
     } catch (const std::exception& error) {
       fmt::print(stderr, "rank {}: {}\n", rank, error.what());
-      _exit(1);
+      _exit(2);
     }
   }
   medley::StoreServerOptions options;
   options.token = "bench";
   const medley::StoreServer server(options);
   meeting->port = server.port();
-  int failed = 0;
+  int worst = 0;
   for (pid_t child : children) {
     int status = 0;
     waitpid(child, &status, 0);
-    failed += status != 0;
+    worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 2);
   }
-  return failed ? 1 : 0;
+  return worst;
 }

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <medley/error.hpp>
 #include <utility>
 #include <vector>
@@ -17,14 +18,16 @@ inline void check(cudaError_t result, const char* what) {
   throw Error(ErrorKind::system, fmt::format("{} failed: {}", what, cudaGetErrorString(result)));
 }
 
+/// The default streams, legacy and of the thread, belong to whichever device is current; every other one knows its own.
+inline bool of_current_device(cudaStream_t stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2; }
+
 /// For the time of some calls: a device. Enough where the calls are allowed in every capture (recording an event, making a
-/// stream wait for one).
+/// stream wait for one), and needed for these in a default stream only.
 class OnDevice {
  public:
-  explicit OnDevice(int device) {
-    check(cudaGetDevice(&before_), "cudaGetDevice");
-    changed_ = before_ != device;
-    if (changed_) check(cudaSetDevice(device), "cudaSetDevice");
+  explicit OnDevice(int device) { change_to(device); }
+  OnDevice(int device, cudaStream_t stream) {
+    if (of_current_device(stream)) change_to(device);
   }
   ~OnDevice() {
     if (changed_) cudaSetDevice(before_);
@@ -33,6 +36,11 @@ class OnDevice {
   OnDevice& operator=(const OnDevice&) = delete;
 
  private:
+  void change_to(int device) {
+    check(cudaGetDevice(&before_), "cudaGetDevice");
+    changed_ = before_ != device;
+    if (changed_) check(cudaSetDevice(device), "cudaSetDevice");
+  }
   int before_ = 0;
   bool changed_ = false;
 };
@@ -83,7 +91,7 @@ class Stream {
 /// Events for reuse, since making one costs more than recording it. Of one device, under its owner's lock.
 class EventPool {
  public:
-  EventPool() = default;
+  explicit EventPool(int device) : device_(device) {}
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
   ~EventPool() {
@@ -92,7 +100,7 @@ class EventPool {
   cudaEvent_t take() {
     cudaEvent_t event = nullptr;
     if (free_.empty()) {
-      const Relaxed relaxed;
+      const Scope scope(device_);
       check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
       return event;
     }
@@ -103,6 +111,7 @@ class EventPool {
   void give_back(cudaEvent_t event) noexcept { free_.push_back(event); }
 
  private:
+  int device_;
   std::vector<cudaEvent_t> free_;
 };
 

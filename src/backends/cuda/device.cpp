@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "backends/cuda/cuda.hpp"
+#include "core/spinlock.hpp"
 
 namespace medley::cuda {
 namespace {
@@ -44,7 +45,7 @@ PinnedPool& pinned_pool() {
 
 class CudaDevice final : public core::Device {
  public:
-  explicit CudaDevice(int index) : index_(index) {
+  explicit CudaDevice(int index) : index_(index), events_(index) {
     int count = 0;
     const cudaError_t result = cudaGetDeviceCount(&count);
     if (result != cudaSuccess || index < 0 || index >= count) {
@@ -67,10 +68,12 @@ class CudaDevice final : public core::Device {
     return properties.name;
   }
   void* record(void* stream) override {
-    const OnDevice on(index_);   // which the legacy stream depends on
+    const OnDevice on(index_, static_cast<cudaStream_t>(stream));
     const std::lock_guard lock(mutex_);
     cudaEvent_t event = events_.take();
-    check(cudaEventRecord(event, static_cast<cudaStream_t>(stream)), "cudaEventRecord");
+    const cudaError_t result = cudaEventRecord(event, static_cast<cudaStream_t>(stream));
+    if (result != cudaSuccess) events_.give_back(event);
+    check(result, "cudaEventRecord");
     return event;
   }
   void give_back(void* event) noexcept override {
@@ -82,7 +85,7 @@ class CudaDevice final : public core::Device {
     return cuda::reached(static_cast<cudaEvent_t>(event));
   }
   void wait(void* stream, void* event) override {
-    const OnDevice on(index_);
+    const OnDevice on(index_, static_cast<cudaStream_t>(stream));
     check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), static_cast<cudaEvent_t>(event), 0),
           "cudaStreamWaitEvent");
   }
@@ -120,7 +123,7 @@ class CudaDevice final : public core::Device {
 
  private:
   const int index_;
-  std::mutex mutex_;
+  core::Spinlock mutex_;   // held for one call of CUDA, nearly always by the engine, so that nobody waits
   EventPool events_;
   std::vector<Stream> streams_;
 };

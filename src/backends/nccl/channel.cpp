@@ -8,15 +8,17 @@ namespace medley::nccl {
 namespace {
 
 constexpr std::size_t headers_at_once = 128;   // one page of pinned memory
-constexpr auto look_interval = std::chrono::milliseconds(1);   // a look into the store takes a round trip
+constexpr auto store_interval = std::chrono::milliseconds(1);   // a look into the store takes a round trip
 
 }  // namespace
 
-Channel::Channel(const Group& group, int peer, bool sends)
+Channel::Channel(const Group& group, int device, int peer, bool sends)
     : store_(group.store),
       key_(fmt::format("pair/{}-{}", sends ? group.rank : peer, sends ? peer : group.rank)),
+      device_(device),
       peer_(peer),
-      sends_(sends) {}
+      sends_(sends),
+      track_(device) {}
 
 // The pinned memory stays: freeing it would wait for every running kernel.
 Channel::~Channel() = default;
@@ -24,19 +26,22 @@ Channel::~Channel() = default;
 bool Channel::connected() {
   if (broken_) throw *broken_;
   if (connected_) return true;
+  const cuda::Scope scope(device_);
   if (!id_ && sends_) {
     id_ = make_id();
     store_->set(key_, to_text(*id_));
   } else if (!id_) {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_look_) return false;
-    next_look_ = now + look_interval;
+    next_look_ = now + store_interval;
     const auto text = store_->try_get(key_);
     if (!text) return false;
     id_ = from_text(*text);
     store_->erase(key_);
   }
   if (!comm_) comm_ = std::make_unique<Communicator>(2, sends_ ? 0 : 1, *id_);
+  // No second communicator as the lane has: it would be made in the middle of a run, beside kernels that may be waiting for
+  // this very message, and a random program hung so on an H200 (docs/performance.md).
   connected_ = comm_->idle();
   return connected_;
 }
@@ -69,6 +74,7 @@ void Channel::break_off(const Error& why) noexcept {
 
 MessageHeader* Channel::take_header() {
   if (headers_.empty()) {
+    const cuda::Scope scope(device_);
     void* page = nullptr;
     cuda::check(cudaHostAlloc(&page, headers_at_once * sizeof(MessageHeader), cudaHostAllocPortable), "cudaHostAlloc");
     auto* first = static_cast<MessageHeader*>(page);

@@ -31,7 +31,7 @@ struct MessageHeader {
 class Channel {
  public:
   /// `sends`: this rank gives, `peer` takes.
-  Channel(const Group& group, int peer, bool sends);
+  Channel(const Group& group, int device, int peer, bool sends);
   ~Channel();
 
   /// Moves the connection on; true once messages can be launched. Throws what went wrong.
@@ -52,6 +52,7 @@ class Channel {
  private:
   std::shared_ptr<Store> store_;
   std::string key_;
+  const int device_;
   int peer_;
   bool sends_;
   std::optional<ncclUniqueId> id_;

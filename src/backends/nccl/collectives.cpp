@@ -4,7 +4,7 @@
 
 #include "backends/cuda/cuda.hpp"
 #include "backends/nccl/combine.hpp"
-#include "backends/nccl/types.hpp"
+#include "backends/nccl/exchange.hpp"
 
 namespace medley::nccl {
 namespace {
@@ -12,73 +12,12 @@ namespace {
 // Room on the device for the inputs of all ranks, in gathered reductions; longer ones take several rounds.
 constexpr std::int64_t scratch_bytes = 64 << 20;
 
-/// A type for moving `count` elements: NCCL's own, or bytes where it has none.
-struct Moved {
-  ncclDataType_t type;
-  std::size_t count;
-  Moved(DType dtype, std::int64_t elements) {
-    const auto known = arithmetic_type(dtype);
-    type = known.value_or(ncclInt8);
-    count = static_cast<std::size_t>(elements) * (known ? 1 : size_of(dtype));
-  }
-};
-
 const std::byte* at(const void* base, std::int64_t elements, DType dtype) {
   return static_cast<const std::byte*>(base) + elements * static_cast<std::int64_t>(size_of(dtype));
 }
 std::byte* at(void* base, std::int64_t elements, DType dtype) {
   return static_cast<std::byte*>(base) + elements * static_cast<std::int64_t>(size_of(dtype));
 }
-
-/// Sends and receives that NCCL carries out together. What goes to oneself is a copy.
-class Exchange {
- public:
-  Exchange(const Place& place, DType dtype) : place_(place), dtype_(dtype) {
-    place_.comm.accept(ncclGroupStart(), "ncclGroupStart");
-  }
-  void send(const void* from, std::int64_t count, int to) {
-    if (count == 0) return;
-    const Moved moved(dtype_, count);
-    note(ncclSend(from, moved.count, moved.type, to, place_.comm.get(), place_.stream), "ncclSend");
-  }
-  void recv(void* to, std::int64_t count, int from) {
-    if (count == 0) return;
-    const Moved moved(dtype_, count);
-    note(ncclRecv(to, moved.count, moved.type, from, place_.comm.get(), place_.stream), "ncclRecv");
-  }
-  void copy(void* to, const void* from, std::int64_t count) {
-    if (count == 0 || to == from) return;
-    cuda::check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(count) * size_of(dtype_), cudaMemcpyDeviceToDevice,
-                                place_.stream), "cudaMemcpyAsync");
-  }
-  void reduce(const void* in, void* out, std::int64_t count, ReduceOp op, int root) {
-    if (count == 0) return;
-    note(ncclReduce(in, out, static_cast<std::size_t>(count), *arithmetic_type(dtype_), *reduction(op), root,
-                    place_.comm.get(), place_.stream), "ncclReduce");
-  }
-  /// False if it goes on in the background. The group is closed before any error is thrown.
-  bool close() {
-    open_ = false;
-    const ncclResult_t result = ncclGroupEnd();
-    if (failed_ != ncclSuccess) place_.comm.accept(failed_, what_);
-    return place_.comm.accept(result, "ncclGroupEnd");
-  }
-  ~Exchange() {
-    if (open_) ncclGroupEnd();
-  }
-
- private:
-  void note(ncclResult_t result, const char* what) {
-    if (result == ncclSuccess || result == ncclInProgress || failed_ != ncclSuccess) return;
-    failed_ = result;
-    what_ = what;
-  }
-  const Place& place_;
-  DType dtype_;
-  bool open_ = true;
-  ncclResult_t failed_ = ncclSuccess;
-  const char* what_ = "";
-};
 
 /// Where rank r's part of a side lies, in elements.
 struct Part {
@@ -101,7 +40,8 @@ bool exchange_parts(const Place& place, const Call& call, const void* in) {
   const bool to_all = call.op == Op::all_to_all || call.op == Op::all_to_allv;
   const bool scatters = call.op == Op::scatter || call.op == Op::scatterv;
   const bool gathers = call.op == Op::gather || call.op == Op::gatherv;
-  Exchange exchange(place, call.dtype);
+  const Pattern pattern = gathers ? Pattern::to_root : scatters ? Pattern::from_root : Pattern::everybody;
+  Exchange exchange(place, call.dtype, pattern, call.root);
   for (int r = 0; r < place.size; ++r) {
     const bool gives = to_all || (scatters ? root : gathers ? r == call.root : true);
     const bool takes = to_all || (scatters ? r == call.root : gathers ? root : true);
@@ -109,11 +49,8 @@ bool exchange_parts(const Place& place, const Call& call, const void* in) {
     const Part take = to_all || !scatters ? (takes ? out_part(call, r, place.size) : Part{}) : Part{0, call.out_count};
     const void* const from = gives ? at(in, give.offset, call.dtype) : nullptr;
     void* const to = takes ? at(call.out, take.offset, call.dtype) : nullptr;
-    if (r == place.rank) {
-      if (gives && takes) exchange.copy(to, from, take.count);
-      continue;
-    }
-    if (gives) exchange.send(from, give.count, r);
+    if (r == place.rank && (!gives || !takes || to == from)) continue;   // it lies where it belongs
+    if (gives) exchange.send(from, r == place.rank ? take.count : give.count, r);
     if (takes) exchange.recv(to, take.count, r);
   }
   return exchange.close();
@@ -144,16 +81,12 @@ class Scratch {
 
 /// Everybody's elements [first, first + count) of what rank `of` combines, to that rank; `of` < 0: to all.
 bool gather_inputs(const Place& place, const Call& call, std::byte* scratch, std::int64_t first, std::int64_t count, int of) {
-  Exchange exchange(place, call.dtype);
+  Exchange exchange(place, call.dtype, of < 0 ? Pattern::everybody : Pattern::to_root, of);
   for (int r = 0; r < place.size; ++r) {
     const bool gives = of < 0 || of == r;         // rank r combines, so it needs mine
     const bool takes = of < 0 || of == place.rank;
     const void* mine = at(call.in, first, call.dtype);
     void* room = at(static_cast<void*>(scratch), r * count, call.dtype);
-    if (r == place.rank) {
-      if (takes) exchange.copy(room, mine, count);
-      continue;
-    }
     if (gives) exchange.send(mine, count, r);
     if (takes) exchange.recv(room, count, r);
   }
@@ -236,12 +169,17 @@ bool launch(const Place& place, const Call& call) {
       return place.comm.accept(ncclAllReduce(place.token, place.token, 1, ncclInt8, ncclMax, comm, place.stream),
                                "ncclAllReduce");
     case Op::reduce_scatterv: {
-      Exchange exchange(place, call.dtype);
+      ncclGroupStart();
+      ncclResult_t failed = ncclSuccess;
       for (int r = 0; r < place.size; ++r) {
         const Part part = in_part(call, r, place.size);
-        exchange.reduce(at(call.in, part.offset, call.dtype), call.out, part.count, call.reduce, r);
+        if (part.count == 0) continue;
+        const ncclResult_t result = ncclReduce(at(call.in, part.offset, call.dtype), call.out,
+                                               static_cast<std::size_t>(part.count), type, op, r, comm, place.stream);
+        if (result != ncclSuccess && failed == ncclSuccess) failed = result;
       }
-      return exchange.close();
+      const ncclResult_t ended = ncclGroupEnd();
+      return place.comm.accept(failed != ncclSuccess ? failed : ended, "ncclReduce");
     }
     default:
       return exchange_parts(place, call, call.in);

@@ -7,15 +7,17 @@
 #include <medley/backend.hpp>
 
 #include "backends/nccl/communicator.hpp"
+#include "backends/nccl/pairs.hpp"
 #include "core/task.hpp"
 
 namespace medley::nccl {
 
 struct Place {
   Communicator& comm;
+  Pairs& pairs;
   cudaStream_t stream;
   int rank, size;
-  void* token;   ///< a few bytes on the device, for the barrier
+  void* token;   ///< a byte on the device that moves where nothing else does
 };
 
 /// Whether the collective is one NCCL call or group; otherwise it takes steps().

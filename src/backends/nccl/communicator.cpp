@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
+#include <string_view>
 #include <thread>
 
 #include "backends/cuda/cuda.hpp"
@@ -42,12 +44,21 @@ std::string version_text() {
 Communicator::Communicator(int ranks, int rank, const ncclUniqueId& id) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  config.splitShare = 1;   // with fast()
   const ncclResult_t result = ncclCommInitRankConfig(&comm_, ranks, id, rank, &config);
   busy_ = true;
   if (result == ncclSuccess || result == ncclInProgress) return;
   const std::string why = ncclGetErrorString(result);
   abort();
   throw Error(ErrorKind::system, fmt::format("NCCL could not make a communicator: {}", why));
+}
+
+bool Communicator::shares_connections() {
+  static const bool shares = [] {
+    const char* said = std::getenv("NCCL_COMM_SPLIT_SHARE_RESOURCES");   // which overrules what a program asks for
+    return !said || std::string_view(said) != "0";
+  }();
+  return shares;
 }
 
 void Communicator::make_fast(int rank) {

@@ -21,11 +21,13 @@ class Communicator {
   ~Communicator();
 
   /// Never blocks: a call may return before it is done, after it has been handed to a thread, which costs tens of µs
-  /// (docs/performance.md). For sends and receives, whose first call waits for the peers to connect.
+  /// (docs/performance.md). For messages, and the first exchange of a pattern, which wait for the peers to connect.
   ncclComm_t get() const { return comm_; }
-  /// The same ranks with connections of their own, for calls that have nothing to wait for and return when they are in the stream: NCCL's
-  /// own collectives, which are connected beforehand.
+  /// The same ranks over the same connections, for calls that have nothing to wait for and return when they are in the stream:
+  /// NCCL's own collectives, which are connected beforehand, and exchanges of connected pairs.
   ncclComm_t fast() const { return fast_; }
+  /// Whether fast() knows the pairs that get() has connected. Not where the user keeps NCCL from sharing.
+  static bool shares_connections();
   /// Begins to make fast(), by all ranks, once idle(); idle() tells when that is done.
   void make_fast(int rank);
   /// False while NCCL is still busy with the last call. Throws when NCCL has failed.

@@ -23,10 +23,10 @@ struct Releaser {
 
 }  // namespace
 
-NcclLane::NcclLane(const Group& group, int device) : group_(group), device_(device) {
+NcclLane::NcclLane(const Group& group, int device) : group_(group), device_(device), pairs_(group.size) {
   const cuda::Scope scope(device_);
-  track_ = std::make_unique<Track>();
-  self_track_ = std::make_unique<Track>();
+  track_ = std::make_unique<Track>(device_);
+  self_track_ = std::make_unique<Track>(device_);
   cuda::check(cudaMallocAsync(&token_, 16, track_->stream()), "cudaMallocAsync");
   cuda::check(cudaMemsetAsync(token_, 0, 16, track_->stream()), "cudaMemsetAsync");
   preload_combine();
@@ -71,7 +71,10 @@ void NcclLane::connect() {
 
 Channel& NcclLane::channel(int peer, bool sends) {
   auto& made = channels_[{peer, sends}];
-  if (!made) made = std::make_unique<Channel>(group_, peer, sends);
+  if (!made) {
+    const cuda::Scope scope(device_);
+    made = std::make_unique<Channel>(group_, device_, peer, sends);
+  }
   return *made;
 }
 
@@ -111,7 +114,6 @@ Transfer* NcclLane::start_message(const Call& call) {
 
 Transfer* NcclLane::start(const Call& call) {
   if (aborted_) throw Error(ErrorKind::aborted, "the lane was aborted");
-  const cuda::Scope scope(device_);
   return call.op == Op::send || call.op == Op::recv ? start_message(call) : start_collective(call);
 }
 

@@ -12,6 +12,7 @@
 
 #include "backends/nccl/channel.hpp"
 #include "backends/nccl/communicator.hpp"
+#include "backends/nccl/pairs.hpp"
 #include "backends/nccl/track.hpp"
 
 namespace medley::nccl {
@@ -45,6 +46,7 @@ class NcclLane final : public Lane {
   Group group_;
   int device_;
   std::unique_ptr<Communicator> comm_;
+  Pairs pairs_;
   std::unique_ptr<Track> track_;
   std::map<std::pair<int, bool>, std::unique_ptr<Channel>> channels_;
   std::unique_ptr<Track> self_track_;

@@ -12,7 +12,7 @@ namespace medley::nccl {
 
 class Track {
  public:
-  Track() : stream_(cuda::Stream::Priority::high) {}
+  explicit Track(int device) : stream_(cuda::Stream::Priority::high), events_(device) {}
   Track(const Track&) = delete;
   Track& operator=(const Track&) = delete;
   ~Track() {
@@ -34,8 +34,10 @@ class Track {
     cuda::check(result, "cudaEventRecord");
     return last_;
   }
+  /// Known without asking CUDA.
+  bool known_complete(std::uint64_t number) const { return number <= done_; }
   /// Whether it is worth asking complete(): not while an earlier one is unknown.
-  bool due(std::uint64_t number) const { return number <= done_ || number == marks_.front().number; }
+  bool due(std::uint64_t number) const { return number == marks_.front().number; }
   /// Asks CUDA on behalf of the oldest only: who comes later in a stream completes later. Asking takes longest while an event
   /// is not reached (0.8 µs, H200), so the last one that is reached is found by halving.
   bool complete(std::uint64_t number) {

@@ -5,6 +5,10 @@
 namespace medley::nccl {
 
 Poll StreamTransfer::poll() {
+  if (number_ != 0 && track_.known_complete(number_)) {
+    finish();
+    return Poll::complete;
+  }
   if (number_ != 0 && !track_.due(number_)) return Poll::waiting;
   const cuda::Scope scope(lane_.device_);
   if (number_ == 0) {
@@ -26,8 +30,9 @@ Poll StreamTransfer::poll() {
 }
 
 bool StreamTransfer::order(void* stream) {
-  const cuda::OnDevice on(lane_.device_);   // which the legacy stream depends on
-  track_.order(number_, static_cast<cudaStream_t>(stream));
+  const auto behind = static_cast<cudaStream_t>(stream);
+  const cuda::OnDevice on(lane_.device_, behind);
+  track_.order(number_, behind);
   return true;
 }
 
@@ -45,15 +50,17 @@ CollectiveTransfer::CollectiveTransfer(NcclLane& lane, const Call& call)
     : StreamTransfer(lane, *lane.track_, call) {}
 
 Place CollectiveTransfer::place() const {
-  return {*lane_.comm_, track_.stream(), lane_.group_.rank, lane_.group_.size, lane_.token_};
+  return {*lane_.comm_, lane_.pairs_, track_.stream(), lane_.group_.rank, lane_.group_.size, lane_.token_};
 }
 
 bool CollectiveTransfer::begin() {
   track_.follow(call_);
   call_.before = nullptr;
   if (one_launch(call_)) {
+    // NCCL knows its device, and what it does here is allowed in every capture.
     if (!nccl::launch(place(), call_)) return false;
   } else {
+    const cuda::Scope scope(lane_.device_);
     task_ = steps(place(), call_);
     if (!launch()) return false;
   }

@@ -3,6 +3,7 @@
 
 #include "backends/nccl/collectives.hpp"
 #include "backends/nccl/lane.hpp"
+#include "core/recycled.hpp"
 
 namespace medley::nccl {
 
@@ -30,7 +31,7 @@ class StreamTransfer : public Transfer {
   std::uint64_t number_ = 0;
 };
 
-class CollectiveTransfer final : public StreamTransfer {
+class CollectiveTransfer final : public StreamTransfer, public core::Recycled<CollectiveTransfer> {
  public:
   CollectiveTransfer(NcclLane& lane, const Call& call);
   /// True when it is in the stream at once, as nearly always.
@@ -43,7 +44,7 @@ class CollectiveTransfer final : public StreamTransfer {
   core::Task task_;
 };
 
-class MessageTransfer final : public StreamTransfer {
+class MessageTransfer final : public StreamTransfer, public core::Recycled<MessageTransfer> {
  public:
   MessageTransfer(NcclLane& lane, Channel& channel, const Call& call)
       : StreamTransfer(lane, channel.track(), call), channel_(channel) {}

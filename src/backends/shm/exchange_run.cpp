@@ -10,9 +10,6 @@
 namespace medley::shm {
 namespace {
 
-// Between two looks at other operations: large enough to be nothing beside the copy, small enough for latency.
-constexpr std::size_t breath = 1u << 20;
-
 // A probe costs both sides some 0.4 µs where data is read directly, and the reader 0.1 µs where it is staged.
 constexpr std::uint32_t exchanges_per_probe = 8;
 

@@ -11,8 +11,6 @@
 namespace medley::shm {
 namespace {
 
-constexpr std::size_t breath = 1u << 20;   // as in exchanges: between two looks at other operations
-
 std::size_t bytes_of(const Call& call, std::int64_t count) {
   return static_cast<std::size_t>(count) * size_of(call.dtype);
 }

@@ -46,10 +46,11 @@ struct Queue {
   }
 };
 
-struct EventState {
+/// One recording of an event. Who waits for it is not touched by a later one, in this stream or another.
+struct Recording {
   std::mutex mutex;
   std::condition_variable changed;
-  std::uint64_t recorded = 0, reached = 0;
+  bool reached = false;
 };
 
 /// Memory twice in the address space: where the program sees it and may not touch it, and where the device works.
@@ -86,7 +87,12 @@ struct MockStream {
   }
 };
 struct MockEvent {
-  std::shared_ptr<EventState> state = std::make_shared<EventState>();
+  std::mutex mutex;
+  std::shared_ptr<Recording> last;   ///< none yet: as good as reached
+  std::shared_ptr<Recording> recording() {
+    const std::lock_guard lock(mutex);
+    return last;
+  }
 };
 
 namespace {
@@ -210,15 +216,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  std::uint64_t version = 0;
-  {
-    const std::lock_guard lock(event->state->mutex);
-    version = event->state->recorded;
+  if (const auto recording = event->recording()) {
+    enqueue(stream, [recording] {
+      std::unique_lock lock(recording->mutex);
+      recording->changed.wait(lock, [&] { return recording->reached; });
+    });
   }
-  enqueue(stream, [state = event->state, version] {
-    std::unique_lock lock(state->mutex);
-    state->changed.wait(lock, [&] { return state->reached >= version; });
-  });
   return cudaSuccess;
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
@@ -248,21 +251,23 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  std::uint64_t version = 0;
+  const auto recording = std::make_shared<Recording>();
   {
-    const std::lock_guard lock(event->state->mutex);
-    version = ++event->state->recorded;
+    const std::lock_guard lock(event->mutex);
+    event->last = recording;
   }
-  enqueue(stream, [state = event->state, version] {
-    const std::lock_guard lock(state->mutex);
-    state->reached = std::max(state->reached, version);
-    state->changed.notify_all();
+  enqueue(stream, [recording] {
+    const std::lock_guard lock(recording->mutex);
+    recording->reached = true;
+    recording->changed.notify_all();
   });
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  const std::lock_guard lock(event->state->mutex);
-  return event->state->reached >= event->state->recorded ? cudaSuccess : fail(cudaErrorNotReady);
+  const auto recording = event->recording();
+  if (!recording) return cudaSuccess;
+  const std::lock_guard lock(recording->mutex);
+  return recording->reached ? cudaSuccess : fail(cudaErrorNotReady);
 }
 
 cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned) {

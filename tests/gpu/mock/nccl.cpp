@@ -1,5 +1,6 @@
 // NCCL without devices: communicators over sockets, "kernels" that the mock's streams run and that wait for their peers
-// as NCCL's do. The first launch of a communicator goes on in the background, as NCCL's does when it must connect.
+// as NCCL's do. As with NCCL, launches on a communicator made without blocking go on in the background, and one made from it
+// returns when they are in the stream; sends and receives of a pair that is not connected would block there and are refused.
 #include <nccl.h>
 #include <unistd.h>
 
@@ -31,7 +32,7 @@ struct State {
   std::atomic<bool> aborted{false};
   std::atomic<ncclResult_t> status{ncclInProgress};
   std::atomic<int> running{0};   ///< launches that have not ended
-  bool first = true;
+  std::vector<bool> sends_to, receives_from;   ///< pairs that are connected, for all communicators that share this
 };
 
 medley::DType dtype_of(ncclDataType_t type) {
@@ -74,6 +75,7 @@ struct Launch {
   ncclRedOp_t op;
   int root;
   std::shared_ptr<State> comm;
+  bool blocking;
   cudaStream_t stream;
 };
 
@@ -127,28 +129,56 @@ void collective(const Launch& l) {
 /// What one group does on one communicator and stream.
 void run(const std::vector<Launch>& launches) {
   State& comm = *launches.front().comm;
-  std::vector<Parcel> sends, receives;
+  std::vector<Parcel> sends, receives, own_sends, own_receives;
   for (const Launch& l : launches) {
-    if (l.kind == Kind::send) sends.push_back({l.root, l.in, l.bytes});
-    if (l.kind == Kind::recv) receives.push_back({l.root, l.out, l.bytes});
+    if (l.kind == Kind::send) (l.root == comm.rank ? own_sends : sends).push_back({l.root, l.in, l.bytes});
+    if (l.kind == Kind::recv) (l.root == comm.rank ? own_receives : receives).push_back({l.root, l.out, l.bytes});
     if (l.kind > Kind::recv) collective(l);
   }
+  for (std::size_t i = 0; i < own_sends.size(); ++i) std::memcpy(own_receives[i].data, own_sends[i].data, own_sends[i].bytes);
   if (!sends.empty() || !receives.empty()) comm.wire.exchange(sends, receives, comm.aborted);
   --comm.running;
+}
+
+/// Whether all pairs of the group were connected before; they are afterwards.
+bool connect_pairs(const std::vector<Launch>& launches) {
+  bool were = true;
+  for (const Launch& l : launches) {
+    if (l.kind > Kind::recv || l.root == l.comm->rank) continue;
+    auto& known = l.kind == Kind::send ? l.comm->sends_to : l.comm->receives_from;
+    known.resize(static_cast<std::size_t>(l.comm->ranks));
+    were = were && known[static_cast<std::size_t>(l.root)];
+    known[static_cast<std::size_t>(l.root)] = true;
+  }
+  return were;
+}
+
+/// As many bytes to oneself as one takes, or NCCL would wait for ever.
+bool own_parts_match(const std::vector<Launch>& launches) {
+  std::vector<std::size_t> given, taken;
+  for (const Launch& l : launches) {
+    if (l.kind <= Kind::recv && l.root == l.comm->rank) (l.kind == Kind::send ? given : taken).push_back(l.bytes);
+  }
+  return given == taken;
 }
 
 ncclResult_t enqueue(const std::vector<Launch>& launches) {
   const std::shared_ptr<State> comm = launches.front().comm;
   if (comm->status != ncclSuccess) return ncclInvalidUsage;   // busy, failed or not yet connected
+  const bool connected = connect_pairs(launches), blocking = launches.front().blocking;
+  if ((blocking && !connected) || !own_parts_match(launches)) return ncclInvalidUsage;
+  for (const Launch& l : launches) {
+    if (l.blocking != blocking) return ncclInvalidUsage;
+  }
   ++comm->running;
   const cudaStream_t stream = launches.front().stream;
-  if (!std::exchange(comm->first, false)) {
+  if (blocking) {
     medley::mock::enqueue(stream, [launches] { run(launches); });
     return ncclSuccess;
   }
   comm->status = ncclInProgress;
   std::thread([launches, comm, stream] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
     medley::mock::enqueue(stream, [launches] { run(launches); });
     comm->status = ncclSuccess;
   }).detach();
@@ -162,6 +192,7 @@ thread_local std::vector<Launch> group;
 
 struct MockComm {
   std::shared_ptr<State> state = std::make_shared<State>();
+  bool blocking = false;
 };
 
 namespace {
@@ -172,7 +203,7 @@ ncclResult_t add(Kind kind, const void* in, std::size_t in_parts, void* out, std
                  ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
   const std::size_t bytes = count * size_of(type);
   Launch launch{kind, in ? device_view(in, in_parts * bytes) : nullptr, out ? device_view(out, out_parts * bytes) : nullptr,
-                count, bytes, type, op, root, comm->state, stream};
+                count, bytes, type, op, root, comm->state, comm->blocking, stream};
   if (root < 0 || root >= comm->state->ranks) return ncclInvalidArgument;
   if (bytes > 0 && ((in && !launch.in) || (out && !launch.out))) return ncclInvalidArgument;   // not the device's memory
   if (group_depth == 0) return enqueue({launch});
@@ -197,7 +228,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
-  if (config->blocking != 0) return ncclInvalidUsage;   // Medley never blocks
+  if (config->blocking != 0 || config->splitShare != 1) return ncclInvalidUsage;   // Medley never blocks, and shares
   *comm = new MockComm;
   const std::shared_ptr<State> state = (*comm)->state;
   state->ranks = ranks;
@@ -216,7 +247,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
 }
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t* config) {
   if (color != 0 || key != comm->state->rank || config->blocking != 1) return ncclInvalidUsage;   // all that Medley asks for
-  *made = new MockComm{comm->state};   // one order for both, as Medley keeps it
+  *made = new MockComm{comm->state, true};   // one order for both, as Medley keeps it
   return ncclSuccess;
 }
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {

@@ -1,0 +1,85 @@
+// Sends and receives that NCCL carries out together: what all_to_all, gather, scatter and the v-forms are
+// made of.
+#pragma once
+
+#include <medley/types.hpp>
+
+#include "backends/nccl/collectives.hpp"
+#include "backends/nccl/types.hpp"
+
+namespace medley::nccl {
+
+/// A type for moving `count` elements: NCCL's own, or bytes where it has none.
+struct Moved {
+  ncclDataType_t type;
+  std::size_t count;
+  Moved(DType dtype, std::int64_t elements) {
+    const auto known = arithmetic_type(dtype);
+    type = known.value_or(ncclInt8);
+    count = static_cast<std::size_t>(elements) * (known ? 1 : size_of(dtype));
+  }
+};
+
+class Exchange {
+ public:
+  /// The first one of a pattern goes over the communicator that does not block, since connecting waits for
+  /// the peers.
+  Exchange(const Place& place, DType dtype, Pattern pattern, int root)
+      : place_(place),
+        dtype_(dtype),
+        pattern_(pattern),
+        root_(root),
+        connected_(Communicator::shares_connections() && place.pairs.connected(pattern, root)),
+        comm_(connected_ ? place.comm.fast() : place.comm.get()) {
+    place_.comm.accept(ncclGroupStart(), "ncclGroupStart");
+  }
+  /// What goes to oneself is given and taken in the same exchange.
+  void send(const void* from, std::int64_t count, int to) {
+    if (count > 0) {
+      const Moved moved(dtype_, count);
+      note(ncclSend(from, moved.count, moved.type, to, comm_, place_.stream), "ncclSend");
+    } else if (!connected_ && to != place_.rank) {
+      note(ncclSend(place_.token, 1, ncclInt8, to, comm_, place_.stream), "ncclSend");
+    }
+  }
+  void recv(void* to, std::int64_t count, int from) {
+    if (count > 0) {
+      const Moved moved(dtype_, count);
+      note(ncclRecv(to, moved.count, moved.type, from, comm_, place_.stream), "ncclRecv");
+    } else if (!connected_ && from != place_.rank) {
+      note(ncclRecv(place_.token, 1, ncclInt8, from, comm_, place_.stream), "ncclRecv");
+    }
+  }
+  /// False if it goes on in the background. The group is closed before any error is thrown.
+  bool close() {
+    open_ = false;
+    const ncclResult_t result = ncclGroupEnd();
+    if (failed_ != ncclSuccess) place_.comm.accept(failed_, what_);
+    const bool done = place_.comm.accept(result, "ncclGroupEnd");
+    place_.pairs.note(pattern_, root_);
+    return done;
+  }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+  ~Exchange() {
+    if (open_) ncclGroupEnd();
+  }
+
+ private:
+  void note(ncclResult_t result, const char* what) {
+    if (result == ncclSuccess || result == ncclInProgress || failed_ != ncclSuccess) return;
+    failed_ = result;
+    what_ = what;
+  }
+  const Place& place_;
+  const DType dtype_;
+  const Pattern pattern_;
+  const int root_;
+  const bool connected_;
+  const ncclComm_t comm_;
+  bool open_ = true;
+  ncclResult_t failed_ = ncclSuccess;
+  const char* what_ = "";
+};
+
+}  // namespace medley::nccl
