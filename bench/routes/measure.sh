@@ -28,7 +28,7 @@ measure() {  # NAME COMMAND-PREFIX…: the prefix starts the ranks
 for setting in "$@"; do
   echo "== $setting"
   case $setting in
-    host*[0-9]) measure "$setting" "$medley" run --no-prefix --mpirun "$(command -v mpirun.openmpi)" -n "${setting#host}" -- ;;
+    host*[0-9]) measure "$setting" "$medley" run --no-prefix --backends shm,mpi,gloo,ucx -n "${setting#host}" -- ;;
     hosts*) (
       . tests/hosts/hosts.sh
       make_hosts 2

@@ -21,7 +21,7 @@ namespace medley {
 /// Changes whenever a class below changes its layout; a plugin built against another is refused.
 inline constexpr std::string_view backend_abi = "medley-backend-6";
 
-/// Sends and receives that a filled-in collective is made of have tags from -internal_tags to -1, which no user can name.
+/// Sends and receives that Medley makes of itself, such as those of filled-in collectives, have tags from -internal_tags to -1, which no user can name.
 /// They match like all others: by peer and tag, in order.
 inline constexpr int internal_tags = 1 << 15;
 
@@ -45,7 +45,7 @@ struct Call {
   bool deterministic = false;
   bool captured = false;         ///< the stream is being captured in a graph: only lanes that run in streams
   int root = 0;                  ///< the root, or the peer of a send or receive (any_source allowed)
-  int tag = 0;                   ///< users' are not negative; those of filled-in collectives are (internal_tags)
+  int tag = 0;                   ///< users' are not negative; those of Medley itself are (internal_tags)
   const void* in = nullptr;      ///< null where this rank gives nothing
   void* out = nullptr;           ///< null where this rank receives nothing
   std::int64_t in_count = 0;     ///< elements this rank gives, all parts together

@@ -22,7 +22,8 @@ struct Choice {
 
 /// OP[:FROM-TO][@MEMORY]=BACKEND[/ALGORITHM], separated by semicolons; the first that fits counts. OP may be `*`. Sizes are
 /// those of the whole tensor (docs/routing.md), both ends included, either may be left out. Sends and receives are routed
-/// alike, by `send`, `recv` or `p2p`, and never by size: a receive may be larger than what is sent to it.
+/// alike, by `send`, `recv` or `p2p`, and never by size: a receive may be larger than what is sent to it. gatherv, scatterv and
+/// all_to_allv go by the size of the fourth one before, on which the ranks agree.
 class MEDLEY_API Rules {
  public:
   Rules() = default;

@@ -31,7 +31,7 @@ class FilledTransfer final : public Transfer {
 
  private:
   friend class FilledLane;
-  int tag() const { return -1 - static_cast<int>(sequence_ % internal_tags); }
+  int tag() const { return -1 - static_cast<int>(sequence_ % collective_tags); }
   Poll step() {
     try {
       return task_.poll();
@@ -100,7 +100,7 @@ Transfer* FilledLane::start(const Call& call) {
 }
 
 bool FilledLane::may_run(std::uint64_t sequence) const {
-  return running_.empty() || running_.front()->sequence_ + internal_tags > sequence;
+  return running_.empty() || running_.front()->sequence_ + collective_tags > sequence;
 }
 
 void FilledLane::forget(FilledTransfer& transfer) noexcept {

@@ -15,6 +15,9 @@ namespace medley::algorithms {
 struct Algorithm;
 class FilledTransfer;
 
+/// Of Medley's own tags those of filled-in collectives; the others are the size agreement's (core/size_agreement.hpp).
+inline constexpr int collective_tags = internal_tags - 8;
+
 class MEDLEY_API FilledLane final : public Lane {
  public:
   FilledLane(std::unique_ptr<Lane> inner, const core::Capabilities& capabilities, std::string backend,

@@ -33,6 +33,9 @@ class Messages {
     return core::until([this] { return poll() == 0; });
   }
 
+  /// Moves all; how many are left.
+  std::size_t poll();
+
   /// Whether anything moved since the last question: whoever waits may not sleep then.
   bool take_moved() { return std::exchange(moved_, false); }
   std::vector<int> awaited() const;
@@ -49,8 +52,6 @@ class Messages {
   static void check_length(const Active& receive);
   Ticket start(const Call& call);
   bool finished(Ticket ticket);
-  /// Moves all; how many are left.
-  std::size_t poll();
 
   Lane& lane_;
   const Call& whole_;

@@ -7,6 +7,8 @@
 #include "cli/command.hpp"
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
+#include "core/size_agreement.hpp"
+#include "core/v_forms.hpp"
 #include "route/choose.hpp"
 
 namespace medley::cli {
@@ -76,6 +78,10 @@ Answer answer_to(const Question& question, const route::Table& table) {
   } else {
     why.push_back(fmt::format("this route holds from {} to {}", size_text(static_cast<std::size_t>(stretch.from)),
                               stretch.to == INT64_MAX ? "any size" : size_text(static_cast<std::size_t>(stretch.to))));
+  }
+  if (core::is_uneven(question.op)) {
+    why.push_back(fmt::format("the size that counts is what the ranks told each other of the {} {} calls before, since they know "
+                              "different counts", name(question.op), core::size_distance));
   }
   if (answer.chosen.shape != question.shape) {
     why.push_back(fmt::format("{} was not measured; the rows of {} are the nearest", route::text(question.shape),

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <medley/backend.hpp>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "algorithms/filled_lane.hpp"
 #include "core/routing.hpp"
+#include "core/size_agreement.hpp"
 
 namespace medley::core {
 
@@ -31,6 +33,7 @@ struct LaneState {
   std::unique_ptr<Lane> lane;
   /// The lane itself, or the one it stages for: all but start() and abort() are the same there, and called without a table.
   algorithms::FilledLane* filled = nullptr;
+  Tellings tellings{};                    ///< of sizes; goes before the lane does
   bool host = true, cuda = false;         ///< the memory it moves
   bool staged = false;
   bool in_streams = false;
@@ -41,6 +44,8 @@ struct LaneState {
   Route named{this, {}, RouteReason::named};
 
   bool has(Memory memory) const { return memory == Memory::cuda ? cuda : host; }
+  /// Whether something that nobody waits for here still needs to be moved.
+  bool owes() const { return filled->undelivered() || !tellings.empty(); }
   /// A barrier moves no memory, so every lane has it; only some can put it behind a stream.
   bool moves(Op op, Memory memory) const { return has(memory) || (op == Op::barrier && memory == Memory::host); }
 };
@@ -61,6 +66,10 @@ class CommState {
   /// Backends of the context that cannot serve these ranks, and why.
   std::vector<std::pair<std::string, std::string>> refusals;
   Routing routing;
+  std::unique_ptr<SizeAgreement> sizes;            ///< of uneven operations, where they decide routes
+  /// Collectives that have no place on a lane yet, in order of issue: some with an open route, and those behind them. A
+  /// reference each.
+  std::deque<Operation*> unplaced;
   std::uint32_t note = 0;                          ///< its number in records
   std::uint64_t collectives = 0;                   ///< issued so far
   std::uint64_t messages = 0;

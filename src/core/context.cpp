@@ -122,6 +122,7 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   comm->checked = checking && comm->size > 1;
   const route::Shape shape = shape_of(world_ranks);
   comm->routing = Routing({own_rules, rules, table ? &*table : nullptr, shape}, comm->lanes);
+  comm->sizes = SizeAgreement::make(*comm);
   engine->compare_order_of(*comm);
   say_stand_in(*comm, shape);
   const std::lock_guard lock(comms_mutex_);
@@ -168,6 +169,7 @@ ContextState::~ContextState() {
     return;
   }
   engine->stop_thread();
+  engine->finish_telling();
   for (const auto& weak : comms_) {
     if (const auto comm = weak.lock()) engine->close(*comm);
   }

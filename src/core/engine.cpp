@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/device.hpp"
 #include "core/hazards.hpp"
@@ -45,6 +46,26 @@ void copy_parts(Operation& operation, int ranks) {
     std::copy_n(*lists[i], n, operation.parts.begin() + static_cast<std::ptrdiff_t>(i * n));
     *lists[i] = operation.parts.data() + i * n;
   }
+}
+
+/// The algorithm is the call's, if it names one, or the route's.
+void take_algorithm(Call& call, const Route& route) {
+  const bool from_table = call.algorithm.empty() && route.reason == RouteReason::table;   // checked with the table
+  if (call.algorithm.empty()) call.algorithm = route.algorithm;
+  if (call.algorithm.empty() || from_table) return;
+  route.lane->filled->check_algorithm(call, route.lane->staged ? Memory::host : call.memory);
+}
+
+bool goes_by_agreed_size(const CommState& comm, const Call& call, std::string_view backend) {
+  return (backend.empty() || backend == "auto") && comm.sizes->decides(call);
+}
+
+/// The size may still be open: what it could lead to is refused here and now, on all ranks alike.
+[[gnu::noinline]] void check_all_algorithms(const CommState& comm, const Call& call) {
+  comm.routing.each_route(call, [&call](const Route& possible) {
+    Call tried = call;
+    take_algorithm(tried, possible);
+  });
 }
 
 bool same_stream_of_messages(const Call& a, const Call& b) {
@@ -91,12 +112,34 @@ const Route& Engine::admit(CommState& comm, Call& call, std::string_view backend
     throw with_context(*comm.failure, comm, call, (is_collective(call.op) ? comm.collectives : comm.messages) + 1, "");
   }
   const Route& chosen = route(comm, call, backend);
-  const bool from_table = call.algorithm.empty() && chosen.reason == RouteReason::table;   // checked with the table
-  if (call.algorithm.empty()) call.algorithm = chosen.algorithm;
-  if (!call.algorithm.empty() && !from_table) {
-    chosen.lane->filled->check_algorithm(call, chosen.lane->staged ? Memory::host : call.memory);
+  if (comm.sizes && goes_by_agreed_size(comm, call, backend)) [[unlikely]] {
+    check_all_algorithms(comm, call);
+  } else {
+    take_algorithm(call, chosen);
   }
   return chosen;
+}
+
+/// Of a call that is admitted and counted: its route. Where that is open, `open` is set, and the route is a stand-in.
+const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
+                                  std::unique_ptr<SizeQuestion>& open) {
+  if (!goes_by_agreed_size(comm, call, backend)) return admitted;
+  try {
+    auto [bytes, question] = comm.sizes->next(call);
+    look_after_owed(comm.sizes->lane());
+    if (question) {
+      make_busy(comm.sizes->lane());
+      open = std::move(question);
+      return admitted;
+    }
+    const Route& chosen = *comm.routing.find_by_size(call, bytes);   // where there are steps they cover all sizes
+    take_algorithm(call, chosen);
+    return chosen;
+  } catch (const Error& error) {   // the others have counted it
+    const Error full = with_context(error, comm, call, comm.collectives, comm.sizes->lane().name);
+    fail_locked(comm, full);
+    throw full;
+  }
 }
 
 Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, const Options& options, int& source) {
@@ -106,10 +149,13 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
   Operation* operation = nullptr;
   {
     const Hold hold(*this);
-    const Route& chosen = admit(comm, call, options.backend);
-    LaneState& lane = *chosen.lane;
+    const Route* route = &admit(comm, call, options.backend);
     ++(is_collective(call.op) ? comm.collectives : comm.messages);
-    if (!options.async && quiet() && !comm.checked) {
+    std::unique_ptr<SizeQuestion> open;
+    if (comm.sizes) [[unlikely]] route = &settle_route(comm, call, options.backend, *route, open);
+    const Route& chosen = *route;
+    LaneState& lane = *chosen.lane;
+    if (!options.async && !open && quiet() && !comm.checked) {
       // Nothing is pending, so nothing can conflict and the lane is free: no bookkeeping unless it takes long.
       std::uint64_t record = 0;
       Transfer* transfer = try_inline(comm, call, chosen, options, source, record);
@@ -120,7 +166,9 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
       if (is_collective(call.op)) lane.last_collective = operation;
     } else {
       operation = enlist(shared, call, options, lane);
+      operation->size = std::move(open);
       operation->record = record(comm, call, chosen, options, ticks());
+      if (operation->size) note_route(*operation, {});
       depend_on_earlier(*operation);
       have_compared(*operation);
       if (operation->blockers == 0) start(*operation);
@@ -144,7 +192,7 @@ void Engine::have_compared(Operation& operation) {
   if (!operation.comm->checked || !operation.collective() || !outside_.ask_referee) return;
   operation.compared = true;
   ++operation.blockers;
-  outside_.ask_referee(*operation.comm, operation);
+  if (!operation.size) outside_.ask_referee(*operation.comm, operation);   // otherwise once its route is known
 }
 
 Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& route, const Options& options, int& source,
@@ -176,12 +224,14 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& rou
     throw full;
   }
   if (!transfer) note_end(number, false);
-  if (!transfer && lane.filled->undelivered()) {
-    busy_lanes_.push_back(&lane);
-    ++undelivered_lanes_;
-    if (thread_) thread_->nudge();
-  }
+  if (!transfer) look_after_owed(lane);
   return transfer;
+}
+
+void Engine::look_after_owed(LaneState& lane) {
+  if (!lane.owes() || !make_busy(lane)) return;
+  ++undelivered_lanes_;
+  if (thread_) thread_->nudge();
 }
 
 Operation* Engine::enlist(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
@@ -210,6 +260,9 @@ void Engine::depend_on_earlier(Operation& operation) {
     lane.last_collective = &operation;   // all others are before it in its stream
     return;
   }
+  CommState& comm = *operation.comm;
+  // Behind an operation that may yet go to the same lane none can know its place there. A route in streams is never open.
+  const bool placed = !operation.collective() || lane.in_streams || (!operation.size && comm.unplaced.empty());
   for (Operation* earlier : pending_) {
     if (earlier == &operation || earlier->complete() || !earlier->lane) continue;
     // Launched collectives of one lane run in its stream, one after the other.
@@ -220,7 +273,7 @@ void Engine::depend_on_earlier(Operation& operation) {
       after_start = depend_in_streams(*earlier, operation, after_completion);
       after_completion = false;
     }
-    if (earlier->lane == &lane && earlier->collective() && operation.collective()) {
+    if (placed && earlier->lane == &lane && earlier->collective() && operation.collective()) {
       if (earlier != lane.last_collective && !after_completion && !after_start) continue;   // the chain covers it
       after_completion = after_completion || !lane.filled->concurrent_collectives();
       after_start = true;
@@ -232,7 +285,54 @@ void Engine::depend_on_earlier(Operation& operation) {
     operation.retain();   // its comm may fail and the caller drop it before the earlier one lets it go
     ++operation.blockers;
   }
-  if (operation.collective()) lane.last_collective = &operation;
+  if (!placed) {
+    comm.unplaced.push_back(&operation);
+    operation.retain();
+    ++operation.blockers;
+  } else if (operation.collective()) {
+    lane.last_collective = &operation;
+  }
+}
+
+/// Behind the one before it on its lane.
+void Engine::take_place(Operation& operation) {
+  LaneState& lane = *operation.lane;
+  if (Operation* before = std::exchange(lane.last_collective, &operation)) {
+    const bool whole = !lane.filled->concurrent_collectives();
+    if (!whole && before->launched) return;
+    (whole ? before->after_completion : before->after_start).push_back(&operation);
+    operation.retain();
+    ++operation.blockers;
+  }
+}
+
+/// Gives places, in order of issue, as far as routes are known.
+void Engine::place_next(CommState& comm) {
+  while (!comm.unplaced.empty()) {
+    Operation& next = *comm.unplaced.front();
+    if (next.size) {
+      if (!next.size->answered()) return;
+      const Route& chosen = *comm.routing.find_by_size(next.call, next.size->bytes());
+      next.size.reset();
+      next.lane = chosen.lane;
+      take_algorithm(next.call, chosen);
+      next.algorithm = next.call.algorithm;
+      next.call.algorithm = next.algorithm;
+      note_route(next, chosen);
+      if (next.compared) outside_.ask_referee(comm, next);
+    }
+    comm.unplaced.pop_front();
+    take_place(next);
+    let_go({&next});
+  }
+}
+
+void Engine::look_for_size(Operation& operation) {
+  try {
+    if (operation.size->answered()) place_next(*operation.comm);
+  } catch (const Error& error) {
+    finish_with_error(operation, error);
+  }
 }
 
 Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls,

@@ -90,8 +90,11 @@ class Engine {
   void connect_outside(Outside outside) { outside_ = std::move(outside); }
   /// The same, when its context goes: lanes are let go as well.
   void close(CommState& comm);
-  /// The last reference to a comm is gone: its lanes go under the lock, at once or, where the calling thread holds it,
-  /// before it is released.
+  /// Before the comms of a context are closed: lets what their ranks told each other leave, which takes no longer than a
+  /// peer takes to poll.
+  void finish_telling();
+  /// The last reference to a comm is gone: its lanes go under the lock, at once or, where the calling thread holds it or
+  /// the lane still owes something to a peer, in a later progress.
   void bury(CommState* comm) noexcept;
   /// Lets go of every lane that is left of buried comms; before their backends go.
   void sweep() noexcept;
@@ -123,6 +126,8 @@ class Engine {
   };
 
   const Route& admit(CommState& comm, Call& call, std::string_view backend) const;
+  const Route& settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
+                            std::unique_ptr<SizeQuestion>& open);
   const Route& route(CommState& comm, const Call& call, std::string_view backend) const;
   Transfer* try_inline(CommState& comm, const Call& call, const Route& route, const Options& options, int& source,
                        std::uint64_t& record);
@@ -132,11 +137,15 @@ class Engine {
   void admit_on_device(const CommState& comm, Call& call, const LaneState& lane);
   std::uint64_t record(const CommState& comm, const Call& call, const Route& route, const Options& options,
                        std::uint64_t issued);
+  void note_route(const Operation& operation, const Route& route) noexcept;
   void note_start(std::uint64_t record) noexcept;
   /// The time from here to the end of the operation is not overlapped by anything.
   void note_wait(const Operation& operation) noexcept;
   void note_end(std::uint64_t record, bool failed) noexcept;
   void depend_on_earlier(Operation& operation);
+  void look_for_size(Operation& operation);
+  void place_next(CommState& comm);
+  static void take_place(Operation& operation);
   void have_compared(Operation& operation);
   static bool depend_in_streams(Operation& earlier, Operation& operation, bool conflict);
   std::vector<Transfer*> running_before(const Operation& operation) const;
@@ -149,6 +158,8 @@ class Engine {
   void look_for_launch(Operation& operation);
   void note_launch(Operation& operation);
   void adopt(Operation& operation, Transfer* transfer);
+  bool make_busy(LaneState& lane);
+  void look_after_owed(LaneState& lane);
   void settle(Operation& operation);
   void complete(Operation& operation);
   void finish(Operation& operation);
@@ -168,7 +179,7 @@ class Engine {
   void look_for_lost(CommState& comm, Deadline now);
   bool sleep(Operation* operation, Deadline deadline, Waiter* waiter, Patience& patience);
   Waiter* common_waiter() const;
-  void empty_graves() noexcept;
+  void empty_graves(bool all = false) noexcept;
   /// Where a wait takes place: on the host, or in a stream if one is given.
   using WaitIn = std::optional<void*>;
   bool poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream);
@@ -200,6 +211,7 @@ class Engine {
 /// The operation, its comm, its number and its backend in front of what went wrong.
 Error with_context(const Error& error, const CommState& comm, const Call& call, std::uint64_t sequence,
                    std::string_view backend);
+Error with_context(const Error& error, const Operation& operation);
 
 /// Whether a comm is of no more use after this error in a call: a collective that failed on one rank leaves the others
 /// in the middle of it, and a lost rank is lost for every operation.

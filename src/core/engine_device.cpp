@@ -60,12 +60,17 @@ Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, Cal
   bool ordered = false;
   {
     const Hold hold(*this);
-    const Route& chosen = admit(comm, call, options.backend);
-    admit_on_device(comm, call, *chosen.lane);
+    const Route* route = &admit(comm, call, options.backend);
+    admit_on_device(comm, call, *route->lane);   // where the route is open, all that it may become are staged alike
     ++(is_collective(call.op) ? comm.collectives : comm.messages);
+    std::unique_ptr<SizeQuestion> open;
+    if (comm.sizes) route = &settle_route(comm, call, options.backend, *route, open);
+    const Route& chosen = *route;
     if (++launches_ % look_after == 0) progress_locked();
     operation = enlist(shared, call, options, *chosen.lane);
+    operation->size = std::move(open);
     operation->record = record(comm, call, chosen, options, ticks());
+    if (operation->size) note_route(*operation, {});
     depend_on_earlier(*operation);
     have_compared(*operation);
     if (operation->blockers == 0) start(*operation);

@@ -22,6 +22,11 @@ Error with_context(const Error& error, const CommState& comm, const Call& call, 
   return Error(error.kind(), where + ": " + error.what(), context);
 }
 
+Error with_context(const Error& error, const Operation& operation) {
+  return with_context(error, *operation.comm, operation.call, operation.sequence,
+                      operation.lane && !operation.size ? operation.lane->name : "");
+}
+
 bool ends_comm(const Call& call, const Error& error) {
   return (call.op != Op::send && call.op != Op::recv) || error.kind() == ErrorKind::rank_lost;
 }
@@ -82,9 +87,14 @@ void Engine::adopt(Operation& operation, Transfer* transfer) {
   note_start(operation.record);
   operation.state.store(Operation::State::active, std::memory_order_relaxed);
   ++operation.lane->active;
-  if (std::find(busy_lanes_.begin(), busy_lanes_.end(), operation.lane) == busy_lanes_.end()) {
-    busy_lanes_.push_back(operation.lane);
-  }
+  make_busy(*operation.lane);
+}
+
+/// Whether it was not before.
+bool Engine::make_busy(LaneState& lane) {
+  if (std::find(busy_lanes_.begin(), busy_lanes_.end(), &lane) != busy_lanes_.end()) return false;
+  busy_lanes_.push_back(&lane);
+  return true;
 }
 
 void Engine::settle(Operation& operation) {
@@ -96,6 +106,7 @@ void Engine::settle(Operation& operation) {
     --lane.active;
     if (operation.launched && lane.in_streams && operation.collective()) --lane.in_order;
   }
+  operation.size.reset();
   operation.launched = true;
   drop_device_state(operation);
   if (lane.last_collective == &operation) lane.last_collective = nullptr;
@@ -130,14 +141,16 @@ void Engine::complete(Operation& operation) {
 }
 
 void Engine::finish_with_error(Operation& operation, const Error& error) {
-  operation.error = with_context(error, *operation.comm, operation.call, operation.sequence,
-                                 operation.lane->backend->name());
+  operation.error = with_context(error, operation);
   settle(operation);
   if (ends_comm(operation.call, error) && !operation.comm->failure) fail_locked(*operation.comm, *operation.error);
 }
 
 bool Engine::progress_locked() {
-  for (std::size_t i = 0; i < busy_lanes_.size(); ++i) busy_lanes_[i]->filled->progress();
+  for (std::size_t i = 0; i < busy_lanes_.size(); ++i) {
+    busy_lanes_[i]->filled->progress();
+    if (!busy_lanes_[i]->tellings.empty()) busy_lanes_[i]->tellings.poll();
+  }
   bool some_complete = false, moved = false;
   for (std::size_t i = 0; i < pending_.size(); ++i) {   // completing one may start or append others
     Operation& operation = *pending_[i];
@@ -153,13 +166,19 @@ bool Engine::progress_locked() {
       } catch (const Error& error) {
         finish_with_error(operation, error);
       }
+    } else if (operation.size) {
+      look_for_size(operation);
+      moved = moved || !operation.size;
     }
     some_complete = some_complete || operation.complete();
   }
-  std::erase_if(busy_lanes_, [](LaneState* lane) { return lane->active == 0 && !lane->filled->undelivered(); });
+  std::erase_if(busy_lanes_, [](LaneState* lane) { return lane->active == 0 && !lane->owes(); });
   undelivered_lanes_ = static_cast<int>(
       std::count_if(busy_lanes_.begin(), busy_lanes_.end(), [](LaneState* lane) { return lane->active == 0; }));
-  if (!some_complete) return moved;
+  if (!some_complete) {
+    if (!graves_.empty()) empty_graves();
+    return moved;
+  }
   std::erase_if(pending_, [](Operation* operation) {
     if (!operation->complete()) return false;
     operation->release();
@@ -196,13 +215,15 @@ void Engine::fail_locked(CommState& comm, const Error& why, bool tell) {
   comm.failure = Error(why.kind(), std::string("the comm failed earlier: ") + why.what(), context);
   for (auto& lane : comm.lanes) {
     if (lane->lane) lane->lane->abort(why);
+    lane->tellings.drop();
   }
   for (std::size_t i = 0; i < pending_.size(); ++i) {
     Operation& operation = *pending_[i];
     if (operation.comm.get() != &comm || operation.complete()) continue;
-    operation.error = with_context(why, comm, operation.call, operation.sequence, operation.lane->backend->name());
+    operation.error = with_context(why, operation);
     settle(operation);
   }
+  for (Operation* unplaced : std::exchange(comm.unplaced, {})) unplaced->release();
 }
 
 void Engine::close(CommState& comm) {
@@ -241,13 +262,16 @@ void Engine::bury(CommState* comm) noexcept {
 
 void Engine::sweep() noexcept {
   const std::lock_guard lock(mutex_);
-  empty_graves();
+  empty_graves(true);
 }
 
-void Engine::empty_graves() noexcept {
-  while (!graves_.empty()) {
-    const std::unique_ptr<CommState> gone = std::move(graves_.back());
-    graves_.pop_back();
+void Engine::empty_graves(bool all) noexcept {
+  const auto may_go = [all](const std::unique_ptr<CommState>& comm) {
+    return all || std::all_of(comm->lanes.begin(), comm->lanes.end(), [](const auto& lane) { return lane->tellings.empty(); });
+  };
+  for (auto grave = graves_.begin(); (grave = std::find_if(graves_.begin(), graves_.end(), may_go)) != graves_.end();) {
+    const std::unique_ptr<CommState> gone = std::move(*grave);
+    graves_.erase(grave);
     std::erase_if(busy_lanes_, [&](LaneState* lane) {
       return std::any_of(gone->lanes.begin(), gone->lanes.end(), [&](const auto& own) { return own.get() == lane; });
     });

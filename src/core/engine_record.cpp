@@ -41,6 +41,15 @@ std::uint64_t Engine::record(const CommState& comm, const Call& call, const Rout
   return record.index;
 }
 
+/// Of an operation whose route was open; an empty route says that it is.
+void Engine::note_route(const Operation& operation, const Route& route) noexcept {
+  Record* record = operation.record ? recorder_->find(operation.record) : nullptr;
+  if (!record) return;
+  record->reason = route.reason;
+  record->backend = route.lane ? route.lane->note : 0;
+  record->algorithm = operation.call.algorithm.empty() ? 0 : recorder_->algorithm(operation.call.algorithm);
+}
+
 void Engine::note_start(std::uint64_t number) noexcept {
   Record* record = number ? recorder_->find(number) : nullptr;
   if (!record) return;

@@ -14,10 +14,10 @@ const char* state_name(const Operation& operation) {
 nlohmann::json describe(const Operation& operation) {
   nlohmann::json text{{"op", name(operation.call.op)}, {"sequence", operation.sequence}, {"state", state_name(operation)},
                       {"comm", operation.comm->name}};
-  if (operation.lane) text["backend"] = operation.lane->name;
-  if (operation.transfer) {
-    text["awaits"] = operation.transfer->awaited();
-    for (int member : operation.transfer->awaited()) {
+  if (operation.lane && !operation.size) text["backend"] = operation.lane->name;
+  if (operation.transfer || operation.size) {
+    text["awaits"] = operation.awaited();
+    for (int member : operation.awaited()) {
       text["awaits_world"].push_back(operation.comm->world_ranks[static_cast<std::size_t>(member)]);
     }
   }
@@ -52,8 +52,8 @@ void Engine::rank_lost(int world_rank, const std::vector<Backend*>& backends) {
 bool Engine::awaits(const CommState& comm, int member) {
   const std::lock_guard lock(mutex_);
   return std::any_of(pending_.begin(), pending_.end(), [&](const Operation* operation) {
-    if (operation->comm.get() != &comm || !operation->transfer || operation->complete()) return false;
-    const std::vector<int> awaited = operation->transfer->awaited();
+    if (operation->comm.get() != &comm || operation->complete()) return false;
+    const std::vector<int> awaited = operation->awaited();
     return std::find(awaited.begin(), awaited.end(), member) != awaited.end();
   });
 }

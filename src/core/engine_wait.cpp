@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 // A peer that ended in order has published all it owes; what it published may still need some polls to be taken in.
 constexpr auto death_grace = 50ms;
 constexpr auto longest_sleep = 20ms;      // how soon a death or an abort is noticed
+constexpr auto patience_with_telling = 1s;
 constexpr timespec nap_without_waiter{0, 50'000};
 constexpr timespec nap_beside_callers{0, 200'000};
 constexpr timespec nap_beside_streams{0, 5'000'000};
@@ -27,7 +28,7 @@ constexpr timespec nap_beside_streams{0, 5'000'000};
 /// themselves comes first. The peer of a message is who it is.
 std::vector<int> blamed_ranks(const Operation& operation, const Diagnosis& found) {
   if (operation.collective() && !found.at_fault.empty()) return found.at_fault;
-  return operation.transfer ? operation.transfer->awaited() : std::vector<int>{};
+  return operation.awaited();
 }
 
 Error timeout_error(const Operation& operation, const Diagnosis& found) {
@@ -36,7 +37,10 @@ Error timeout_error(const Operation& operation, const Diagnosis& found) {
   if (!awaited.empty()) {
     sentence += fmt::format(" while waiting for rank{} {}", awaited.size() == 1 ? "" : "s", fmt::join(awaited, ", "));
   }
-  if (operation.compared) {
+  if (operation.size && !awaited.empty()) {
+    sentence += fmt::format(" to tell the size of the {} {} calls before it, which decides its route", name(operation.call.op),
+                            size_distance);
+  } else if (operation.compared) {
     sentence += " before all ranks had called it";
   } else if (!operation.transfer && operation.lane) {
     sentence += " before it could start, since earlier operations are not complete";
@@ -124,7 +128,7 @@ Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Patience
     return Verdict::go_on;
   } catch (const Error& error) {
     const Operation& blamed = blamed_for(operation);
-    fail_locked(comm, with_context(error, comm, blamed.call, blamed.sequence, blamed.lane ? blamed.lane->name : ""));
+    fail_locked(comm, with_context(error, blamed));
     return Verdict::failed;
   }
 }
@@ -136,7 +140,7 @@ void Engine::fail_late(Operation& operation) {
   const Hold hold(*this);
   if (operation.complete()) return;
   const Operation& blamed = blamed_for(operation);
-  fail_locked(comm, with_context(timeout_error(blamed, found), comm, blamed.call, blamed.sequence, blamed.lane ? blamed.lane->name : ""));
+  fail_locked(comm, with_context(timeout_error(blamed, found), blamed));
 }
 
 /// The first that is late, if any; those of lost ranks fail here.
@@ -257,6 +261,15 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
   const std::lock_guard lock(mutex_);
   if (operation.error) throw *operation.error;
   return true;
+}
+
+void Engine::finish_telling() {
+  const Deadline until = steady_clock::now() + patience_with_telling;
+  for (bool left = true; left && steady_clock::now() < until; sched_yield()) {
+    const Hold hold(*this);
+    progress_locked();
+    left = std::any_of(busy_lanes_.begin(), busy_lanes_.end(), [](const LaneState* lane) { return !lane->tellings.empty(); });
+  }
 }
 
 void Engine::wait(Operation& operation, Deadline deadline) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/recycled.hpp"
+#include "core/size_agreement.hpp"
 
 namespace medley::core {
 
@@ -57,7 +58,7 @@ class Operation final : public Recycled<Operation> {
   std::atomic<int> references{1};
   std::atomic<State> state{State::waiting};   ///< complete is stored last, with release
   std::shared_ptr<CommState> comm;
-  LaneState* lane = nullptr;
+  LaneState* lane = nullptr;                  ///< where `size` is set, the one of the nominal size
   Call call;
   std::vector<std::int64_t> parts;            ///< what the call's counts and offsets point into
   std::string algorithm;                      ///< what the call's algorithm points into
@@ -70,6 +71,7 @@ class Operation final : public Recycled<Operation> {
   std::atomic<int> source{-1};                ///< of a receive, once it is known
 
   Accesses accesses;
+  std::unique_ptr<SizeQuestion> size;         ///< its route is open until this is answered
   bool launched = false;                      ///< started, and on CUDA memory also in its stream
   bool waited_for = false;                    ///< its stream waits for it, so for the caller it is as good as complete
   std::vector<Operation*> follows;            ///< whose streams this one's waits for; a reference each
@@ -82,6 +84,11 @@ class Operation final : public Recycled<Operation> {
   std::vector<std::function<void()>> callbacks;   ///< to be called, without the lock, when it is complete
 
   bool collective() const { return is_collective(call.op); }
+  /// The ranks that it waits for, as far as they are known.
+  std::vector<int> awaited() const {
+    if (size) return size->awaited();
+    return transfer ? transfer->awaited() : std::vector<int>{};
+  }
   bool complete() const { return state.load(std::memory_order_acquire) == State::complete; }
   void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {

@@ -4,6 +4,7 @@
 
 #include "algorithms/registry.hpp"
 #include "core/comm_state.hpp"
+#include "core/v_forms.hpp"
 #include "route/choose.hpp"
 
 namespace medley::core {
@@ -47,9 +48,21 @@ std::int64_t tensor_bytes(const Call& call, int ranks) noexcept {
     case Op::gather: return call.in_count * ranks * element;
     case Op::scatter: return call.out_count * ranks * element;
     case Op::reduce: return call.in_count * element;   // only the root has an output
-    case Op::gatherv: case Op::scatterv: case Op::all_to_allv: return nominal_v_bytes;
     default: return std::max(call.in_count, call.out_count) * element;   // all_gatherv: every rank knows all counts
   }
+}
+
+/// A value that is equal on all ranks. One rank alone knows every size.
+std::int64_t Routing::equal_bytes(const Call& call, int ranks) noexcept {
+  return is_uneven(call.op) && ranks > 1 ? nominal_v_bytes : tensor_bytes(call, ranks);
+}
+
+bool Routing::by_size(Op op, Memory memory) const noexcept {
+  const Steps& steps = of(op, memory, route::DTypeClass::any);
+  if (std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.route.lane->in_streams; })) return false;
+  return std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
+    return step.route.lane != steps.front().route.lane || step.route.algorithm != steps.front().route.algorithm;
+  });
 }
 
 Routing::Routing(const RoutingSources& sources, const Lanes& lanes) {

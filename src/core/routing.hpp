@@ -25,11 +25,8 @@ struct Route {
   RouteReason reason = RouteReason::fallback;
 };
 
-/// Where gatherv, scatterv and all_to_allv go: their sizes differ from rank to rank, so all of them count as this many
-/// bytes, about what a layer of experts or an embedding exchanges.
-inline constexpr std::int64_t nominal_v_bytes = std::int64_t{1} << 20;
-
-/// Bytes of the whole tensor, as tables and rules count them; equal on all ranks.
+/// Bytes of the whole tensor, as tables and rules count them; equal on all ranks, except for uneven operations (v_forms.hpp):
+/// of these it is what this rank knows.
 MEDLEY_API std::int64_t tensor_bytes(const Call& call, int ranks) noexcept;
 
 /// What decides the routes of a comm, besides its lanes.
@@ -47,15 +44,21 @@ class MEDLEY_API Routing {
   /// covers goes to nccl for CUDA memory, to shm for host memory, or to the first lane that moves it.
   Routing(const RoutingSources& sources, const std::vector<std::unique_ptr<LaneState>>& lanes);
 
-  /// Null when no lane moves this kind of memory.
+  /// Null when no lane moves this kind of memory. An uneven operation counts with its nominal size.
   const Route* find(const Call& call, int ranks) const noexcept {
-    const std::vector<Step>& steps = of(call.op, call.memory, route::class_of(call.op, call.dtype));
+    const Steps& steps = of(call);
     if (steps.size() == 1) return &steps.front().route;   // not by size
-    const std::int64_t bytes = tensor_bytes(call, ranks);
-    for (const Step& step : steps) {
-      if (bytes >= step.from && bytes <= step.to) return &step.route;
-    }
-    return nullptr;
+    return at(steps, equal_bytes(call, ranks));
+  }
+  /// The same for an uneven operation of the agreed size.
+  const Route* find_by_size(const Call& call, std::int64_t bytes) const noexcept { return at(of(call), bytes); }
+  /// Whether the size of an uneven operation decides its route. Never where a route runs in streams: such an operation is
+  /// launched when it is issued, for graphs to capture it and in one order over all comms, and can wait for nobody.
+  bool by_size(Op op, Memory memory) const noexcept;
+  /// Calls `see` with every route that the call may take.
+  template <typename See>
+  void each_route(const Call& call, const See& see) const {
+    for (const Step& step : of(call)) see(step.route);
   }
   /// The shape whose rows stand in for this comm's, where the table has none of its own.
   const std::optional<route::Shape>& stand_in() const noexcept { return stand_in_; }
@@ -69,6 +72,16 @@ class MEDLEY_API Routing {
   const Steps& of(Op op, Memory memory, route::DTypeClass dtype) const noexcept {
     return steps_[static_cast<std::size_t>(memory)][static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)];
   }
+  const Steps& of(const Call& call) const noexcept {
+    return of(call.op, call.memory, route::class_of(call.op, call.dtype));
+  }
+  static const Route* at(const Steps& steps, std::int64_t bytes) noexcept {
+    for (const Step& step : steps) {
+      if (bytes >= step.from && bytes <= step.to) return &step.route;
+    }
+    return nullptr;
+  }
+  static std::int64_t equal_bytes(const Call& call, int ranks) noexcept;
   Steps steps_for(Op op, Memory memory, route::DTypeClass dtype, const RoutingSources& sources,
                   const std::vector<std::unique_ptr<LaneState>>& lanes);
   void add_rows(Steps& steps, Op op, Memory memory, route::DTypeClass dtype, const RoutingSources& sources,

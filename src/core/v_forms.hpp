@@ -5,6 +5,10 @@
 
 namespace medley::core {
 
+/// Whether its counts are known to some ranks only, each to a different one: all_gatherv and reduce_scatterv give all of them to
+/// every rank.
+constexpr bool is_uneven(Op op) { return op == Op::gatherv || op == Op::scatterv || op == Op::all_to_allv; }
+
 /// The form of equal parts of an operation whose parts may have any size; others are their own.
 constexpr Op even_form(Op op) {
   switch (op) {

@@ -1,5 +1,7 @@
 #include "soak/builder.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "algorithms/registry.hpp"
@@ -38,6 +40,8 @@ void Builder::add_step(int phase, int thread, Section& section) {
   step.phase = phase;
   step.thread = thread;
   step.comm = section.comms.empty() ? 0 : random_.one_of(section.comms);
+  const bool has_sized = std::find(section.comms.begin(), section.comms.end(), by_size_) != section.comms.end();
+  if (has_sized && random_.chance(70)) step.comm = by_size_;
   const std::int64_t dice = random_.below(100);
   bool added = false;
   if (dice < 8 || section.comms.empty()) {
@@ -62,6 +66,17 @@ void Builder::choose_route(Step& step) {
   const auto which =
       static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(options_.backends.size()) + 1));
   if (which > 0) step.backend = options_.backends[which - 1];
+}
+
+/// Where parts of different sizes go by how large they are.
+std::string Builder::rules_by_size() {
+  std::string rules;
+  for (const Op op : {Op::gatherv, Op::scatterv, Op::all_to_allv}) {
+    const std::int64_t border = random_.below(program_.memory / 8);
+    const std::string &small = random_.one_of(options_.backends), &large = random_.one_of(options_.backends);
+    rules += fmt::format("{0}{1}:0-{2}={3};{1}={4}", rules.empty() ? "" : ";", name(op), border, small, large);
+  }
+  return rules;
 }
 
 bool Builder::over_nccl(const Step& step) const {
@@ -140,6 +155,10 @@ bool Builder::add_comm(Step& step, Section& section) {
     made.name = "c" + std::to_string(number);
     made.made_by = static_cast<int>(program_.steps.size());
     for (int r : members) made.members.push_back(parent[static_cast<std::size_t>(r)]);
+    if (random_.chance(50)) {
+      made.rules = rules_by_size();
+      by_size_ = number;
+    }
     program_.comms.push_back(made);
     step.made.push_back(number);
     alive_.push_back(number);

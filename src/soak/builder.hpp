@@ -31,6 +31,7 @@ class Builder {
   bool add_drop(Step& step, Section& section);
   bool add_touch(Step& step, const Section& section);
   void choose_route(Step& step);
+  std::string rules_by_size();
   /// Whether the step's route is nccl, which is also what CUDA memory takes by itself.
   bool over_nccl(const Step& step) const;
   void choose_reduction(Step& step);
@@ -49,6 +50,7 @@ class Builder {
   const GenerateOptions& options_;
   Oracle oracle_;
   std::vector<int> alive_{0};  ///< comms
+  int by_size_ = -1;           ///< a comm that most steps are on: it takes some operations to agree on sizes
   int largest_part_;           ///< of a section that one buffer takes, in percent
 };
 

@@ -13,6 +13,10 @@ bool Builder::add_collective(Step& step, const Section& section) {
   step.dtype =
       random_.chance(60) ? random_.one_of(program_.palette) : static_cast<DType>(random_.below(dtype_count));
   choose_route(step);
+  if (step.comm == by_size_ && random_.chance(60)) {
+    step.op = random_.one_of({Op::gatherv, Op::scatterv, Op::all_to_allv, Op::all_to_allv});
+    step.backend.clear();
+  }
   if (rooted(step.op)) step.root = random_.between(0, size_of_comm(step.comm) - 1);
   if (random_.chance(25)) step.algorithm = random_.one_of(algorithms::names(step.op));
   if (over_nccl(step)) step.algorithm.clear();   // algorithms of ours run on host memory

@@ -110,7 +110,8 @@ std::string to_text(const Program& program) {
                                  program.progress_thread ? ", with a progress thread" : "");
   for (const CommPlan& comm : program.comms) {
     if (comm.made_by >= 0 && program.steps[static_cast<std::size_t>(comm.made_by)].removed) continue;
-    text += fmt::format("  {} = ranks {}\n", comm.name, fmt::join(comm.members, ", "));
+    text += fmt::format("  {} = ranks {}{}{}\n", comm.name, fmt::join(comm.members, ", "), comm.rules.empty() ? "" : ", rules ",
+                        comm.rules);
   }
   for (int r = 0; r < program.ranks; ++r) {
     text += fmt::format("rank {}:\n", r);

@@ -71,6 +71,7 @@ struct CommPlan {
   std::string name;
   std::vector<int> members;  ///< ranks of the world
   int made_by = -1;          ///< the step; -1 for the world
+  std::string rules{};       ///< that it is made with
 };
 
 enum class Act : std::uint8_t { issue, finish, test, delay };

@@ -228,17 +228,19 @@ class Runner {
     Comm& parent = comm(s);
     const auto me = static_cast<std::size_t>(parent.rank());
     Comm made;
-    if (s.kind == Kind::split) made = parent.split(s.colors[me], s.keys[me]);
-    if (s.kind == Kind::dup) made = parent.dup();
+    const int number = s.colors[me] < 0 ? -1 : s.made[static_cast<std::size_t>(s.colors[me])];
+    CommOptions options;
+    if (number >= 0) options.rules = program_.comms[static_cast<std::size_t>(number)].rules;
+    if (s.kind == Kind::split) made = parent.split(s.colors[me], s.keys[me], options);
+    if (s.kind == Kind::dup) made = parent.dup(options);
     if (s.kind == Kind::subset) {
       std::vector<int> ranks;
       const auto& members = program_.comms[static_cast<std::size_t>(s.made[0])].members;
       for (int member : members)
         ranks.push_back(rank_in(program_.comms[static_cast<std::size_t>(s.comm)], member));
-      made = parent.subset(ranks);
+      made = parent.subset(ranks, options);
     }
-    if (s.colors[me] >= 0)
-      comms_[static_cast<std::size_t>(s.made[static_cast<std::size_t>(s.colors[me])])] = made;
+    if (number >= 0) comms_[static_cast<std::size_t>(number)] = made;
   }
 
   void compare() {

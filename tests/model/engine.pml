@@ -10,6 +10,8 @@
  *   chain      two collectives on one comm, the first of them held back on rank 0 by a receive
  *   parting    rank 0 sends and at once waits for a collective that rank 1 enters only after it has the message
  *   crossing   collectives on two comms that overlap, in opposite order on ranks 1 and 2, over shared memory on rank 0
+ *   sizes      the route of the second of three collectives goes by what the ranks tell each other when they issue the first
+ *              (in the runtime that is the fourth before it), which arrives on each rank at any time after that
  * An operation passes through issued, started (the library has it), taken (its input was read) and done (its output was
  * written). Backend 0 hands a message over when both sides have started; backend 1 takes a send's bytes at once and
  * delivers them when the sender moves its lane (`undelivered`).
@@ -33,6 +35,8 @@
  *   fails: waiting_moves_its_lane_only:    -DPROGRAM=parting -DOWN_LANE_ONLY
  *   fails: receives_in_order_with_sends:   -DPROGRAM=pair -DONE_QUEUE
  *   fails: false_conflicts:                -DPROGRAM=crossing -DFALSE_CONFLICTS
+ *   fails: routes_open_and_overtaken:      -DPROGRAM=sizes -DOPEN_ROUTES_OVERTAKEN
+ *   fails: sizes_told_by_its_own_start:    -DPROGRAM=sizes -DTOLD_BY_ITS_START
  */
 #define N 3
 #define K 3          /* operations of a program, numbered from 1 */
@@ -44,6 +48,7 @@
 #define chain 4
 #define parting 5
 #define crossing 6
+#define sizes 7
 
 #define chosen(program) (PROGRAM == any || PROGRAM == program)
 
@@ -68,6 +73,8 @@ byte state[N * (K + 1)], place[N * (K + 1)], number[N * (K + 1)];
 byte wanted_in[N * (K + 1)], wanted_out[N * (K + 1)];
 byte version[N * (C + 1)], last_writer[N * (C + 1)];
 bool undelivered[N * (K + 1)];       /* a message that its sender has done with and its lane has not sent yet */
+byte by_size;                        /* the collective with an open route; 0: none */
+bool told[N];                        /* the rank knows that route */
 byte through;                        /* ranks at the end of their program */
 
 #define conflict(r, a, b) ((output[of(r, a)] != 0 && (output[of(r, a)] == input[of(r, b)] || output[of(r, a)] == output[of(r, b)])) || \
@@ -86,7 +93,7 @@ byte through;                        /* ranks at the end of their program */
 #ifdef OVERTAKE
 #define held_by_lane(r, a, b) false
 #else
-#define held_by_lane(r, a, b) (is_collective(a) && is_collective(b) && lane(r, a) == lane(r, b) && state[of(r, a)] < started)
+#define held_by_lane(r, a, b) (is_collective(a) && is_collective(b) && lane(r, a) == lane(r, b) && !is_open(r, a) && state[of(r, a)] < started)
 #endif
 #ifdef SENDS_BEHIND_COLLECTIVES
 #define held_by_kind(r, a, b) (is_collective(a) && sender[b] == r && state[of(r, a)] < started)
@@ -98,9 +105,23 @@ byte through;                        /* ranks at the end of their program */
 #define held_by_kind(r, a, b) false
 #endif
 
+/* Behind a collective with an open route none of its comm has a place on a lane. */
+#define is_open(r, k) (by_size == k && !told[r])
+#ifdef OPEN_ROUTES_OVERTAKEN
+#define held_by_route(r, a, b) false
+#else
+#define held_by_route(r, a, b) (is_collective(b) && members[a] == members[b] && is_open(r, a))
+#endif
+#ifdef TOLD_BY_ITS_START
+#define tells(r) (state[of(r, by_size)] >= started)
+#else
+#define tells(r) (state[of(r, 1)] >= issued)
+#endif
+#define all_told (tells(0) && tells(1) && tells(2))
+
 #define earlier(r, a, b) (state[of(r, a)] != 0 && number[of(r, a)] < number[of(r, b)])
-#define held(r, a, b) (earlier(r, a, b) && (held_by_memory(r, a, b) || held_by_lane(r, a, b) || held_by_kind(r, a, b)))
-#define may_start(r, k) (state[of(r, k)] == issued && !held(r, 1, k) && !held(r, 2, k) && !held(r, 3, k))
+#define held(r, a, b) (earlier(r, a, b) && (held_by_memory(r, a, b) || held_by_lane(r, a, b) || held_by_kind(r, a, b) || held_by_route(r, a, b)))
+#define may_start(r, k) (state[of(r, k)] == issued && !is_open(r, k) && !held(r, 1, k) && !held(r, 2, k) && !held(r, 3, k))
 
 /* What a library waits for before it can hand over the result. A collective needs every member's input. */
 #define has(r, k, s) (!is_member(r, k) || state[of(r, k)] >= s)
@@ -222,6 +243,7 @@ proctype Rank(byte me) {
 #endif
      }
   :: atomic { w != 0 && returns(w) -> w = 0 }
+  :: atomic { by_size != 0 && !told[me] && all_told -> told[me] = true }
   :: atomic { inside && can_move(1) -> move(1) }
   :: atomic { inside && can_move(2) -> move(2) }
   :: atomic { inside && can_move(3) -> move(3) }
@@ -282,6 +304,12 @@ init {
        reads(0, 1, 1); writes(0, 1, 2); reads(0, 3, 2); writes(0, 3, 1);
        reads(1, 1, 1); writes(1, 1, 2); reads(1, 2, 1); writes(1, 2, 3); reads(1, 3, 3); writes(1, 3, 4);
        reads(2, 2, 1); writes(2, 2, 2); reads(2, 1, 1); writes(2, 1, 3)
+    :: chosen(sizes) ->
+       op(1, 7, N); op(2, 7, N); op(3, 7, N);
+       by_size = 2;
+       order3(0, 1, 2, 3); order3(1, 1, 2, 3); order3(2, 1, 2, 3);
+       blocking[of(2, 1)] = true; blocking[of(1, 3)] = true;
+       reads(0, 1, 1); reads(0, 2, 2); reads(0, 3, 3); writes(1, 1, 1); writes(1, 2, 1); reads(2, 3, 2)
     fi;
     choose_route(1); choose_route(2); choose_route(3);
     run Rank(0); run Rank(1); run Rank(2)

@@ -118,6 +118,42 @@ TEST_F(RoutingOfAComm, CountsThatDifferFromRankToRankDoNotDecide) {
   EXPECT_EQ(taken(routing, Op::all_gatherv, 8), "ucx/ rule");   // its total is known to all
 }
 
+TEST_F(RoutingOfAComm, SizesAreAgreedOnOnlyWhereTheyDecide) {
+  const auto by_size = [this](const char* text, Memory memory = Memory::host) {
+    const Rules rules = Rules::parse(text);
+    return Routing({rules, none, nullptr, {1, 4}}, lanes).by_size(Op::all_to_allv, memory);
+  };
+  EXPECT_FALSE(by_size(""));
+  EXPECT_FALSE(by_size("all_to_all:0-4K=ucx"));
+  EXPECT_FALSE(by_size("all_to_allv:0-4K=shm"));   // where the others go as well
+  EXPECT_TRUE(by_size("all_to_allv:0-4K=shm/linear"));
+  EXPECT_TRUE(by_size("all_to_allv:0-4K=ucx"));
+  EXPECT_TRUE(by_size("*:0-4K=ucx;*=mpi"));
+  EXPECT_FALSE(by_size("*:0-4K=ucx;*=mpi", Memory::cuda));
+}
+
+TEST_F(RoutingOfAComm, WhatRunsInStreamsIsLaunchedAtOnceAndWaitsForNoSize) {
+  lanes.push_back(std::make_unique<LaneState>());
+  lanes.back()->name = "mpi";
+  lanes.back()->host = false;
+  lanes.back()->cuda = lanes.back()->staged = true;
+  const Rules rules = Rules::parse("all_to_allv:0-4K=mpi");
+  EXPECT_TRUE(Routing({rules, none, nullptr, {1, 4}}, lanes).by_size(Op::all_to_allv, Memory::cuda));
+  lanes[3]->in_streams = true;   // nccl
+  EXPECT_FALSE(Routing({rules, none, nullptr, {1, 4}}, lanes).by_size(Op::all_to_allv, Memory::cuda));
+}
+
+TEST_F(RoutingOfAComm, OneRankAloneKnowsEverySize) {
+  const Rules rules = Rules::parse("all_to_allv:0-4K=ucx;*=mpi");
+  const Routing routing({rules, none, nullptr, {1, 1}}, lanes);
+  Call call;
+  call.op = Op::all_to_allv;
+  call.dtype = DType::u8;
+  call.in_count = call.out_count = 8;
+  EXPECT_EQ(routing.find(call, 1)->lane->name, "ucx");
+  EXPECT_EQ(routing.find(call, 2)->lane->name, "mpi");
+}
+
 class Folder {
  public:
   Folder() : path_(std::filesystem::temp_directory_path() / fmt::format("medley_auto_{}", getpid())) {
