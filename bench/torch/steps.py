@@ -16,7 +16,6 @@ import io
 import json
 import os
 import pathlib
-import queue
 import runpy
 import statistics
 import sys
@@ -44,19 +43,6 @@ def run_here(name: str, backend: str, steps: int) -> tuple[float, float]:
     return float(line.split()[1]), used
 
 
-def run_to_its_end(size: int, name: str, backend: str, steps: int) -> tuple[float, float]:
-    """Again when gloo does not end, as one run of fifty: the destructor of torch's ProcessGroupGloo, called with the GIL held,
-    joins a thread that wants the GIL to let go of a tensor."""
-    for attempt in range(3):
-        try:
-            return ranks.run(size, run_here, name, backend, steps, timeout=60)[0]
-        except queue.Empty:
-            if backend != "gloo" or attempt == 2:
-                raise
-            print(f"{name}: gloo did not end; once more", file=sys.stderr)
-    raise AssertionError("unreachable")
-
-
 def middle_half(values: list[float]) -> tuple[float, float]:
     low, _, high = statistics.quantiles(values, n=4)
     return low, high
@@ -78,7 +64,7 @@ def main() -> None:
         took: dict[str, list[tuple[float, float]]] = {"gloo": [], "medley": []}
         while len(took["gloo"]) < 3 or time.monotonic() < until:
             for backend in sorted(took, reverse=len(took["gloo"]) % 2 == 1):   # who goes first changes
-                took[backend].append(run_to_its_end(arguments.n, name, backend, arguments.steps))
+                took[backend].append(ranks.run_over(backend, arguments.n, run_here, name, backend, arguments.steps)[0])
         ratios = [a[0] / b[0] for a, b in zip(took["gloo"], took["medley"])]
         low, high = middle_half(ratios)
         median = {backend: [statistics.median(column) for column in zip(*values)] for backend, values in took.items()}

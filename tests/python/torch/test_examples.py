@@ -35,7 +35,7 @@ def run_example(name, backend):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_losses_equal_gloos(name):
-    ours, theirs = (losses(ranks.run(2, run_example, name, backend)[0]) for backend in ("medley", "gloo"))
+    ours, theirs = (losses(ranks.run_over(backend, 2, run_example, name, backend)[0]) for backend in ("medley", "gloo"))
     assert len(ours) >= 3 and ours == theirs
 
 
