@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tune/candidates.hpp"
 #include "tune/turns.hpp"
 
 namespace medley::tune {
@@ -79,8 +80,11 @@ class Mix {
 }  // namespace
 
 std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const std::vector<std::string>& mixes,
-                                const std::vector<std::string>& backends, double seconds) {
-  Mix work(context.world());
+                                const std::vector<std::string>& wanted, double seconds) {
+  Comm world = context.world();
+  std::vector<std::string> backends;
+  for (const Candidate& usable : candidates(world, Op::all_reduce, DType::f32, {wanted})) backends.push_back(usable.backend);
+  Mix work(world);
   std::vector<MixRow> rows;
   for (const std::string& mix : mixes) {
     if (std::find(std::begin(mix_names), std::end(mix_names), mix) == std::end(mix_names)) {

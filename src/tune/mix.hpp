@@ -25,8 +25,8 @@ struct MixRow {
   std::size_t iterations = 0;
 };
 
-/// Every mix over every backend of the list by turns, `seconds` for all together. Collective; rows are the same on all ranks.
+/// Every mix over every wanted backend that the world has, by turns, `seconds` for all together. Collective; rows are the same on all ranks.
 std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const std::vector<std::string>& mixes,
-                                const std::vector<std::string>& backends, double seconds);
+                                const std::vector<std::string>& wanted, double seconds);
 
 }  // namespace medley::tune
