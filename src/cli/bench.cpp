@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 
 #include "cli/bench_ranks.hpp"
 #include "cli/command.hpp"
 #include "cli/own_ranks.hpp"
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
+#include "core/write_file.hpp"
 #include "tune/mix.hpp"
 #include "tune/sizes.hpp"
 
@@ -79,9 +79,7 @@ void write_csv(const std::string& path, const std::vector<tune::BenchRow>& rows)
     fmt::print("{}", text);
     return;
   }
-  std::ofstream file(path);
-  file << text;
-  if (!file.flush()) throw Error(ErrorKind::invalid, fmt::format("cannot write {}: check that its folder exists", path));
+  core::write_file(path, [&](std::ostream& out) { out << text; });
 }
 
 std::string table_of(const std::vector<tune::BenchRow>& rows, bool routes_compete) {

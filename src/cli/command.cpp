@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <iostream>
 #include <medley/error.hpp>
+
+#include "core/write_file.hpp"
 
 namespace medley::cli {
 
@@ -27,9 +28,7 @@ void write_json(const std::string& path, const nlohmann::ordered_json& value) {
     std::cout << value.dump(2) << "\n";
     return;
   }
-  std::ofstream file(path);
-  file << value.dump(2) << "\n";
-  if (!file.flush()) throw Error(ErrorKind::invalid, fmt::format("cannot write {}: check that its folder exists", path));
+  core::write_file(path, [&](std::ostream& out) { out << value.dump(2) << "\n"; });
 }
 
 }  // namespace medley::cli

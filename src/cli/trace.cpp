@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <fstream>
 #include <iostream>
 #include <medley/error.hpp>
 
@@ -12,6 +11,7 @@
 #include "cli/plan.hpp"
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
+#include "core/write_file.hpp"
 #include "trace/export.hpp"
 
 namespace medley::cli {
@@ -32,10 +32,7 @@ template <typename Write>
 void write_file(const std::string& path, const Write& write) {
   if (path.empty()) return;
   if (path == "-") return write(std::cout);
-  std::ofstream file(path, std::ios::binary);
-  write(file);
-  if (!file.flush())
-    throw Error(ErrorKind::invalid, fmt::format("cannot write {}: check that its folder exists", path));
+  core::write_file(path, write);
 }
 
 void print_problems(const trace::Problems& problems) {

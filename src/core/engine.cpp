@@ -165,13 +165,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
       adopt(*operation, transfer);
       if (is_collective(call.op)) lane.last_collective = operation;
     } else {
-      operation = enlist(shared, call, options, lane);
-      operation->size = std::move(open);
-      operation->record = record(comm, call, chosen, options, ticks());
-      if (operation->size) note_route(*operation, {});
-      depend_on_earlier(*operation);
-      have_compared(*operation);
-      if (operation->blockers == 0) start(*operation);
+      operation = enlist_behind(shared, call, options, chosen, std::move(open));
     }
     operation->retain();
   }
@@ -251,6 +245,19 @@ Operation* Engine::enlist(const std::shared_ptr<CommState>& comm, const Call& ca
   }
   pending_.push_back(operation);
   if (thread_) thread_->nudge();
+  return operation;
+}
+
+/// Behind what it conflicts with and what comes before it on its lane; starts at once where there is no such thing.
+Operation* Engine::enlist_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+                                 const Route& chosen, std::unique_ptr<SizeQuestion> open) {
+  Operation* operation = enlist(comm, call, options, *chosen.lane);
+  operation->size = std::move(open);
+  operation->record = record(*comm, call, chosen, options, ticks());
+  if (operation->size) note_route(*operation, {});
+  depend_on_earlier(*operation);
+  have_compared(*operation);
+  if (operation->blockers == 0) start(*operation);
   return operation;
 }
 

@@ -67,13 +67,7 @@ Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, Cal
     if (comm.sizes) route = &settle_route(comm, call, options.backend, *route, open);
     const Route& chosen = *route;
     if (++launches_ % look_after == 0) progress_locked();
-    operation = enlist(shared, call, options, *chosen.lane);
-    operation->size = std::move(open);
-    operation->record = record(comm, call, chosen, options, ticks());
-    if (operation->size) note_route(*operation, {});
-    depend_on_earlier(*operation);
-    have_compared(*operation);
-    if (operation->blockers == 0) start(*operation);
+    operation = enlist_behind(shared, call, options, chosen, std::move(open));
     operation->retain();
     if (!options.async) ordered = order_stream_behind_locked(*operation, call.stream);
   }

@@ -211,8 +211,7 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
     }
   }
   if (late) {
-    fail_late(*late);
-    late->release();
+    fail_late_of_all(late);
     return operation != nullptr;
   }
   if (!waiter) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/write_file.hpp"
 #include "shape/attention_model.hpp"
 #include "shape/stream_model.hpp"
 
@@ -80,11 +81,10 @@ void write(std::ostream& out, const nlohmann::ordered_json& json) {
 }  // namespace
 
 void write_calibration(const std::string& path, const nlohmann::ordered_json& calibration) {
-  std::ofstream file(path);
-  write(file, calibration);
-  file << "\n";
-  if (!file.flush())
-    throw Error(ErrorKind::invalid, fmt::format("cannot write {}: check that its folder exists", path));
+  core::write_file(path, [&](std::ostream& out) {
+    write(out, calibration);
+    out << "\n";
+  });
 }
 
 GpuModel calibrated_model(const Gpu& gpu, const std::string& path) {

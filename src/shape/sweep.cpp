@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/random.hpp"
+
 namespace medley::shape {
 namespace {
 
@@ -10,12 +12,7 @@ namespace {
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t x = state_ += 0x9e3779b97f4a7c15ull;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-  }
+  std::uint64_t next() { return core::mix(state_ += 0x9e3779b97f4a7c15ull); }
   double uniform() { return double(next() >> 11) * 0x1p-53; }
   std::int64_t below(std::int64_t n) { return std::int64_t(uniform() * double(n)); }
   /// Log-uniform between low and high, then rounded to a random power of two: odd sizes and round ones alike.

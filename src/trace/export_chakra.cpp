@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <medley/error.hpp>
 
+#include "core/v_forms.hpp"
+#include "core/write_file.hpp"
 #include "trace/chakra_nodes.hpp"
 #include "trace/export.hpp"
 
@@ -18,29 +19,24 @@ namespace fs = std::filesystem;
 
 constexpr double least_computation = 1000;  // ns: the schema counts microseconds
 
-/// CollectiveCommType of the schema.
+/// CollectiveCommType of the schema, which does not tell uneven parts from even ones.
 std::int64_t chakra_collective(Op op) {
-  switch (op) {
+  switch (core::even_form(op)) {
     case Op::all_reduce:
       return 0;
     case Op::reduce:
       return 1;
     case Op::all_gather:
-    case Op::all_gatherv:
       return 2;
     case Op::gather:
-    case Op::gatherv:
       return 3;
     case Op::scatter:
-    case Op::scatterv:
       return 4;
     case Op::broadcast:
       return 5;
     case Op::all_to_all:
-    case Op::all_to_allv:
       return 6;
     case Op::reduce_scatter:
-    case Op::reduce_scatterv:
       return 7;
     default:
       return 9;  // barrier
@@ -146,23 +142,16 @@ void write_chakra(const Trace& trace, const std::string& folder) {
         fmt::format("{} has sums without times: Chakra needs every operation with its time", trace.source));
   std::error_code error;
   fs::create_directories(folder, error);
-  const auto written = [](const fs::path& path, const auto& write) {
-    std::ofstream file(path, std::ios::binary);
-    write(file);
-    if (!file.flush())
-      throw Error(ErrorKind::invalid,
-                  fmt::format("cannot write {}: is its folder there, with room on the disk?", path.native()));
-  };
   for (const RankTrace& rank : trace.ranks) {
     if (rank.context > 1) continue;  // a second context of a process has ranks of its own
-    written(fs::path(folder) / fmt::format("medley.{}.et", rank.rank),
+    core::write_file(fs::path(folder) / fmt::format("medley.{}.et", rank.rank),
             [&](std::ostream& out) { ChakraRank(trace, rank, out).write(); });
   }
   nlohmann::ordered_json groups;
   for (std::size_t i = 0; i < trace.groups.size(); ++i) {
     if (!trace.groups[i].ranks.empty()) groups[std::to_string(i)] = trace.groups[i].ranks;
   }
-  written(fs::path(folder) / "comm_group.json", [&](std::ostream& out) { out << groups.dump(1) << "\n"; });
+  core::write_file(fs::path(folder) / "comm_group.json", [&](std::ostream& out) { out << groups.dump(1) << "\n"; });
 }
 
 }  // namespace medley::trace

@@ -22,13 +22,13 @@
 #include <string>
 #include <utility>
 
+#include "core/ticks.hpp"
+
 namespace medley::tune {
 
 /// CLOCK_MONOTONIC: the same for every process of a host, 23 ns a reading where rdtscp takes 18 (EPYC, KVM).
 inline std::int64_t now_ns() noexcept {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+  return core::clock_ns(CLOCK_MONOTONIC);
 }
 
 inline void cpu_pause() noexcept {

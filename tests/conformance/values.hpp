@@ -9,15 +9,12 @@
 #include <limits>
 #include <medley/types.hpp>
 
+#include "core/random.hpp"
 #include "core/reduce_reference.hpp"
 
 namespace medley::conformance {
 
-inline std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
+using core::mix;
 
 /// Random bits of element `i` of `rank`, in the case numbered `seed`.
 inline std::uint64_t random_bits(std::uint64_t seed, int rank, std::int64_t i) {

@@ -11,6 +11,7 @@
 #include "core/plugins.hpp"
 #include "core/size_agreement.hpp"
 #include "harness/ranks.hpp"
+#include "harness/traced.hpp"
 #include "trace/trace.hpp"
 
 namespace medley {
@@ -90,17 +91,8 @@ std::vector<std::string> routes_by(const std::vector<std::int64_t>& sizes, const
   return routes;
 }
 
-class Sizes : public ::testing::Test {
+class Sizes : public test::Traced {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / fmt::format("medley-sizes-test-{}", getpid());
-    std::filesystem::remove_all(folder_);
-    setenv("MEDLEY_TRACE", folder_.c_str(), 1);
-  }
-  void TearDown() override {
-    unsetenv("MEDLEY_TRACE");
-    std::filesystem::remove_all(folder_);
-  }
   void run(const test::Body& body, const std::string& rules = by_size) {
     test::run_threads(ranks, body, [&](ContextOptions& options) {
       options.backends = {"shm", "plain"};
@@ -119,7 +111,6 @@ class Sizes : public ::testing::Test {
   void expect_taken(Op op, const std::vector<std::string>& routes) {
     for (int rank = 0; rank < ranks; ++rank) EXPECT_EQ(taken(rank, op), routes) << "on rank " << rank;
   }
-  std::filesystem::path folder_;
 };
 
 std::vector<std::int64_t> sizes_of(int steps) {

@@ -10,6 +10,7 @@
 #include <medley/scope.hpp>
 
 #include "harness/ranks.hpp"
+#include "harness/traced.hpp"
 #include "trace/problems.hpp"
 #include "trace/skew.hpp"
 #include "trace/summary.hpp"
@@ -17,20 +18,7 @@
 namespace medley::trace {
 namespace {
 
-/// A folder of its own that ranks record to.
-class Recorded : public ::testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / fmt::format("medley-trace-test-{}", getpid());
-    std::filesystem::remove_all(folder_);
-    setenv("MEDLEY_TRACE", folder_.c_str(), 1);
-  }
-  void TearDown() override {
-    unsetenv("MEDLEY_TRACE");
-    std::filesystem::remove_all(folder_);
-  }
-  std::filesystem::path folder_;
-};
+class Recorded : public test::Traced {};
 
 std::vector<Event> events_of(const Trace& trace, int rank) {
   std::vector<Event> out;
