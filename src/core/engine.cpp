@@ -287,8 +287,11 @@ void Engine::depend_on_earlier(Operation& operation) {
     } else if (earlier->lane == &lane && !earlier->collective() && !operation.collective()) {
       after_start = after_start || same_stream_of_messages(earlier->call, operation.call);
     }
-    if (!after_completion && !(after_start && !earlier->launched)) continue;
-    (after_completion ? earlier->after_completion : earlier->after_start).push_back(&operation);
+    if (after_completion || (after_start && !earlier->launched)) {
+      (after_completion ? earlier->after_completion : earlier->after_start).push_back(&operation);
+    } else if (!earlier->lane->in_streams || !lane.in_streams || !hold_while_connecting(*earlier, operation)) {
+      continue;
+    }
     operation.retain();   // its comm may fail and the caller drop it before the earlier one lets it go
     ++operation.blockers;
   }

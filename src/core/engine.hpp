@@ -149,6 +149,9 @@ class Engine {
   void place_next(CommState& comm);
   static void take_place(Operation& operation);
   void have_compared(Operation& operation);
+  static bool hold_while_connecting(Operation& message, Operation& collective);
+  void look_for_connection(Operation& message);
+  bool launches_left(const Operation& waited) const;
   static bool depend_in_streams(Operation& earlier, Operation& operation, bool conflict);
   std::vector<Transfer*> running_before(const Operation& operation) const;
   void drop_device_state(Operation& operation);

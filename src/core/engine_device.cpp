@@ -16,6 +16,10 @@ namespace {
 // and one answer settles all that are before it in its stream.
 constexpr unsigned look_after = 32;
 
+// Connecting takes up to half a second where many ranks do it at once. A peer that has not come by then may itself wait for
+// the collective that is held.
+constexpr std::chrono::seconds patience_with_connecting(1);
+
 }  // namespace
 
 /// Opens the device and starts the thread: deadlines must hold though the host may never call in again.
@@ -119,14 +123,39 @@ void Engine::look_for_launch(Operation& operation) {
   if (operation.launched) let_go(std::exchange(operation.after_start, {}));
 }
 
+/// Two ranks that connect for their first message copy to the device in streams of NCCL's own. CUDA gives streams few work
+/// queues, and behind a kernel that waits for the peer these copies may wait for ever (docs/guarantees.md).
+bool Engine::hold_while_connecting(Operation& message, Operation& collective) {
+  if (message.collective() || message.launched || !collective.collective()) return false;
+  if (message.after_connecting.empty()) message.patience = std::chrono::steady_clock::now() + patience_with_connecting;
+  message.after_connecting.push_back(&collective);
+  return true;
+}
+
+void Engine::look_for_connection(Operation& message) {
+  if (!message.launched && std::chrono::steady_clock::now() < message.patience) return;
+  let_go(std::exchange(message.after_connecting, {}));
+}
+
 bool Engine::order_stream_behind(Operation& operation, void* stream) {
   const std::lock_guard lock(mutex_);
   note_wait(operation);
   return order_stream_behind_locked(operation, stream);
 }
 
-/// True once the stream waits for the operation, or it is complete without an error.
+/// Whether something that goes into a stream is not there yet. Its peers may need it, and it may need what a host that
+/// waits for a stream withholds: CUDA's locks, and time in the engine.
+bool Engine::launches_left(const Operation& waited) const {
+  const LaneState* lane = waited.lane;
+  if (lane && lane->in_streams && pending_.size() == static_cast<std::size_t>(lane->in_order)) return false;
+  return std::any_of(pending_.begin(), pending_.end(), [](const Operation* operation) {
+    return !operation->complete() && operation->lane && operation->lane->in_streams && !operation->launched;
+  });
+}
+
+/// True once the stream waits for the operation and the host may wait for the stream, or it is complete without an error.
 bool Engine::order_stream_behind_locked(Operation& operation, void* stream) {
+  if (!operation.complete() && launches_left(operation)) return false;
   const auto ordered = [stream](Operation& one) {
     if (one.complete()) return !one.error;
     if (one.call.memory != Memory::cuda || !one.launched || !one.transfer || !one.transfer->order(stream)) return false;

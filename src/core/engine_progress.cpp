@@ -132,6 +132,7 @@ void Engine::complete(Operation& operation) {
   finish(operation);
   let_go(std::exchange(operation.after_completion, {}));
   let_go(std::exchange(operation.after_start, {}));
+  let_go(std::exchange(operation.after_connecting, {}));
   if (Operation* group = std::exchange(operation.group, nullptr)) {
     if (operation.error && !group->error) group->error = operation.error;
     if (operation.source >= 0) group->source = operation.source.load();
@@ -170,6 +171,7 @@ bool Engine::progress_locked() {
       look_for_size(operation);
       moved = moved || !operation.size;
     }
+    if (!operation.after_connecting.empty()) look_for_connection(operation);
     some_complete = some_complete || operation.complete();
   }
   std::erase_if(busy_lanes_, [](LaneState* lane) { return lane->active == 0 && !lane->owes(); });

@@ -77,6 +77,8 @@ class Operation final : public Recycled<Operation> {
   std::vector<Operation*> follows;            ///< whose streams this one's waits for; a reference each
   int blockers = 0;                           ///< operations that must start or complete before this one starts
   std::vector<Operation*> after_start;        ///< those that wait for this one to start; a reference each
+  std::vector<Operation*> after_connecting;   ///< those that wait for this one to start, but not beyond `patience`
+  Deadline patience{};
   std::vector<Operation*> after_completion;   ///< those that wait for this one to be complete; a reference each
   bool compared = false;                      ///< the referee has yet to say that all ranks called the same
   Operation* group = nullptr;                 ///< the batch it belongs to

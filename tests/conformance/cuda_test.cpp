@@ -2,6 +2,7 @@
 // where a library has no way, and errors that end what runs on the device.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "conformance/errors.hpp"
 #include "conformance/run_case.hpp"
@@ -77,6 +78,28 @@ TEST_P(Cuda, a_barrier_may_come_after_a_stream) {
     work.wait_host();
     EXPECT_TRUE(work.complete());
     a.expect(comm.size() * (comm.size() + 1) / 2);
+  });
+}
+
+// Taking a comm down must not wait for another's kernel, which waits for a rank that waits for this one.
+TEST_P(Cuda, a_comm_goes_while_an_operation_of_another_waits) {
+  with_ranks(GetParam(), [](Comm& comm) {
+    Numbers a(5'000, 1), b(1, 1);
+    const auto tell_rank_0 = [&] {
+      if (comm.rank() != 0) return comm.send(b.buffer(), 0).wait_host();
+      for (int from = 1; from < comm.size(); ++from) comm.recv(b.buffer(), from, {.async = true}).wait_host();
+    };
+    tell_rank_0();   // the first messages, which connect
+    for (int turn = 0; turn < 3; ++turn) {
+      std::optional<Comm> other = comm.dup();
+      Work work;
+      if (comm.rank() != 0) work = comm.all_reduce(a.buffer(), sum, {.async = true});
+      other.reset();
+      tell_rank_0();
+      if (comm.rank() == 0) work = comm.all_reduce(a.buffer(), sum, {.async = true});
+      work.wait();
+    }
+    comm.barrier();
   });
 }
 

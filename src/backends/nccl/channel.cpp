@@ -20,9 +20,6 @@ Channel::Channel(const Group& group, int device, int peer, bool sends)
       sends_(sends),
       track_(device) {}
 
-// The pinned memory stays: freeing it would wait for every running kernel.
-Channel::~Channel() = default;
-
 bool Channel::connected() {
   if (broken_) throw *broken_;
   if (connected_) return true;
@@ -40,8 +37,7 @@ bool Channel::connected() {
     store_->erase(key_);
   }
   if (!comm_) comm_ = std::make_unique<Communicator>(2, sends_ ? 0 : 1, *id_);
-  // No second communicator as the lane has: it would be made in the middle of a run, beside kernels that may be waiting for
-  // this very message, and a random program hung so on an H200 (docs/performance.md).
+  // No second communicator as the lane has: making this one in the middle of a run is enough (docs/guarantees.md).
   connected_ = comm_->idle();
   return connected_;
 }

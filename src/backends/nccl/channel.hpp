@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "backends/nccl/communicator.hpp"
+#include "backends/nccl/retired.hpp"
 #include "backends/nccl/track.hpp"
 
 namespace medley::nccl {
@@ -32,7 +32,8 @@ class Channel {
  public:
   /// `sends`: this rank gives, `peer` takes.
   Channel(const Group& group, int device, int peer, bool sends);
-  ~Channel();
+  /// Its communicator is retired, its pinned memory stays: freeing either would wait for every running kernel.
+  ~Channel() { retire(std::move(comm_), device_); }
 
   /// Moves the connection on; true once messages can be launched. Throws what went wrong.
   bool connected();

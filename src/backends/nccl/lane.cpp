@@ -47,6 +47,7 @@ void NcclLane::await_peers(const char* what, const std::function<bool()>& done) 
 }
 
 void NcclLane::connect() {
+  take_down_retired();
   ncclUniqueId id{};
   if (group_.rank == 0) {
     id = make_id();
@@ -170,7 +171,7 @@ NcclLane::~NcclLane() {
   try {
     const cuda::Scope scope(device_);
     channels_.clear();
-    comm_.reset();
+    retire(std::move(comm_), device_);
     if (token_) cudaFreeAsync(token_, track_->stream());   // cudaFree would wait for every running kernel
     track_.reset();
     self_track_.reset();

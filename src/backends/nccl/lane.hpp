@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "backends/nccl/channel.hpp"
-#include "backends/nccl/communicator.hpp"
 #include "backends/nccl/pairs.hpp"
+#include "backends/nccl/retired.hpp"
 #include "backends/nccl/track.hpp"
 
 namespace medley::nccl {
@@ -43,6 +43,7 @@ class NcclLane final : public Lane {
   /// Of a captured operation: the graph goes on in the user's stream after it.
   static void join(const Call& call, const Track& track, std::uint64_t number);
 
+  const LaneCount count_;
   Group group_;
   int device_;
   std::unique_ptr<Communicator> comm_;

@@ -2,6 +2,7 @@
 // one for their messages.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <medley/backend.hpp>
 #include <vector>
@@ -17,7 +18,10 @@ class Track {
   Track& operator=(const Track&) = delete;
   ~Track() {
     for (const Mark& mark : marks_) events_.give_back(mark.event);
+    under_way_.fetch_sub(static_cast<int>(marks_.size()), std::memory_order_relaxed);
   }
+  /// Launches of this process that are not known to be complete.
+  static int under_way() { return under_way_.load(std::memory_order_relaxed); }
   cudaStream_t stream() const { return stream_.get(); }
 
   /// Before a launch: its stream waits for what the call must come after.
@@ -31,6 +35,7 @@ class Track {
     cudaEvent_t event = events_.take();
     const cudaError_t result = cudaEventRecord(event, stream());
     marks_.push_back({++last_, event});
+    under_way_.fetch_add(1, std::memory_order_relaxed);
     cuda::check(result, "cudaEventRecord");
     return last_;
   }
@@ -55,6 +60,7 @@ class Track {
   void forget(std::uint64_t number) {
     events_.give_back(marks_.back().event);
     marks_.pop_back();
+    under_way_.fetch_sub(1, std::memory_order_relaxed);
     if (marks_.empty()) done_ = number;
   }
   /// Makes a stream wait for a launch that is not known to be complete.
@@ -73,8 +79,10 @@ class Track {
     done_ = marks_[count - 1].number;
     for (std::size_t i = 0; i < count; ++i) events_.give_back(marks_[i].event);
     marks_.erase(marks_.begin(), marks_.begin() + static_cast<std::ptrdiff_t>(count));
+    under_way_.fetch_sub(static_cast<int>(count), std::memory_order_relaxed);
   }
 
+  static inline std::atomic<int> under_way_{0};
   cuda::Stream stream_;
   cuda::EventPool events_;
   std::vector<Mark> marks_;   ///< launched and not known to be complete, in order
