@@ -40,8 +40,7 @@ constexpr std::size_t most_samples = 100'000;
 void measure_by_turns(JobClock& clock, Workload& workload, Contest& contest, double seconds, int batch) {
   for (Contest::Contestant& contestant : contest.contestants) {
     workload.check(contestant.route);
-    workload.dirty();
-    const Sample warm = clock.time([&] { workload.run(contestant.route); });
+    const Sample warm = workload.time(clock, contestant.route);
     contestant.batch = batch > 0 ? batch : static_cast<int>(std::clamp(std::ceil(20 / std::max(warm.us, 0.02)), 1., 1000.));
   }
   const double end = clock.seconds() + seconds;
@@ -49,8 +48,7 @@ void measure_by_turns(JobClock& clock, Workload& workload, Contest& contest, dou
   for (std::size_t round = 0; round < most_samples && (now < end || round < least_samples); ++round) {
     for (const std::size_t turn : turns(contest.contestants.size(), round)) {
       Contest::Contestant& contestant = contest.contestants[turn];
-      workload.dirty();
-      const Sample sample = clock.time([&] { workload.run(contestant.route); }, contestant.batch);
+      const Sample sample = workload.time(clock, contestant.route, contestant.batch);
       contestant.samples_us.push_back(sample.us);
       now = clock.seconds_at(sample);
     }
@@ -67,8 +65,8 @@ std::vector<BenchRow> bench(Context& context, JobClock& clock, const BenchOption
   std::vector<Candidate> routes;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const Cell& cell = cells[i];
-    if (i == 0 || cells[i - 1].op != cell.op) routes = candidates(world, cell.op, options.dtype, options.wanted);
-    Workload workload(world, cell.op, cell.bytes, options.dtype, cell.counts);
+    if (i == 0 || cells[i - 1].op != cell.op) routes = candidates(world, cell.op, options.dtype, options.memory, options.wanted);
+    Workload workload(world, cell.op, cell.bytes, options.dtype, options.memory, cell.counts);
     Contest contest;
     for (const Candidate& candidate : routes) contest.add(candidate.route);
     const double seconds = options.seconds > 0 ? options.seconds / static_cast<double>(cells.size())
@@ -77,8 +75,8 @@ std::vector<BenchRow> bench(Context& context, JobClock& clock, const BenchOption
     const std::size_t first = rows.size();
     for (std::size_t r = 0; r < routes.size(); ++r) {
       const Contest::Contestant& measured = contest.contestants[r];
-      BenchRow row{.op = cell.op, .backend = routes[r].backend, .algorithm = routes[r].algorithm, .dtype = options.dtype,
-                   .counts = cell.counts, .bytes = workload.bytes(), .time = summarize(measured.samples_us),
+      BenchRow row{.op = cell.op, .backend = routes[r].backend, .algorithm = routes[r].algorithm, .memory = options.memory,
+                   .dtype = options.dtype, .counts = cell.counts, .bytes = workload.bytes(), .time = summarize(measured.samples_us),
                    .iterations = measured.samples_us.size(), .batch = measured.batch};
       row.algbw = static_cast<double>(row.bytes) / row.time.median / 1e3;
       row.busbw = row.algbw * bus_factor(cell.op, world.size());

@@ -56,11 +56,11 @@ JobClock::JobClock(Context& context) : world_(context.world()), hosts_(hosts_of(
   start_ns_ = time([] {}).released_ns;
 }
 
-Sample JobClock::agreed(std::int64_t took_ns, int batch) {
+Sample JobClock::agreed(std::int64_t took_ns) {
   // The latest rank's clock stands for all: whole nanoseconds are exact in a double for three months.
   std::array<double, 2> slowest{static_cast<double>(took_ns), static_cast<double>(now_ns() - made_ns_)};
   world_.all_reduce(slowest, max);
-  return {slowest[0] / 1e3 / batch, 0, static_cast<std::int64_t>(slowest[1])};
+  return {slowest[0] / 1e3, 0, static_cast<std::int64_t>(slowest[1])};
 }
 
 }  // namespace medley::tune

@@ -24,13 +24,12 @@ class JobClock {
   explicit JobClock(Context& context);
 
   template <class Operation>
-  Sample time(Operation&& operation, int batch = 1) {
-    if (host_) return host_->time(operation, batch);
+  Sample time(Operation&& operation) {
+    if (host_) return host_->time(operation);
     world_.barrier();
     const std::int64_t began = now_ns();
-    for (int i = 0; i < batch; ++i) operation();
-    const std::int64_t ended = now_ns();
-    return agreed(ended - began, batch);
+    operation();
+    return agreed(now_ns() - began);
   }
   /// Seconds since the clock was made, the same on all ranks.
   double seconds() { return static_cast<double>(time([] {}).released_ns - start_ns_) / 1e9; }
@@ -39,7 +38,7 @@ class JobClock {
   const std::vector<int>& hosts() const { return hosts_; }
 
  private:
-  Sample agreed(std::int64_t took_ns, int batch);
+  Sample agreed(std::int64_t took_ns);
   Comm world_;
   std::vector<int> hosts_;
   std::unique_ptr<SampleClock> host_;

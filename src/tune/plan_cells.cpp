@@ -17,7 +17,7 @@ bool same(const Choice& a, const Choice& b) { return a.backend == b.backend && a
 
 bool asked_for(const route::Key& key, const std::vector<route::Shape>& shapes, const TuneOptions& options) {
   return std::find(shapes.begin(), shapes.end(), key.shape) != shapes.end() &&
-         std::find(options.ops.begin(), options.ops.end(), key.op) != options.ops.end() && key.memory == Memory::host;
+         std::find(options.ops.begin(), options.ops.end(), key.op) != options.ops.end() && key.memory == options.memory;
 }
 
 /// The same key but for the size.
@@ -65,7 +65,7 @@ std::vector<route::Key> first_look(const TuneOptions& options, const std::vector
       for (const Op op : options.ops) {
         for (std::size_t i = odd; i < options.sizes.size(); i += 2) {
           for (std::size_t d = 0; d < (reduces(op) ? options.dtypes.size() : 1); ++d) {
-            route::Key key{.op = op, .memory = Memory::host, .dtype = route::class_of(op, options.dtypes[d]), .shape = shape};
+            route::Key key{.op = op, .memory = options.memory, .dtype = route::class_of(op, options.dtypes[d]), .shape = shape};
             const int ranks = shape.hosts * shape.ranks_per_host;
             const DType dtype = dtype_for(key, options);
             key.bytes = static_cast<std::int64_t>(elements_of(op, options.sizes[i], size_of(dtype), ranks) * size_of(dtype));
