@@ -24,7 +24,8 @@ inline Interval median_interval(std::vector<double> samples) {
 }
 
 inline constexpr std::int64_t few_samples = 8;  ///< fewer cannot part two intervals at 95 %
-inline constexpr double hopeless_ratio = 3;     ///< two samples this far apart are enough
+inline constexpr double hopeless_ratio = 3;     ///< so far behind, few samples are enough,
+inline constexpr std::int64_t hopeless_samples = 5;   ///< but not two: both may have met the same disturbance
 
 /// How sure it is that `first` is faster than `second`: 0.5 when they are equal, by the normal law of two
 /// medians.
@@ -44,11 +45,24 @@ class Contest {
     Choice route;
     std::vector<double> samples_us{};
     int batch = 1;
+    double first_us = 0;   ///< of one operation, before the turns
     bool out = false;  ///< lost: no more time is spent on it
   };
   std::vector<Contestant> contestants;
 
   void add(const Choice& route) { contestants.push_back({route}); }
+
+  /// One turn: a sample of one route. The route before leaves caches and threads of its library behind (gloo's go on for
+  /// milliseconds), so the first operation of a turn is not timed, unless it lasts too long for that to matter.
+  template <class Clock, class Workload>
+  static auto take_turn(Contestant& contestant, Clock& clock, Workload& workload) {
+    if (contestant.first_us < aftermath_us) workload.run(contestant.route);
+    workload.dirty();
+    const auto sample = clock.time([&] { workload.run(contestant.route); }, contestant.batch);
+    contestant.samples_us.push_back(sample.us);
+    return sample;
+  }
+  static constexpr double aftermath_us = 2000;
 
   route::Timing timing(const Contestant& contestant) const {
     const double middle = std::max(median(contestant.samples_us), 0.001);  // the least a table can hold
@@ -74,7 +88,7 @@ class Contest {
       if (contestant.out || &contestant == best) continue;
       const route::Timing here = timing(contestant);
       const bool enough = std::min(here.samples, leader.samples) >= least_samples;
-      const bool hopeless = here.samples >= 2 && here.low_us > hopeless_ratio * leader.high_us;
+      const bool hopeless = here.samples >= hopeless_samples && here.low_us > hopeless_ratio * leader.high_us;
       contestant.out = hopeless || (enough && here.low_us > leader.high_us);
       const bool equal =
           here.samples >= plenty && here.high_us <= leader.low_us * route::near_ratio * route::near_ratio;
