@@ -6,7 +6,6 @@
 
 #include "tune/contest.hpp"
 #include "tune/sizes.hpp"
-#include "tune/turns.hpp"
 
 namespace medley::tune {
 namespace {
@@ -51,20 +50,14 @@ void drop_the_slow(Contest& contest) {
 
 /// All routes of a cell by turns until its time is used. Every rank sees the same samples, so all drop the same routes.
 void measure_by_turns(JobClock& clock, Workload& workload, Contest& contest, double seconds, int batch) {
-  for (Contest::Contestant& contestant : contest.contestants) {
-    workload.check(contestant.route);
-    workload.dirty();
-    contestant.first_us = clock.time([&] { workload.run(contestant.route); }).us;
-    contestant.batch = batch > 0 ? batch : static_cast<int>(std::clamp(std::ceil(20 / std::max(contestant.first_us, 0.02)), 1., 1000.));
+  contest.warm_up(clock, workload, 20, 1000);
+  if (batch > 0) {
+    for (Contest::Contestant& contestant : contest.contestants) contestant.batch = batch;
   }
   const double end = clock.seconds() + seconds;
   double now = 0;
   for (std::size_t round = 0; round < most_samples && (now < end || round < least_samples); ++round) {
-    for (const std::size_t turn : turns(contest.contestants.size(), round)) {
-      Contest::Contestant& contestant = contest.contestants[turn];
-      if (contestant.out) continue;
-      now = clock.seconds_at(Contest::take_turn(contestant, clock, workload));
-    }
+    now = clock.seconds_at(contest.take_turns(clock, workload, round));
     if (round > 0 && round % seen_enough == 0) drop_the_slow(contest);
   }
 }

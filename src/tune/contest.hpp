@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "route/choose.hpp"
+#include "tune/sample_clock.hpp"
 #include "tune/statistics.hpp"
+#include "tune/turns.hpp"
 
 namespace medley::tune {
 
@@ -52,17 +54,42 @@ class Contest {
 
   void add(const Choice& route) { contestants.push_back({route}); }
 
-  /// One turn: a sample of one route. The route before leaves caches and threads of its library behind (gloo's go on for
-  /// milliseconds), so the first operation of a turn is not timed, unless it lasts too long for that to matter.
+  /// Before the turns: checks what each route computes and times it roughly, for batches that last about `batch_us`.
   template <class Clock, class Workload>
-  static auto take_turn(Contestant& contestant, Clock& clock, Workload& workload) {
-    if (contestant.first_us < aftermath_us) workload.run(contestant.route);
-    workload.dirty();
-    const auto sample = clock.time([&] { workload.run(contestant.route); }, contestant.batch);
-    contestant.samples_us.push_back(sample.us);
-    return sample;
+  void warm_up(Clock& clock, Workload& workload, double batch_us, double most) {
+    for (Contestant& one : contestants) {
+      workload.check(one.route);
+      one.first_us = INFINITY;
+      for (int k = 0; k < 3; ++k) {   // the least of three: the first meets what the route before left behind
+        workload.dirty();
+        one.first_us = std::min(one.first_us, std::max(clock.time([&] { workload.run(one.route); }).us, 0.02));
+      }
+      one.batch = static_cast<int>(std::clamp(std::ceil(batch_us / one.first_us), 1., most));
+    }
   }
-  static constexpr double aftermath_us = 2000;
+
+  /// A sample of every route that is still in, in an order that changes; returns the last. What the route before leaves behind
+  /// (caches, threads of its library) is taken in by operations that are not timed. Routes that take milliseconds come
+  /// last, since gloo's threads go on for as long after them.
+  template <class Clock, class Workload>
+  Sample take_turns(Clock& clock, Workload& workload, std::size_t round) {
+    std::vector<std::size_t> order = turns(contestants.size(), round);
+    std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return contestants[i].first_us < slow_us; });
+    Sample last{};
+    for (const std::size_t i : order) {
+      Contestant& one = contestants[i];
+      if (one.out) continue;
+      const bool slow = one.first_us >= slow_us;
+      const int untimed = slow ? 0 : after_slow_ ? static_cast<int>(std::clamp(aftermath_us / one.first_us, 1., 1000.)) : 1;
+      for (int k = 0; k < untimed; ++k) workload.run(one.route);
+      workload.dirty();
+      last = clock.time([&] { workload.run(one.route); }, one.batch);
+      one.samples_us.push_back(last.us);
+      after_slow_ = slow;
+    }
+    return last;
+  }
+  static constexpr double slow_us = 1000, aftermath_us = 5000;
 
   route::Timing timing(const Contestant& contestant) const {
     const double middle = std::max(median(contestant.samples_us), 0.001);  // the least a table can hold
@@ -113,6 +140,9 @@ class Contest {
 
   static constexpr std::int64_t least_samples = few_samples;
   static constexpr std::int64_t plenty = 60;
+
+ private:
+  bool after_slow_ = true;
 };
 
 }  // namespace medley::tune

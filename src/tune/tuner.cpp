@@ -10,7 +10,6 @@
 #include "tune/contest.hpp"
 #include "tune/job_clock.hpp"
 #include "tune/plan_cells.hpp"
-#include "tune/turns.hpp"
 #include "tune/workload.hpp"
 
 namespace medley::tune {
@@ -115,20 +114,10 @@ class Tuner {
   }
 
   void sample(Workload& workload, Contest& contest, double end) {
-    for (auto& contestant : contest.contestants) {
-      workload.check(contestant.route);   // also its warm-up
-      workload.dirty();
-      contestant.first_us = clock_.time([&] { workload.run(contestant.route); }).us;
-      contestant.batch = static_cast<int>(std::clamp(20 / std::max(contestant.first_us, 0.02), 1., 100.));
-    }
+    contest.warm_up(clock_, workload, 20, 100);
     bool over = false;
     for (std::size_t round = 0; !over; ++round) {
-      double now = 0;
-      for (const std::size_t turn : turns(contest.contestants.size(), round)) {
-        Contest::Contestant& contestant = contest.contestants[turn];
-        if (contestant.out) continue;
-        now = clock_.seconds_at(Contest::take_turn(contestant, clock_, workload));
-      }
+      const double now = clock_.seconds_at(contest.take_turns(clock_, workload, round));
       // Few samples choose at random: where time is short, sizes are left out instead, and auto takes the nearest.
       over = contest.settle() || (now >= end && round + 1 >= Contest::least_samples);
     }
