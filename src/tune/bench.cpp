@@ -35,10 +35,8 @@ std::vector<Cell> cells_of(const BenchOptions& options, int ranks) {
 
 constexpr int least_samples = 5;         // even when they take longer than the time there is
 constexpr std::size_t most_samples = 100'000;
-constexpr std::size_t seen_enough = 20;   // samples: a route this far behind needs no more of them,
-constexpr double far_slower = 1.5;        // and its time is better spent on those that are close
-
-void drop_the_slow(Contest& contest) {
+/// A route far behind needs no more samples: its time is better spent on those that are close.
+void drop_the_slow(Contest& contest, double far_slower) {
   double best = INFINITY;
   for (const Contest::Contestant& contestant : contest.contestants) {
     if (!contestant.out) best = std::min(best, median_interval(contestant.samples_us).high);
@@ -58,7 +56,8 @@ void measure_by_turns(JobClock& clock, Workload& workload, Contest& contest, dou
   double now = 0;
   for (std::size_t round = 0; round < most_samples && (now < end || round < least_samples); ++round) {
     now = clock.seconds_at(contest.take_turns(clock, workload, round));
-    if (round > 0 && round % seen_enough == 0) drop_the_slow(contest);
+    if (round + 1 == hopeless_samples) drop_the_slow(contest, hopeless_ratio);
+    if ((round + 1) % 20 == 0) drop_the_slow(contest, 1.5);
   }
 }
 

@@ -69,17 +69,20 @@ class Contest {
   }
 
   /// A sample of every route that is still in, in an order that changes; returns the last. What the route before leaves behind
-  /// (caches, threads of its library) is taken in by operations that are not timed. Routes that take milliseconds come
-  /// last, since gloo's threads go on for as long after them.
+  /// (caches, threads of its library) is taken in by operations that are not timed. Slow routes come last: gloo's threads go
+  /// on for milliseconds after them.
   template <class Clock, class Workload>
   Sample take_turns(Clock& clock, Workload& workload, std::size_t round) {
+    double least = INFINITY;
+    for (const Contestant& one : contestants) least = std::min(least, one.first_us);
+    const auto is_slow = [&](const Contestant& one) { return one.first_us > std::max(slow_us, slow_ratio * least); };
     std::vector<std::size_t> order = turns(contestants.size(), round);
-    std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return contestants[i].first_us < slow_us; });
+    std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !is_slow(contestants[i]); });
     Sample last{};
     for (const std::size_t i : order) {
       Contestant& one = contestants[i];
       if (one.out) continue;
-      const bool slow = one.first_us >= slow_us;
+      const bool slow = is_slow(one);
       const int untimed = slow ? 0 : after_slow_ ? static_cast<int>(std::clamp(aftermath_us / one.first_us, 1., 1000.)) : 1;
       for (int k = 0; k < untimed; ++k) workload.run(one.route);
       workload.dirty();
@@ -89,7 +92,7 @@ class Contest {
     }
     return last;
   }
-  static constexpr double slow_us = 1000, aftermath_us = 5000;
+  static constexpr double slow_us = 100, slow_ratio = 5, aftermath_us = 5000;
 
   route::Timing timing(const Contestant& contestant) const {
     const double middle = std::max(median(contestant.samples_us), 0.001);  // the least a table can hold
