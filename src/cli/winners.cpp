@@ -42,8 +42,8 @@ std::string winners_text(const route::Table& table) {
     const route::Chosen chosen = route::choose(table, op, memory, dtype, shape, [](const Choice&) { return true; });
     for (const route::Stretch& stretch : chosen.stretches) {
       lines.add({fmt::format("{} x {}", shape.hosts, shape.ranks_per_host), std::string(name(memory)), std::string(name(op)),
-                 std::string(name(dtype)), size_of_border(stretch.from), size_of_border(stretch.to), stretch.route.backend + "/" + stretch.route.algorithm,
-                 against_others(chosen, stretch)});
+                 std::string(name(dtype)), size_of_border(stretch.from), size_of_border(stretch.to),
+                 stretch.route.backend + "/" + stretch.route.algorithm, against_others(chosen, stretch)});
     }
   }
   return lines.str();

@@ -53,16 +53,18 @@ void Workload::dirty() {
 
 Sample Workload::time(JobClock& clock, const Choice& route, int batch) {
   dirty();
-  Sample sample = clock.time([&] {
-    Work last;
-    for (int i = 0; i < batch; ++i) last = run(route);
-    last.wait_host();   // those before it in the stream are complete then; on host memory all are already
-  });
+  Sample sample = clock.time([&] { run(route, batch); });
   sample.us /= batch;
   return sample;
 }
 
-Work Workload::run(const Choice& route) {
+void Workload::run(const Choice& route, int batch) {
+  Work last;
+  for (int i = 0; i < batch; ++i) last = issue(route);
+  last.wait_host();   // those before it in the stream are complete then; on host memory all are already
+}
+
+Work Workload::issue(const Choice& route) {
   const Options options{.backend = route.backend, .algorithm = route.algorithm};
   const ConstBuffer in = in_.buffer();
   const Buffer out = out_.buffer();
@@ -114,7 +116,7 @@ void Workload::expect_filled_by(const Choice& route, std::size_t begin, std::siz
 
 void Workload::check(const Choice& route) {
   dirty();
-  run(route).wait_host();
+  run(route, 1);
   const int rank = comm_.rank(), size = comm_.size();
   const std::size_t count = out_.count();
   if (count == 0) return;

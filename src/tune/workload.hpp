@@ -24,6 +24,8 @@ class Workload {
   /// Dirties the buffers, then takes a sample of the operation, `batch` times back to back. On CUDA memory they are put into
   /// one stream as a user's would be, and the sample ends when the host has seen the last one complete. Collective.
   Sample time(JobClock& clock, const Choice& route, int batch = 1);
+  /// The same without dirtying and timing.
+  void run(const Choice& route, int batch);
   /// Runs it once and compares the whole output with what it must be; throws when it differs.
   void check(const Choice& route);
 
@@ -31,7 +33,7 @@ class Workload {
   void share_out(Counts counts);
   /// Rewrites output and input, as a computation would leave them.
   void dirty();
-  Work run(const Choice& route);
+  Work issue(const Choice& route);
   Work run_message(const Options& options);
   Work run_v_form(const Options& options);
   void expect_filled_by(const Choice& route, std::size_t begin, std::size_t count, double value) const;
