@@ -68,7 +68,7 @@ const char* counts_name(const tune::BenchRow& row) {
 
 nlohmann::ordered_json json_of(const std::vector<tune::BenchRow>& rows, const Context& context, const tune::JobClock& clock) {
   nlohmann::ordered_json out{{"ranks", context.size()}, {"hosts", tune::shape_of(clock.hosts()).hosts},
-                             {"clock", clock.across_hosts() ? "barrier" : "common start"},
+                             {"clock", clock.across_hosts() ? "compared" : "common"},
                              {"table", context.table().hash}, {"rows", nlohmann::ordered_json::array()}};
   for (const auto& row : rows) {
     out["rows"].push_back({{"op", name(row.op)}, {"backend", row.backend}, {"algorithm", row.algorithm},
@@ -116,7 +116,7 @@ std::vector<std::string> without_auto(std::vector<std::string> backends) {
 void say(const Context& context, const tune::JobClock& clock, const tune::BenchOptions& options) {
   const auto& listed = options.wanted.backends;
   if (clock.across_hosts()) {
-    fmt::print(stderr, "medley bench: clocks of several hosts: ranks start from a barrier, a sample is the slowest rank's own time\n");
+    fmt::print(stderr, "medley bench: the hosts' clocks were compared by messages: times are right to within microseconds of the network\n");
   }
   if (std::find(listed.begin(), listed.end(), "auto") == listed.end()) return;
   const TableInfo& table = context.table();

@@ -50,6 +50,7 @@ Memory memory_of_word(const std::string& word) {
 ContextOptions context_for(std::vector<std::string> backends, Memory memory) {
   ContextOptions options;
   options.backends = std::move(backends);
+  options.hierarchical = options.backends.empty();
   if (memory == Memory::host) return options;
   try {
     options.device = core::rank_device().index;
