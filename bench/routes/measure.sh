@@ -5,6 +5,7 @@
 # Settings: host2 and host4 (ranks on this host), hosts (2 namespace hosts with 2 ranks each, root only), hosts-delay and
 # hosts-rate (the same with netem between them), gpu2 and gpu4 (ranks that share one GPU under MPS, on CUDA memory).
 # Then bench/routes/table.py OUT prints the tables of docs/performance.md.
+#   OPS=all SIZES=4:4M      fewer of them leave more samples to each
 #   MEDLEY=…/bin/medley     another one than build/release's: installed, or carried from another machine (tests/gpu/pack)
 set -euo pipefail
 medley=${MEDLEY:+$(realpath "$MEDLEY")}
@@ -16,7 +17,7 @@ mkdir -p "$out"
 out=$(realpath "$out")
 medley=${medley:-$PWD/build/release/bin/medley}
 [ -x "$medley" ] || { echo "measure.sh: there is no command $medley; build it or name another in MEDLEY" >&2; exit 2; }
-sizes=4:4M
+sizes=${SIZES:-4:4M} ops=${OPS:-all}
 options=()        # of tune and bench
 backends=()       # of tune; none: all that work
 with_auto=()      # of bench
@@ -25,9 +26,9 @@ measure() {  # NAME COMMAND-PREFIX…: the prefix starts the ranks
   local name=$1
   shift
   rm -f "$out/$name.routes.json"
-  "$@" "$medley" tune "${options[@]}" "${backends[@]}" --seconds "$seconds" --sizes $sizes -o "$out/$name.routes.json" \
+  "$@" "$medley" tune "${options[@]}" "${backends[@]}" --seconds "$seconds" --op "$ops" --sizes "$sizes" -o "$out/$name.routes.json" \
     >"$out/$name.tune.txt"
-  "$@" "$medley" bench "${options[@]}" "${with_auto[@]}" --op all --sizes $sizes --algorithms all \
+  "$@" "$medley" bench "${options[@]}" "${with_auto[@]}" --op "$ops" --sizes "$sizes" --algorithms all \
     --table "$out/$name.routes.json" --seconds "$seconds" --csv "$out/$name.csv" >/dev/null
   "$@" "$medley" bench "${options[@]}" "${with_auto[@]}" --mix all --table "$out/$name.routes.json" \
     --seconds $((seconds / 2)) --json "$out/$name.mixes.json" >"$out/$name.mixes.txt"
