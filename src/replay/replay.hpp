@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "replay/meeting.hpp"
 #include "replay/schedule_file.hpp"
 
 namespace medley::replay {
@@ -29,13 +30,19 @@ class Replayer {
   /// One step; a barrier under the scope "step" stands before it. Gives its time on this rank in seconds.
   double step(const Router& route);
 
+  /// What each operation of a step takes alone: the same comms, buffers and sizes, in this order, but one at
+  /// a time, its ranks starting together. µs on this rank; 0 where it takes no part. Recorded under "step".
+  std::vector<double> time_alone(const std::vector<Meeting>& order, const Router& route);
+
  private:
   class Pool;
   struct Pending;
   Work issue(const Action& action, const Router& route, Pending& pending);
   std::size_t issue_batch(std::size_t first, const Router& route);
   void wait_for(int token);
-  void compute(const Action& action) const;
+  void line_up(const Action& action, bool all);
+  void wait_aside();
+  int peer_of(const Action& action) const;
   Comm& comm_of(const Action& action);
 
   Comm world_;
