@@ -9,6 +9,7 @@
 #include <medley/error.hpp>
 
 #include "bootstrap/environment.hpp"
+#include "cli/bench_ranks.hpp"
 #include "cli/command.hpp"
 #include "cli/own_ranks.hpp"
 #include "cli/replay_turns.hpp"
@@ -16,6 +17,7 @@
 #include "cli/table.hpp"
 #include "replay/predict.hpp"
 #include "trace/export.hpp"
+#include "tune/candidates.hpp"
 
 namespace medley::cli {
 namespace {
@@ -46,13 +48,15 @@ void remove_old(const fs::path& folder) {
   }
 }
 
-std::vector<std::string> usable(const Context& context, const std::string& list) {
+/// Those asked for, or all that serve the world, and the runtime's choice among them.
+std::vector<std::string> backends_to_run(const Context& context, const std::string& list) {
   std::vector<std::string> names = parse_list(list);
   if (!names.empty()) return names;
-  for (const auto& backend : context.backends()) {
-    if (backend.available) names.push_back(backend.name);
-  }
-  if (names.size() > 1) names.emplace_back("auto");
+  Comm world = context.world();
+  for (const tune::Candidate& usable :
+       tune::candidates(world, Op::all_reduce, DType::f32, {available_backends(context)}))
+    names.push_back(usable.backend);
+  if (context.backends().size() > 1) names.emplace_back("auto");
   return names;
 }
 
@@ -63,10 +67,7 @@ std::map<std::string, double> by_table(const ReplayArguments& given, const Conte
   std::map<std::string, double> out;
   if (context.table().path.empty()) return out;
   const route::Table table = route::Table::load(context.table().path);
-  std::vector<std::string> usable;
-  for (const auto& backend : context.backends()) {
-    if (backend.available) usable.push_back(backend.name);
-  }
+  const std::vector<std::string> usable = available_backends(context);
   std::size_t unknown = 0;
   for (const std::string& backend : backends) {
     replay::OperationTimes times(table, backend == "auto" ? "" : backend, usable);
@@ -148,10 +149,9 @@ int replay_here(const ReplayArguments& given) {
   });
   if (overlaps && given.options.tflops > 0) options.progress_thread = UseThread::always;
   Context context(options);
-  const std::vector<std::string> backends = usable(context, given.backends);
+  const std::vector<std::string> backends = backends_to_run(context, given.backends);
   ReplayTurns turns(context, schedule, given.options, backends, given.calibrate);
   for (int round = 0; round < given.steps; ++round) turns.take(static_cast<std::size_t>(round));
-  turns.finish();
   if (context.rank() == 0) {
     report(given, folder, backends,
            {turns.took(), turns.by_parts(), by_table(given, context, schedule, turns.places(), backends)},

@@ -1,5 +1,6 @@
 #include "cli/replay_turns.hpp"
 
+#include <algorithm>
 #include <medley/scope.hpp>
 
 #include "trace/trace.hpp"
@@ -30,19 +31,32 @@ void ReplayTurns::take(std::size_t round) {
     const replay::Router route = [&](const replay::Action&) {
       return backend == "auto" ? std::string_view{} : std::string_view(backend);
     };
-    if (!order_.empty()) parts_us_[b].push_back(slowest(replayer_.time_alone(order_, route)));
-    steps_us_[b].push_back(replayer_.step(route) * 1e6);
+    if (!order_.empty()) parts_us_[b].push_back(from_last_to_last(replayer_.time_alone(order_, route)));
+    steps_us_[b].push_back(from_last_to_last({replayer_.step(route)}).front());
   }
 }
 
-void ReplayTurns::finish() {
-  for (auto& times : steps_us_) times = slowest(std::move(times));
-}
-
-std::vector<double> ReplayTurns::slowest(std::vector<double> times) {
+std::vector<double> ReplayTurns::latest(std::vector<double> times) {
   const Scope between(trace::step_scope);
   world_.all_reduce(times, medley::max);
   return times;
+}
+
+/// µs of each from the moment its last rank came, as predictions count, until all were done. On
+/// several machines, whose clocks differ, the longest that a rank was in it.
+std::vector<double> ReplayTurns::from_last_to_last(const std::vector<std::optional<replay::Span>>& mine) {
+  const auto& machines = places_.machines;
+  const bool one_clock =
+      std::all_of(machines.begin(), machines.end(), [&](int m) { return m == machines[0]; });
+  std::vector<double> begins, ends;
+  for (const auto& span : mine) {
+    begins.push_back(span && one_clock ? span->begin_us : 0);
+    ends.push_back(!span ? 0 : one_clock ? span->end_us : span->end_us - span->begin_us);
+  }
+  begins = latest(std::move(begins));
+  ends = latest(std::move(ends));
+  for (std::size_t i = 0; i < ends.size(); ++i) ends[i] -= begins[i];
+  return ends;
 }
 
 std::map<std::string, double> ReplayTurns::took() const {

@@ -13,14 +13,12 @@ namespace medley::cli {
 
 class ReplayTurns {
  public:
-  /// Collective, as are take() and finish(); what is given must outlive this. `parts`: time them too.
+  /// Collective, as is take(); what is given must outlive this. `parts`: time them too.
   ReplayTurns(Context& context, const replay::WorldSchedule& schedule, const replay::ReplayOptions& options,
               const std::vector<std::string>& backends, bool parts);
 
   /// One step over each backend, in an order of its own.
   void take(std::size_t round);
-  /// Brings the ranks' times together.
-  void finish();
 
   /// µs of a step over each backend: the middle of all rounds.
   std::map<std::string, double> took() const;
@@ -29,7 +27,8 @@ class ReplayTurns {
   const replay::Places& places() const { return places_; }
 
  private:
-  std::vector<double> slowest(std::vector<double> times);
+  std::vector<double> latest(std::vector<double> times);
+  std::vector<double> from_last_to_last(const std::vector<std::optional<replay::Span>>& mine);
 
   const replay::WorldSchedule& schedule_;
   const replay::ReplayOptions& options_;

@@ -15,8 +15,6 @@
 namespace medley::replay {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// Nearly equal parts of `count`, the first ones larger.
 std::vector<std::int64_t> even_parts(std::int64_t count, int parts) {
   std::vector<std::int64_t> out(static_cast<std::size_t>(parts), count / parts);
@@ -144,12 +142,17 @@ void Replayer::wait_for(int token) {
   std::erase_if(pending_, [&](const Pending& pending) { return pending.token == token; });
 }
 
-double Replayer::step(const Router& route) {
+double machine_clock_us() {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Span Replayer::step(const Router& route) {
   {
     const Scope border(trace::step_scope);
     world_.barrier();
   }
-  const auto begin = Clock::now();
+  const double begin = machine_clock_us();
   const auto& actions = schedule_.actions;
   double computing = 0;  // seconds, of neighbours together: one long sleep is more exact than many short ones
   for (std::size_t i = 0; i < actions.size();) {
@@ -175,7 +178,7 @@ double Replayer::step(const Router& route) {
   if (computing > 0) pass_time(computing);
   for (Pending& pending : pending_) pending.work.wait();
   pending_.clear();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+  return {begin, machine_clock_us()};
 }
 
 }  // namespace medley::replay

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <medley/medley.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,18 +22,25 @@ struct ReplayOptions {
   double memory_gbs = 1000;  ///< of its memory-bound parts
 };
 
+/// µs on the clock of the machine.
+struct Span {
+  double begin_us = 0, end_us = 0;
+};
+double machine_clock_us();
+
 class Replayer {
  public:
   /// Makes the comms of the schedule, on all ranks together, and the buffers.
   Replayer(Context& context, const WorldSchedule& schedule, const ReplayOptions& options);
   ~Replayer();
 
-  /// One step; a barrier under the scope "step" stands before it. Gives its time on this rank in seconds.
-  double step(const Router& route);
+  /// One step; a barrier under the scope "step" stands before it. When it began and ended on this rank.
+  Span step(const Router& route);
 
-  /// What each operation of a step takes alone: the same comms, buffers and sizes, in this order, but one at
-  /// a time, its ranks starting together. µs on this rank; 0 where it takes no part. Recorded under "step".
-  std::vector<double> time_alone(const std::vector<Meeting>& order, const Router& route);
+  /// Runs the operations of a step alone: the same comms, buffers and sizes, in this order, but one at a
+  /// time, its ranks starting together. When each began and ended on this rank; none where it takes no part.
+  /// Recorded under "step".
+  std::vector<std::optional<Span>> time_alone(const std::vector<Meeting>& order, const Router& route);
 
  private:
   class Pool;

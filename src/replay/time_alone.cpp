@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <medley/scope.hpp>
 
 #include "replay/pool.hpp"
@@ -11,8 +10,6 @@
 
 namespace medley::replay {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // A rank that takes no part looks so often whether it is over; polling, it would take a core from those that
 // do.
@@ -38,9 +35,10 @@ void Replayer::line_up(const Action& action, bool all) {
                 peer_of(action));
 }
 
-std::vector<double> Replayer::time_alone(const std::vector<Meeting>& order, const Router& route) {
+std::vector<std::optional<Span>> Replayer::time_alone(const std::vector<Meeting>& order,
+                                                      const Router& route) {
   const Scope border(trace::step_scope);
-  std::vector<double> took(order.size());
+  std::vector<std::optional<Span>> took(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto& who = order[i].who;
     const auto me = std::find(who.begin(), who.end(), schedule_.rank) - who.begin();
@@ -52,10 +50,10 @@ std::vector<double> Replayer::time_alone(const std::vector<Meeting>& order, cons
     const Action& action = schedule_.actions[order[i].entries[static_cast<std::size_t>(me)]];
     line_up(action, all);
     Pending pending{action.token, {}, {}};
-    const auto begin = Clock::now();
+    const double begin = machine_clock_us();
     pending.work = issue(action, route, pending);
     if (action.token != 0) pending.work.wait();
-    took[i] = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+    took[i] = Span{begin, machine_clock_us()};
   }
   return took;
 }

@@ -60,19 +60,24 @@ DType dtype_for(const route::Key& key, const TuneOptions& options) {
 
 std::vector<route::Key> first_look(const TuneOptions& options, const std::vector<route::Shape>& shapes, const route::Table& table) {
   std::vector<route::Key> keys;
+  const auto add = [&](const route::Shape& shape, Op op, DType of, std::size_t bytes) {
+    route::Key key{.op = op, .memory = Memory::host, .dtype = route::class_of(op, of), .shape = shape};
+    const int ranks = shape.hosts * shape.ranks_per_host;
+    const DType dtype = dtype_for(key, options);
+    key.bytes = static_cast<std::int64_t>(elements_of(op, bytes, size_of(dtype), ranks) * size_of(dtype));
+    const route::Cell* known = table.find(key);
+    if (known && is_clear(*known)) return;
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+  };
+  for (const route::Shape& shape : shapes) {
+    for (const NeededOperation& needed : options.exactly) add(shape, needed.op, needed.dtype, static_cast<std::size_t>(needed.bytes));
+  }
+  if (!options.exactly.empty()) return keys;
   for (const std::size_t odd : {0u, 1u}) {
     for (const route::Shape& shape : shapes) {
       for (const Op op : options.ops) {
         for (std::size_t i = odd; i < options.sizes.size(); i += 2) {
-          for (std::size_t d = 0; d < (reduces(op) ? options.dtypes.size() : 1); ++d) {
-            route::Key key{.op = op, .memory = Memory::host, .dtype = route::class_of(op, options.dtypes[d]), .shape = shape};
-            const int ranks = shape.hosts * shape.ranks_per_host;
-            const DType dtype = dtype_for(key, options);
-            key.bytes = static_cast<std::int64_t>(elements_of(op, options.sizes[i], size_of(dtype), ranks) * size_of(dtype));
-            const route::Cell* known = table.find(key);
-            if (known && is_clear(*known)) continue;
-            if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
-          }
+          for (std::size_t d = 0; d < (reduces(op) ? options.dtypes.size() : 1); ++d) add(shape, op, options.dtypes[d], options.sizes[i]);
         }
       }
     }
@@ -99,7 +104,7 @@ std::optional<route::Key> where_it_is_close(const route::Table& table, const std
     return asked_for(key, shapes, options) && (found == visits.end() || found->second < most_visits);
   };
   const std::vector<route::Cell>& cells = table.cells();
-  for (std::size_t i = 1; i < cells.size(); ++i) {
+  for (std::size_t i = 1; i < cells.size() && options.exactly.empty(); ++i) {
     if (!is_collective(cells[i].key.op)) continue;   // one route for all sizes: no border to find
     const auto middle = between(cells[i - 1], cells[i]);
     if (middle && may_visit(*middle) && !table.find(*middle)) return middle;

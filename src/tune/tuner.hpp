@@ -11,12 +11,20 @@
 
 namespace medley::tune {
 
+/// One operation that somebody is going to need.
+struct NeededOperation {
+  Op op{};
+  DType dtype{};
+  std::int64_t bytes = 0;   ///< of the whole tensor
+};
+
 struct TuneOptions {
   std::vector<Op> ops;
   std::vector<std::size_t> sizes;
   std::vector<std::string> backends;
   std::vector<DType> dtypes{DType::f32};   ///< one for each class of element types that reductions are measured with
   double seconds = 60;
+  std::vector<NeededOperation> exactly{};  ///< instead of all ops in all sizes: these, whose ops and dtypes are those above
 };
 
 struct TuneProgress {
