@@ -26,6 +26,25 @@ bool neighbours(const route::Key& a, route::Key b) {
   return a == b;
 }
 
+// Trying every route with 64 MiB takes ten seconds, with a thirty-second of it a third of one, which tells most that are
+// hopeless (far_behind).
+constexpr std::int64_t large = 1 << 20, scout_part = 32;
+
+/// The smallest first, each behind a smaller one that tells which routes need not be tried.
+std::vector<NeededOperation> with_scouts(std::vector<NeededOperation> needed) {
+  std::stable_sort(needed.begin(), needed.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  std::vector<NeededOperation> out;
+  for (const NeededOperation& next : needed) {
+    const bool alone = std::none_of(out.begin(), out.end(), [&](const NeededOperation& before) {
+      return before.op == next.op && route::class_of(next.op, before.dtype) == route::class_of(next.op, next.dtype) &&
+             before.bytes >= next.bytes / scout_part;
+    });
+    if (alone && next.bytes > large) out.push_back({next.op, next.dtype, next.bytes / scout_part});
+    out.push_back(next);
+  }
+  return out;
+}
+
 /// A size between two neighbours whose routes differ by more than counts as equal; none when they are within a factor of 2.
 std::optional<route::Key> between(const route::Cell& smaller, const route::Cell& larger) {
   if (!neighbours(smaller.key, larger.key) || larger.key.bytes <= 2 * std::max<std::int64_t>(smaller.key.bytes, 1)) return {};
@@ -70,7 +89,7 @@ std::vector<route::Key> first_look(const TuneOptions& options, const std::vector
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
   };
   for (const route::Shape& shape : shapes) {
-    for (const NeededOperation& needed : options.exactly) add(shape, needed.op, needed.dtype, static_cast<std::size_t>(needed.bytes));
+    for (const NeededOperation& needed : with_scouts(options.exactly)) add(shape, needed.op, needed.dtype, static_cast<std::size_t>(needed.bytes));
   }
   if (!options.exactly.empty()) return keys;
   for (const std::size_t odd : {0u, 1u}) {

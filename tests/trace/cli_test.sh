@@ -55,6 +55,27 @@ replay predicted 2 "$work/gpt2.json" --table "$work/table.json"
 grep -A1 '"predicted_us"' "$work/predicted.json" | grep -q '"shm": [0-9]' || fail "no predicted_us: $(cat "$work/predicted.json")"
 refuses "no-such-table.json" "$medley" replay "$work/gpt2.json" -n 2 --table "$work/no-such-table.json"
 
+# a step predicted from its operations one at a time, which belong to no step; a pipeline, whose ranks meet in pairs, too
+"$medley" plan --model $gpt --layout dp=2,pp=2 --framework megatron --global-batch 8 --schedule "$work/pp4.json" >/dev/null
+for calibrated in "moe4 4 moe4.json" "pp4 4 pp4.json" "pp2 2 pp.json"; do
+  read -r name ranks schedule <<<"$calibrated"
+  replay "$name-parts" "$ranks" "$work/$schedule" --calibrate
+  grep -A1 '"calibrated_us"' "$work/$name-parts.json" | grep -q '"shm": [0-9]' || fail "no calibrated_us: $(cat "$work/$name-parts.json")"
+  "$medley" reconcile "$work/$name-parts" --schedule "$work/$schedule" --assert >/dev/null || fail "$name with its parts before each step"
+done
+
+# a table of what a step sends and no more
+"$medley" tune -n 2 --backends shm --seconds 2 --for "$work/moe2.json" -o "$work/needed.json" >/dev/null 2>&1 || fail "tune --for"
+python3 - "$work/needed.json" "$work/moe2.json" <<'END' || fail "tune --for measured something else"
+import json, sys
+table, step = (json.load(open(path)) for path in sys.argv[1:])
+sent = {(e["op"], e["bytes"]) for e in step["entries"] if e["kind"] == "comm"}
+measured = {(c["op"], c["bytes"]) for c in table["cells"]}
+assert sent <= measured, (sent, measured)
+assert {op for op, _ in sent} == {op for op, _ in measured}
+END
+refuses "is no schedule" "$medley" tune -n 2 --for "$work/table.json" -o "$work/needed2.json"
+
 # the summary and its exports
 "$medley" trace "$work/gpt-4" --json - | python3 -c '
 import json, sys
