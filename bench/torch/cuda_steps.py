@@ -108,6 +108,8 @@ def main() -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     first, ranks = os.environ["RANK"] == "0", int(os.environ["WORLD_SIZE"])
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+    # A port for each turn, below those that the system hands out itself: NCCL's sockets take many of them.
+    os.environ["MASTER_PORT"] = str(12000 + int(os.environ["MASTER_PORT"]) % 16000)
     store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]) - 1, ranks, first)
     say = print if first else lambda *words, **how: None
     say(f"{torch.cuda.get_device_name()}, {ranks} ranks, torch {torch.__version__}, NCCL {'.'.join(map(str, torch.cuda.nccl.version()))}, "

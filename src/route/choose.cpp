@@ -5,6 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "core/v_forms.hpp"
+
 namespace medley::route {
 namespace {
 
@@ -99,6 +101,21 @@ std::vector<Stretch> join(const std::vector<Rung>& rungs) {
   return stretches;
 }
 
+/// Ranks that know different counts must tell each other how large an operation is before sizes can decide its route; one
+/// route for all sizes that is nearly as good everywhere saves that.
+const Choice* will_do_for_all(const std::vector<Rung>& rungs) {
+  std::vector<const Choice*> good;
+  for (const Timing* timing : rungs.front().routes) {
+    const auto nearly_as_good = [&](const Rung& rung) {
+      const Timing* here = rung.find(timing->route);
+      const double best = rung.routes.front()->median_us;
+      return here && (here->median_us <= best * telling_ratio || here->median_us <= best + telling_us);
+    };
+    if (std::all_of(rungs.begin(), rungs.end(), nearly_as_good)) good.push_back(&timing->route);
+  }
+  return good.empty() ? nullptr : least_loss(good, rungs.data(), rungs.data() + rungs.size());
+}
+
 /// One route for all sizes: a receive may be larger than what is sent to it, so sizes must not decide.
 std::vector<Stretch> one_for_all(const std::vector<Rung>& rungs) {
   std::vector<const Choice*> everywhere;
@@ -139,7 +156,13 @@ Chosen choose(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape 
     chosen.cells.push_back(&cell);
     if (!rung.routes.empty()) rungs.push_back(std::move(rung));
   }
-  if (!rungs.empty()) chosen.stretches = is_collective(op) ? join(rungs) : one_for_all(rungs);
+  if (rungs.empty()) return chosen;
+  const Choice* one = core::is_uneven(op) ? will_do_for_all(rungs) : nullptr;
+  if (one) {
+    chosen.stretches = {{0, INT64_MAX, *one}};
+  } else {
+    chosen.stretches = is_collective(op) ? join(rungs) : one_for_all(rungs);
+  }
   return chosen;
 }
 

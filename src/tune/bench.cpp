@@ -1,11 +1,11 @@
 #include "tune/bench.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "tune/contest.hpp"
 #include "tune/sizes.hpp"
-#include "tune/turns.hpp"
 
 namespace medley::tune {
 namespace {
@@ -35,25 +35,29 @@ std::vector<Cell> cells_of(const BenchOptions& options, int ranks) {
 
 constexpr int least_samples = 5;         // even when they take longer than the time there is
 constexpr std::size_t most_samples = 100'000;
-
-/// All routes of a cell by turns until its time is used.
-void measure_by_turns(JobClock& clock, Workload& workload, Contest& contest, double seconds, int batch) {
+/// A route far behind needs no more samples: its time is better spent on those that are close.
+void drop_the_slow(Contest& contest, double far_slower) {
+  double best = INFINITY;
+  for (const Contest::Contestant& contestant : contest.contestants) {
+    if (!contestant.out) best = std::min(best, median_interval(contestant.samples_us).high);
+  }
   for (Contest::Contestant& contestant : contest.contestants) {
-    workload.check(contestant.route);
-    workload.dirty();
-    const Sample warm = clock.time([&] { workload.run(contestant.route); });
-    contestant.batch = batch > 0 ? batch : static_cast<int>(std::clamp(std::ceil(20 / std::max(warm.us, 0.02)), 1., 1000.));
+    contestant.out = contestant.out || median_interval(contestant.samples_us).low > far_slower * best;
+  }
+}
+
+/// All routes of a cell by turns until its time is used. Every rank sees the same samples, so all drop the same routes.
+void measure_by_turns(JobClock& clock, Workload& workload, Contest& contest, double seconds, int batch) {
+  contest.warm_up(clock, workload, 20, 1000);
+  if (batch > 0) {
+    for (Contest::Contestant& contestant : contest.contestants) contestant.batch = batch;
   }
   const double end = clock.seconds() + seconds;
   double now = 0;
   for (std::size_t round = 0; round < most_samples && (now < end || round < least_samples); ++round) {
-    for (const std::size_t turn : turns(contest.contestants.size(), round)) {
-      Contest::Contestant& contestant = contest.contestants[turn];
-      workload.dirty();
-      const Sample sample = clock.time([&] { workload.run(contestant.route); }, contestant.batch);
-      contestant.samples_us.push_back(sample.us);
-      now = clock.seconds_at(sample);
-    }
+    now = clock.seconds_at(contest.take_turns(clock, workload, round));
+    if (round + 1 == hopeless_samples) drop_the_slow(contest, hopeless_ratio);
+    if ((round + 1) % 20 == 0) drop_the_slow(contest, 1.5);
   }
 }
 

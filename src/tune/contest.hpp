@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "route/choose.hpp"
+#include "tune/sample_clock.hpp"
 #include "tune/statistics.hpp"
+#include "tune/turns.hpp"
 
 namespace medley::tune {
 
@@ -24,7 +26,8 @@ inline Interval median_interval(std::vector<double> samples) {
 }
 
 inline constexpr std::int64_t few_samples = 8;  ///< fewer cannot part two intervals at 95 %
-inline constexpr double hopeless_ratio = 3;     ///< two samples this far apart are enough
+inline constexpr double hopeless_ratio = 3;     ///< so far behind, few samples are enough,
+inline constexpr std::int64_t hopeless_samples = 5;   ///< but not two: both may have met the same disturbance
 
 /// How sure it is that `first` is faster than `second`: 0.5 when they are equal, by the normal law of two
 /// medians.
@@ -44,11 +47,52 @@ class Contest {
     Choice route;
     std::vector<double> samples_us{};
     int batch = 1;
+    double first_us = 0;   ///< of one operation, before the turns
     bool out = false;  ///< lost: no more time is spent on it
   };
   std::vector<Contestant> contestants;
 
   void add(const Choice& route) { contestants.push_back({route}); }
+
+  /// Before the turns: checks what each route computes and times it roughly, for batches that last about `batch_us`.
+  template <class Clock, class Workload>
+  void warm_up(Clock& clock, Workload& workload, double batch_us, double most) {
+    for (Contestant& one : contestants) {
+      workload.check(one.route);
+      one.first_us = INFINITY;
+      for (int k = 0; k < 3; ++k) {   // the least of three: the first meets what the route before left behind
+        workload.dirty();
+        one.first_us = std::min(one.first_us, std::max(clock.time([&] { workload.run(one.route); }).us, 0.02));
+      }
+      one.batch = static_cast<int>(std::clamp(std::ceil(batch_us / one.first_us), 1., most));
+    }
+  }
+
+  /// A sample of every route that is still in, in an order that changes; returns the last. What the route before leaves behind
+  /// (caches, threads of its library) is taken in by operations that are not timed. Slow routes come last: gloo's threads go
+  /// on for milliseconds after them.
+  template <class Clock, class Workload>
+  Sample take_turns(Clock& clock, Workload& workload, std::size_t round) {
+    double least = INFINITY;
+    for (const Contestant& one : contestants) least = std::min(least, one.first_us);
+    const auto is_slow = [&](const Contestant& one) { return one.first_us > std::max(slow_us, slow_ratio * least); };
+    std::vector<std::size_t> order = turns(contestants.size(), round);
+    std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !is_slow(contestants[i]); });
+    Sample last{};
+    for (const std::size_t i : order) {
+      Contestant& one = contestants[i];
+      if (one.out) continue;
+      const bool slow = is_slow(one);
+      const int untimed = slow ? 0 : after_slow_ ? static_cast<int>(std::clamp(aftermath_us / one.first_us, 1., 1000.)) : 1;
+      for (int k = 0; k < untimed; ++k) workload.run(one.route);
+      workload.dirty();
+      last = clock.time([&] { workload.run(one.route); }, one.batch);
+      one.samples_us.push_back(last.us);
+      after_slow_ = slow;
+    }
+    return last;
+  }
+  static constexpr double slow_us = 100, slow_ratio = 5, aftermath_us = 5000;
 
   route::Timing timing(const Contestant& contestant) const {
     const double middle = std::max(median(contestant.samples_us), 0.001);  // the least a table can hold
@@ -74,7 +118,7 @@ class Contest {
       if (contestant.out || &contestant == best) continue;
       const route::Timing here = timing(contestant);
       const bool enough = std::min(here.samples, leader.samples) >= least_samples;
-      const bool hopeless = here.samples >= 2 && here.low_us > hopeless_ratio * leader.high_us;
+      const bool hopeless = here.samples >= hopeless_samples && here.low_us > hopeless_ratio * leader.high_us;
       contestant.out = hopeless || (enough && here.low_us > leader.high_us);
       const bool equal =
           here.samples >= plenty && here.high_us <= leader.low_us * route::near_ratio * route::near_ratio;
@@ -99,6 +143,9 @@ class Contest {
 
   static constexpr std::int64_t least_samples = few_samples;
   static constexpr std::int64_t plenty = 60;
+
+ private:
+  bool after_slow_ = true;
 };
 
 }  // namespace medley::tune

@@ -13,8 +13,6 @@ namespace {
 
 constexpr double sure = 0.95;
 
-bool same(const Choice& a, const Choice& b) { return a.backend == b.backend && a.algorithm == b.algorithm; }
-
 bool asked_for(const route::Key& key, const std::vector<route::Shape>& shapes, const TuneOptions& options) {
   return std::find(shapes.begin(), shapes.end(), key.shape) != shapes.end() &&
          std::find(options.ops.begin(), options.ops.end(), key.op) != options.ops.end() && key.memory == Memory::host;
@@ -92,10 +90,10 @@ std::vector<route::Key> first_look(const TuneOptions& options, const std::vector
     for (const NeededOperation& needed : with_scouts(options.exactly)) add(shape, needed.op, needed.dtype, static_cast<std::size_t>(needed.bytes));
   }
   if (!options.exactly.empty()) return keys;
-  for (const std::size_t odd : {0u, 1u}) {
+  for (const std::size_t step : {4u, 2u, 1u}) {   // all operations at few sizes first: time may be short
     for (const route::Shape& shape : shapes) {
       for (const Op op : options.ops) {
-        for (std::size_t i = odd; i < options.sizes.size(); i += 2) {
+        for (std::size_t i = 0; i < options.sizes.size(); i += step) {
           for (std::size_t d = 0; d < (reduces(op) ? options.dtypes.size() : 1); ++d) add(shape, op, options.dtypes[d], options.sizes[i]);
         }
       }
@@ -137,15 +135,12 @@ std::optional<route::Key> where_it_is_close(const route::Table& table, const std
 }
 
 bool far_behind(const route::Table& table, const route::Key& key, const Choice& route) {
-  const route::Cell* before = nullptr;
+  bool behind = false;   // at the nearest smaller size that knows the route: where it was far behind it is not measured
   for (const route::Cell& cell : table.cells()) {
-    if (neighbours(cell.key, key) && cell.key.bytes < key.bytes) before = &cell;
+    if (!neighbours(cell.key, key) || cell.key.bytes >= key.bytes || cell.key.bytes * 64 < key.bytes) continue;
+    if (const route::Timing* known = cell.find(route)) behind = known->median_us > 5 * cell.routes.front().median_us;
   }
-  if (!before || before->key.bytes * 64 < key.bytes) return false;
-  for (const route::Timing& timing : before->routes) {
-    if (same(timing.route, route)) return timing.median_us > 5 * before->routes.front().median_us;
-  }
-  return false;
+  return behind;
 }
 
 }  // namespace medley::tune

@@ -10,14 +10,13 @@
 #include "tune/contest.hpp"
 #include "tune/job_clock.hpp"
 #include "tune/plan_cells.hpp"
-#include "tune/turns.hpp"
 #include "tune/workload.hpp"
 
 namespace medley::tune {
 namespace {
 
 constexpr double share_of_first_look = 0.7;   // of the time; the rest goes where routes are close
-constexpr double least_seconds = 0.004;       // for a cell: less does not even warm up
+constexpr double least_seconds = 0.004;       // for one more look at a cell
 
 class Tuner {
  public:
@@ -36,8 +35,8 @@ class Tuner {
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const double left = options_.seconds * share_of_first_look - used();
       if (used() >= options_.seconds || stopped(cells[i])) return;
-      // Twice a fair share: most cells part early and leave their time to the others.
-      measure(cells[i], std::max(least_seconds, 2 * left / static_cast<double>(cells.size() - i)));
+      // Cells that part early leave their time to the others.
+      measure(cells[i], left / static_cast<double>(cells.size() - i));
     }
     std::map<route::Key, int> visits;   // each cell gets more time every time, and none is visited for ever
     while (const auto next = where_it_is_close(table_, shapes(), options_, visits)) {
@@ -115,26 +114,12 @@ class Tuner {
   }
 
   void sample(Workload& workload, Contest& contest, double end) {
-    for (auto& contestant : contest.contestants) {
-      workload.check(contestant.route);   // also its warm-up
-      workload.dirty();
-      const Sample first = clock_.time([&] { workload.run(contestant.route); });
-      contestant.samples_us.push_back(first.us);
-      contestant.batch = static_cast<int>(std::clamp(20 / std::max(first.us, 0.02), 1., 100.));
-    }
+    contest.warm_up(clock_, workload, 20, 100);
     bool over = false;
     for (std::size_t round = 0; !over; ++round) {
-      double now = 0;
-      for (const std::size_t turn : turns(contest.contestants.size(), round)) {
-        Contest::Contestant& contestant = contest.contestants[turn];
-        if (contestant.out) continue;
-        workload.dirty();
-        const Sample taken = clock_.time([&] { workload.run(contestant.route); }, contestant.batch);
-        if (contestant.samples_us.size() == 1) contestant.samples_us.clear();   // the first was not in a batch
-        contestant.samples_us.push_back(taken.us);
-        now = clock_.seconds_at(taken);
-      }
-      over = contest.settle() || now >= end;
+      const double now = clock_.seconds_at(contest.take_turns(clock_, workload, round));
+      // Few samples choose at random: where time is short, sizes are left out instead, and auto takes the nearest.
+      over = contest.settle() || (now >= end && round + 1 >= Contest::least_samples);
     }
   }
 

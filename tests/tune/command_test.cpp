@@ -34,10 +34,12 @@ class TuneCommand : public ::testing::Test {
     process.finish();
     return {process.status, process.out, process.err};
   }
-  std::vector<std::string> tune_words(const std::string& seconds) const {
-    return {"tune", "-n", "2", "--backends", "shm", "--op", "all_reduce,all_to_all", "--sizes", "64:16K", "--seconds", seconds,
-            "-o", file("t.json")};
+  std::vector<std::string> tune_words(const std::string& seconds, const std::string& ops = "all_reduce,all_to_all",
+                                      const std::string& sizes = "64:16K") const {
+    return {"tune", "-n", "2", "--backends", "shm", "--op", ops, "--sizes", sizes, "--seconds", seconds, "-o", file("t.json")};
   }
+  /// Goes on for longer than a test waits.
+  std::vector<std::string> long_words() const { return tune_words("60", "all", "4:64M"); }
   std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("medley_tune_{}", getpid());
 };
 
@@ -46,6 +48,7 @@ TEST_F(TuneCommand, WritesATableAndASecondCallGoesOnWithIt) {
   ASSERT_EQ(first.status, 0) << first.err;
   const route::Table table = route::Table::load(file("t.json"));
   ASSERT_FALSE(table.cells().empty());
+  for (const route::Cell& cell : table.cells()) EXPECT_GE(cell.routes.front().samples, 8) << "fewer choose at random";
   EXPECT_EQ(table.machine.libraries.count("shm"), 1u);
   const Ended second = run(tune_words("1"));
   ASSERT_EQ(second.status, 0) << second.err;
@@ -72,7 +75,7 @@ TEST_F(TuneCommand, WritesATableAndASecondCallGoesOnWithIt) {
 
 TEST_F(TuneCommand, KilledAtAnyMomentLeavesAReadableTable) {
   for (const int milliseconds : {300, 900, 1700}) {
-    std::vector<std::string> words = tune_words("30");
+    std::vector<std::string> words = long_words();
     words.insert(words.begin(), MEDLEY_COMMAND);
     {
       Process process(words);
@@ -87,7 +90,7 @@ TEST_F(TuneCommand, KilledAtAnyMomentLeavesAReadableTable) {
 }
 
 TEST_F(TuneCommand, AnInterruptKeepsWhatWasMeasured) {
-  std::vector<std::string> words = tune_words("60");
+  std::vector<std::string> words = long_words();
   words.insert(words.begin(), MEDLEY_COMMAND);
   Process process(words);
   for (int i = 0; i < 600 && !std::filesystem::exists(file("t.json")); ++i) usleep(50'000);

@@ -59,10 +59,11 @@ TEST(Contest, GoesOnWhileTheIntervalsOverlap) {
 }
 
 TEST(Contest, FewSamplesDecideOnlyWhatIsHopeless) {
-  Contest contest = contest_of({{10, 10.1}, {12, 12.1}, {100, 101}});
+  Contest contest = contest_of({{10, 10.1, 10, 10, 10}, {12, 12.1, 12, 12, 12}, {100, 101, 99, 100, 100}, {100, 101}});
   EXPECT_FALSE(contest.settle());
   EXPECT_FALSE(contest.contestants[1].out);
   EXPECT_TRUE(contest.contestants[2].out);
+  EXPECT_FALSE(contest.contestants[3].out) << "two samples may have met the same disturbance";
 }
 
 TEST(Contest, EqualRoutesNeedNoWinner) {

@@ -31,7 +31,7 @@ TEST(FirstLook, PassesOverWhatTheTableIsSureOf) {
   table.put(unsure);
   std::vector<std::int64_t> sizes;
   for (const auto& key : first_look(two_ops, pair, table)) sizes.push_back(key.bytes);
-  EXPECT_EQ(sizes, (std::vector<std::int64_t>{1024, 0, 256, 4096}));
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{0, 1024, 256, 4096}));
 }
 
 TEST(FirstLook, OfNeededOperationsVisitsThoseBehindSmallerScouts) {
@@ -92,6 +92,9 @@ TEST(FarBehind, IsToldByTheNextSmallerSize) {
   EXPECT_TRUE(far_behind(table, key, {"shm", "b"}));
   EXPECT_FALSE(far_behind(table, key, {"shm", "a"}));
   EXPECT_FALSE(far_behind(table, key, {"shm", "unknown"}));
+  table.put(cell(Op::all_gather, {1, 2}, 4096, {timing("shm", "a", 2)}));
+  key.bytes = 16384;
+  EXPECT_TRUE(far_behind(table, key, {"shm", "b"})) << "left out at 4096 for having been far behind";
   key.bytes = 1 << 20;
   EXPECT_FALSE(far_behind(table, key, {"shm", "b"})) << "too far away to tell";
   key.bytes = 256;
