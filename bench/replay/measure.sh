@@ -3,11 +3,13 @@
 # taken one at a time and a route table make of them.
 #   bench/replay/measure.sh OUT [SECONDS] [SETTING…]
 # Settings: host2 and host4 (ranks on this host), hosts (2 namespace hosts with 2 ranks each, root only). SECONDS: for the
-# table of each step. ROUNDS (environment): steps over each backend, four times as many of the short DLRM step.
+# table of each step; trying the routes of 64 MiB takes a minute. TABLES (environment): a folder with tables that
+# bench/routes/measure.sh made, to use instead. ROUNDS (environment): steps over each backend, four times as many of the
+# short DLRM step.
 # Then bench/replay/table.py OUT prints the tables of docs/performance.md.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-out=$1 seconds=${2-20} rounds=${ROUNDS-12}
+out=$1 seconds=${2-60} rounds=${ROUNDS-12}
 shift $(($# < 2 ? $# : 2))
 [ $# -gt 0 ] || set -- host2 host4 hosts
 medley=$PWD/build/release/bin/medley
@@ -22,16 +24,21 @@ plan() {  # RANKS
 }
 
 measure() {  # NAME RANKS COMMAND-PREFIX…: the prefix starts the ranks
-  local name=$1 ranks=$2 step steps
+  local name=$1 ranks=$2 table step steps
   shift 2
   plan "$ranks"
-  rm -f "$out/$name.routes.json"
-  for step in gpt moe dlrm; do
-    "$@" "$medley" tune --for "$out/$step$ranks.json" --seconds "$seconds" -o "$out/$name.routes.json" >"$out/$name.tune.txt"
-  done
+  table=$out/$name.routes.json
+  if [ -n "${TABLES-}" ]; then
+    cp "$TABLES/$name.routes.json" "$table"
+  else
+    rm -f "$table"
+    for step in gpt moe dlrm; do
+      "$@" "$medley" tune --for "$out/$step$ranks.json" --seconds "$seconds" -o "$table" >"$out/$name.tune.txt"
+    done
+  fi
   for step in gpt moe dlrm; do
     [ $step = dlrm ] && steps=$((rounds * 4)) || steps=$rounds
-    "$@" "$medley" replay "$out/$step$ranks.json" --table "$out/$name.routes.json" --calibrate \
+    "$@" "$medley" replay "$out/$step$ranks.json" --table "$table" --calibrate \
       --steps "$steps" --json "$out/$name.$step.json"
   done
 }
