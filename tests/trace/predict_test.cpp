@@ -163,6 +163,13 @@ TEST(Predict, sizes_between_measured_ones) {
   EXPECT_DOUBLE_EQ(step_us({all_reduce(20000)}, {all_reduce(20000)}), 200);
 }
 
+TEST(Predict, nothing_is_made_up_far_beyond_the_largest_size) {
+  const route::Table routes = table();
+  OperationTimes times(routes, "shm", {"shm", "gloo"});
+  EXPECT_TRUE(times.us(Op::all_reduce, DType::f32, 20000, {1, 2}));
+  EXPECT_FALSE(times.us(Op::all_reduce, DType::f32, 20004, {1, 2}));
+}
+
 TEST(Predict, a_schedule_that_never_ends_is_refused) {
   EXPECT_THROW(step_us({all_reduce(1000)}, {}), Error);
 }
