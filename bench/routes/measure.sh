@@ -3,26 +3,41 @@
 # auto and over each backend.
 #   bench/routes/measure.sh OUT [SECONDS] [SETTING…]
 # Settings: host2 and host4 (ranks on this host), hosts (2 namespace hosts with 2 ranks each, root only), hosts-delay and
-# hosts-rate (the same with netem between them). Then bench/routes/table.py OUT prints the tables of docs/performance.md.
+# hosts-rate (the same with netem between them), gpu2 and gpu4 (ranks that share one GPU under MPS, on CUDA memory).
+# Then bench/routes/table.py OUT prints the tables of docs/performance.md.
+#   MEDLEY=…/bin/medley     another one than build/release's: installed, or carried from another machine (tests/gpu/pack)
 set -euo pipefail
+medley=${MEDLEY:+$(realpath "$MEDLEY")}
 cd "$(dirname "$0")/../.."
 out=$1 seconds=${2-60}
 shift $(($# < 2 ? $# : 2))
 [ $# -gt 0 ] || set -- host2 host4 hosts hosts-delay hosts-rate
-medley=$PWD/build/release/bin/medley
 mkdir -p "$out"
 out=$(realpath "$out")
+medley=${medley:-$PWD/build/release/bin/medley}
+[ -x "$medley" ] || { echo "measure.sh: there is no command $medley; build it or name another in MEDLEY" >&2; exit 2; }
 sizes=4:4M
+options=()        # of tune and bench
+backends=()       # of tune; none: all that work
+with_auto=()      # of bench
 
 measure() {  # NAME COMMAND-PREFIX…: the prefix starts the ranks
   local name=$1
   shift
   rm -f "$out/$name.routes.json"
-  "$@" "$medley" tune --seconds "$seconds" --sizes $sizes -o "$out/$name.routes.json" >"$out/$name.tune.txt"
-  "$@" "$medley" bench --op all --sizes $sizes --algorithms all --table "$out/$name.routes.json" --seconds "$seconds" \
-    --csv "$out/$name.csv" >/dev/null
-  "$@" "$medley" bench --mix all --table "$out/$name.routes.json" --seconds $((seconds / 2)) --json "$out/$name.mixes.json" \
-    >"$out/$name.mixes.txt"
+  "$@" "$medley" tune "${options[@]}" "${backends[@]}" --seconds "$seconds" --sizes $sizes -o "$out/$name.routes.json" \
+    >"$out/$name.tune.txt"
+  "$@" "$medley" bench "${options[@]}" "${with_auto[@]}" --op all --sizes $sizes --algorithms all \
+    --table "$out/$name.routes.json" --seconds "$seconds" --csv "$out/$name.csv" >/dev/null
+  "$@" "$medley" bench "${options[@]}" "${with_auto[@]}" --mix all --table "$out/$name.routes.json" \
+    --seconds $((seconds / 2)) --json "$out/$name.mixes.json" >"$out/$name.mixes.txt"
+}
+
+# Of nccl, shm and mpi those that work here, with commas.
+gpu_backends() {
+  "$medley" info --json - | python3 -c 'import json, sys
+works = {backend["name"] for backend in json.load(sys.stdin)["backends"] if backend["available"]}
+print(",".join(name for name in ("nccl", "shm", "mpi") if name in works))'
 }
 
 for setting in "$@"; do
@@ -39,6 +54,15 @@ for setting in "$@"; do
         esac
       done
       measure "$setting" mpirun_ranks 2 2 --
+    ) ;;
+    gpu*[0-9]) (
+      . tests/gpu/libraries.sh
+      use_build "$(dirname "$(dirname "$medley")")"
+      . tests/gpu/mps.sh
+      list=$(gpu_backends)
+      echo "measure.sh: over $list"
+      options=(--memory cuda) backends=(--backends "$list") with_auto=(--backends "$list,auto")
+      measure "$setting" "$medley" run --no-prefix --backends "$list" -n "${setting#gpu}" --
     ) ;;
     *) echo "measure.sh: there is no setting $setting" >&2; exit 2 ;;
   esac

@@ -32,6 +32,7 @@ struct ContextOptions {
   int size = 0;
   std::shared_ptr<Store> store{};             ///< where the ranks of this context meet
   int device = 0;                             ///< the CUDA device of this rank
+  bool hierarchical = false;                  ///< also backends of two, such as shm+mpi, where several hosts have several ranks
   std::chrono::nanoseconds deadline = std::chrono::minutes(10);   ///< default of every wait
   UseThread progress_thread = UseThread::automatic;
 };

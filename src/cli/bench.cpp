@@ -2,6 +2,7 @@
 #include "tune/bench.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,7 +27,7 @@ struct BenchArguments {
   std::string sizes = "4:64M";
   std::string backends, algorithms, table, mixes;
   std::string counts = "uniform";
-  std::string dtype = "f32";
+  std::string dtype = "f32", memory = "host";
   std::string batch = "1";
   double seconds = 0;
   std::string json, csv;
@@ -39,6 +40,7 @@ tune::BenchOptions options_of(const BenchArguments& given) {
   options.sizes = tune::size_ladder(first, last);
   options.seconds = given.seconds;
   options.dtype = dtype_of_word(given.dtype);
+  options.memory = memory_of_word(given.memory);
   options.batch = given.batch == "auto" ? 0 : static_cast<int>(parse_size(given.batch));
   options.wanted.backends = parse_list(given.backends);
   options.wanted.every_algorithm = given.algorithms == "all";
@@ -48,6 +50,17 @@ tune::BenchOptions options_of(const BenchArguments& given) {
   return options;
 }
 
+tune::MixOptions mixes_of(const BenchArguments& given, const tune::BenchOptions& options) {
+  tune::MixOptions mixes{.mixes = parse_list(given.mixes), .backends = options.wanted.backends, .memory = options.memory};
+  if (given.mixes == "all") mixes.mixes.assign(std::begin(tune::mix_names), std::end(tune::mix_names));
+  for (const std::string& mix : mixes.mixes) {
+    if (std::find(std::begin(tune::mix_names), std::end(tune::mix_names), mix) != std::end(tune::mix_names)) continue;
+    throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not a mix; there are {}", mix, fmt::join(tune::mix_names, ", ")));
+  }
+  if (given.seconds > 0) mixes.seconds = given.seconds;
+  return mixes;
+}
+
 const char* counts_name(const tune::BenchRow& row) {
   if (!is_v_form(row.op)) return "";
   return row.counts == tune::Counts::skewed ? "skewed" : "uniform";
@@ -55,11 +68,11 @@ const char* counts_name(const tune::BenchRow& row) {
 
 nlohmann::ordered_json json_of(const std::vector<tune::BenchRow>& rows, const Context& context, const tune::JobClock& clock) {
   nlohmann::ordered_json out{{"ranks", context.size()}, {"hosts", tune::shape_of(clock.hosts()).hosts},
-                             {"clock", clock.across_hosts() ? "barrier" : "common start"},
+                             {"clock", clock.across_hosts() ? "compared" : "common"},
                              {"table", context.table().hash}, {"rows", nlohmann::ordered_json::array()}};
   for (const auto& row : rows) {
     out["rows"].push_back({{"op", name(row.op)}, {"backend", row.backend}, {"algorithm", row.algorithm},
-                           {"memory", "host"}, {"dtype", name(row.dtype)}, {"counts", counts_name(row)}, {"bytes", row.bytes},
+                           {"memory", name(row.memory)}, {"dtype", name(row.dtype)}, {"counts", counts_name(row)}, {"bytes", row.bytes},
                            {"median_us", row.time.median}, {"mad_us", row.time.mad}, {"p99_us", row.time.p99},
                            {"algbw", row.algbw}, {"busbw", row.busbw}, {"iterations", row.iterations},
                            {"batch", row.batch}, {"fastest", row.fastest}});
@@ -71,9 +84,9 @@ void write_csv(const std::string& path, const std::vector<tune::BenchRow>& rows)
   if (path.empty()) return;
   std::string text = "op,backend,algorithm,memory,dtype,counts,bytes,median_us,mad_us,p99_us,algbw,busbw,iterations,fastest\n";
   for (const auto& row : rows) {
-    text += fmt::format("{},{},{},host,{},{},{},{:.4f},{:.4f},{:.4f},{:.6f},{:.6f},{},{}\n", name(row.op), row.backend, row.algorithm,
-                        name(row.dtype), counts_name(row), row.bytes, row.time.median, row.time.mad, row.time.p99, row.algbw,
-                        row.busbw, row.iterations, row.fastest ? 1 : 0);
+    text += fmt::format("{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{:.6f},{:.6f},{},{}\n", name(row.op), row.backend, row.algorithm,
+                        name(row.memory), name(row.dtype), counts_name(row), row.bytes, row.time.median, row.time.mad,
+                        row.time.p99, row.algbw, row.busbw, row.iterations, row.fastest ? 1 : 0);
   }
   if (path == "-") {
     fmt::print("{}", text);
@@ -83,11 +96,11 @@ void write_csv(const std::string& path, const std::vector<tune::BenchRow>& rows)
 }
 
 std::string table_of(const std::vector<tune::BenchRow>& rows, bool routes_compete) {
-  Table table({"op", "bytes", "backend", "algorithm", "median µs", "mad", "p99", "algbw GB/s", "busbw GB/s", ""});
+  Table table({"op", "bytes", "memory", "backend", "algorithm", "median µs", "mad", "p99", "algbw GB/s", "busbw GB/s", ""});
   for (const auto& row : rows) {
     const std::string op = fmt::format("{}{}{}", name(row.op), row.counts == tune::Counts::skewed ? " " : "",
                                        row.counts == tune::Counts::skewed ? "skewed" : "");
-    table.add({op, size_text(row.bytes), row.backend, row.algorithm, fmt::format("{:.2f}", row.time.median),
+    table.add({op, size_text(row.bytes), std::string(name(row.memory)), row.backend, row.algorithm, fmt::format("{:.2f}", row.time.median),
                fmt::format("{:.2f}", row.time.mad), fmt::format("{:.2f}", row.time.p99), fmt::format("{:.3f}", row.algbw),
                fmt::format("{:.3f}", row.busbw), routes_compete && row.fastest ? "fastest" : ""});
   }
@@ -103,7 +116,7 @@ std::vector<std::string> without_auto(std::vector<std::string> backends) {
 void say(const Context& context, const tune::JobClock& clock, const tune::BenchOptions& options) {
   const auto& listed = options.wanted.backends;
   if (clock.across_hosts()) {
-    fmt::print(stderr, "medley bench: clocks of several hosts: ranks start from a barrier, a sample is the slowest rank's own time\n");
+    fmt::print(stderr, "medley bench: the hosts' clocks were compared by messages: times are right to within microseconds of the network\n");
   }
   if (std::find(listed.begin(), listed.end(), "auto") == listed.end()) return;
   const TableInfo& table = context.table();
@@ -112,7 +125,7 @@ void say(const Context& context, const tune::JobClock& clock, const tune::BenchO
 }
 
 int report_mixes(const std::vector<tune::MixRow>& rows, const Context& context, const BenchArguments& given) {
-  Table table({"mix", "backend", "median µs", "mad", "against the best single backend"});
+  Table table({"mix", "memory", "backend", "median µs", "mad", "against the best single backend"});
   nlohmann::ordered_json out{{"ranks", context.size()}, {"table", context.table().hash}, {"rows", nlohmann::ordered_json::array()}};
   for (const auto& row : rows) {
     double best = INFINITY;
@@ -120,10 +133,10 @@ int report_mixes(const std::vector<tune::MixRow>& rows, const Context& context, 
       if (other.mix == row.mix && other.backend != "auto") best = std::min(best, other.time.median);
     }
     const double gain = best / row.time.median;
-    table.add({row.mix, row.backend, fmt::format("{:.1f}", row.time.median), fmt::format("{:.1f}", row.time.mad),
+    table.add({row.mix, std::string(name(row.memory)), row.backend, fmt::format("{:.1f}", row.time.median), fmt::format("{:.1f}", row.time.mad),
                row.backend == "auto" ? fmt::format("{:.2f}x as fast", gain) : ""});
-    out["rows"].push_back({{"mix", row.mix}, {"backend", row.backend}, {"median_us", row.time.median}, {"mad_us", row.time.mad},
-                           {"p99_us", row.time.p99}, {"iterations", row.iterations}, {"speedup", gain}});
+    out["rows"].push_back({{"mix", row.mix}, {"backend", row.backend}, {"memory", name(row.memory)},
+                           {"median_us", row.time.median}, {"mad_us", row.time.mad}, {"p99_us", row.time.p99}, {"iterations", row.iterations}, {"speedup", gain}});
   }
   if (given.json != "-") fmt::print("{}", table.str());
   write_json(given.json, out);
@@ -131,10 +144,10 @@ int report_mixes(const std::vector<tune::MixRow>& rows, const Context& context, 
 }
 
 int bench_here(const BenchArguments& given) {
-  bind_to_core();
   tune::BenchOptions options = options_of(given);
-  ContextOptions wishes;
-  wishes.backends = without_auto(options.wanted.backends);
+  // What stages CUDA memory, and NCCL over sockets, has threads beside the rank's own.
+  if (options.memory == Memory::host) bind_to_core();
+  ContextOptions wishes = context_for(without_auto(options.wanted.backends), options.memory);
   wishes.table = given.table;
   Context context(wishes);
   if (options.wanted.backends.empty()) {
@@ -146,8 +159,7 @@ int bench_here(const BenchArguments& given) {
   const bool on_terminal = reports && isatty(STDERR_FILENO) == 1;
   if (reports) say(context, clock, options);
   if (!given.mixes.empty()) {
-    const auto mixes = parse_list(given.mixes == "all" ? "moe,dlrm,dense" : given.mixes);
-    const auto rows = tune::bench_mixes(context, clock, mixes, options.wanted.backends, given.seconds > 0 ? given.seconds : 6);
+    const auto rows = tune::bench_mixes(context, clock, mixes_of(given, options));
     return reports ? report_mixes(rows, context, given) : 0;
   }
   const auto rows = tune::bench(context, clock, options, [&](std::size_t done, std::size_t of) {
@@ -167,7 +179,7 @@ void add_bench(CLI::App& app) {
   auto given = std::make_shared<BenchArguments>();
   CLI::App* bench = add_command(app, "bench", "Latency and bandwidth of each operation on each backend",
                                 "medley bench -n 2 --op all_reduce --sizes 4:64M --json bench.json", [given] {
-                                  static_cast<void>(options_of(*given));   // complain once, before any rank starts
+                                  static_cast<void>(mixes_of(*given, options_of(*given)));   // complain once, before any rank starts
                                   const std::string& all = given->backends;
                                   std::string named;   // what the launcher must know: without auto
                                   for (const std::string& backend : without_auto(parse_list(all))) named += (named.empty() ? "" : ",") + backend;
@@ -184,6 +196,7 @@ void add_bench(CLI::App& app) {
       ->check(CLI::IsMember({"uniform", "skewed", "both"}));
   bench->add_option("--table", given->table, "a route table for auto, which then stands in the list");
   bench->add_option("--mix", given->mixes, "whole steps instead of single operations: moe, dlrm, dense or all, with auto in the list");
+  add_memory(*bench, given->memory);
   bench->add_option("--dtype", given->dtype, "element type")->capture_default_str();
   bench->add_option("--seconds", given->seconds, "time for all rows together (default: 0.1 s a row)")
       ->check(CLI::Range(0.0, 1e6));

@@ -5,6 +5,8 @@
 
 #include "bootstrap/environment.hpp"
 #include "cli/sizes.hpp"
+#include "core/plugins.hpp"
+#include "core/rank_device.hpp"
 
 namespace medley::cli {
 
@@ -29,6 +31,39 @@ DType dtype_of_word(const std::string& word) {
   const auto dtype = parse_dtype(word);
   if (!dtype) throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not an element type; see medley info", word));
   return *dtype;
+}
+
+void add_memory(CLI::App& command, std::string& word) {
+  command.add_option("--memory", word, "where buffers lie; cuda: on the devices of each host, which its ranks take in turn")
+      ->check(CLI::IsMember({"host", "cuda"}))
+      ->capture_default_str();
+}
+
+Memory memory_of_word(const std::string& word) {
+  if (word != "cuda") return Memory::host;
+  if (const std::string why = core::why_no_device(); !why.empty()) {
+    throw Error(ErrorKind::invalid, fmt::format("--memory cuda: CUDA memory cannot be used here: {}", why));
+  }
+  return Memory::cuda;
+}
+
+ContextOptions context_for(std::vector<std::string> backends, Memory memory) {
+  ContextOptions options;
+  options.backends = std::move(backends);
+  options.hierarchical = options.backends.empty();
+  if (memory == Memory::host) return options;
+  try {
+    options.device = core::rank_device().index;
+  } catch (const Error& error) {
+    throw Error(ErrorKind::invalid, fmt::format("--memory cuda: {}", error.what()));
+  }
+  if (options.backends == std::vector<std::string>{"nccl"}) {
+    for (const auto& known : core::known_backends()) {
+      const bool serves_all = known->name() == "shm" || known->name() == "gloo";   // without a launcher of their own
+      if (serves_all && known->unavailable().empty()) options.backends.push_back(known->name());
+    }
+  }
+  return options;
 }
 
 void bind_to_core() {

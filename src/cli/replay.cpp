@@ -54,7 +54,8 @@ std::vector<std::string> backends_to_run(const Context& context, const std::stri
   if (!names.empty()) return names;
   Comm world = context.world();
   for (const tune::Candidate& usable :
-       tune::candidates(world, Op::all_reduce, DType::f32, {available_backends(context)}))
+       tune::candidates(world, Op::all_reduce, DType::f32, Memory::host,
+                        {available_backends(context)}))
     names.push_back(usable.backend);
   if (context.backends().size() > 1) names.emplace_back("auto");
   return names;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "bootstrap/environment.hpp"
+#include "cli/bench_ranks.hpp"
 #include "cli/command.hpp"
 #include "cli/sizes.hpp"
 #include "core/plugins.hpp"
@@ -41,7 +42,7 @@ soak::WorkerOptions options_of(const SoakArguments& given) {
   options.deadline =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(given.deadline));
   options.generate.backends = parse_list(given.backends);
-  options.generate.memory = given.memory == "cuda" ? Memory::cuda : Memory::host;
+  options.generate.memory = memory_of_word(given.memory);
   for (const std::string& word : parse_list(given.without))
     options.without.push_back(static_cast<int>(parse_size(word)));
   if (options.generate.backends.empty()) {
@@ -194,9 +195,7 @@ void add_soak(CLI::App& app) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();
   soak->add_option("--backends", given->backends, "backends to mix (default: all that work here)");
-  soak->add_option("--memory", given->memory, "where buffers lie; cuda: on the first device, shared by all ranks")
-      ->check(CLI::IsMember({"host", "cuda"}))
-      ->capture_default_str();
+  add_memory(*soak, given->memory);
   soak->add_option("--seconds", given->seconds, "stop after this time")->check(CLI::Range(0.0, 1e9));
   soak->add_option("--deadline", given->deadline, "seconds that a wait may last before it is a hang")
       ->check(CLI::Range(0.1, 1e6))

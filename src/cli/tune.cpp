@@ -24,7 +24,7 @@ using std::chrono::steady_clock;
 
 struct TuneArguments {
   int ranks = 0;
-  std::string backends, ops = "all", sizes = "4:16M", dtypes = "f32", schedule, file, json;
+  std::string backends, ops = "all", sizes = "4:16M", dtypes = "f32", memory = "host", schedule, file, json;
   double seconds = 60;
 };
 
@@ -65,6 +65,7 @@ tune::TuneOptions options_of(const TuneArguments& given) {
   const auto [first, last] = parse_size_range(given.sizes);
   options.sizes = tune::size_ladder(first, last);
   options.backends = parse_list(given.backends);
+  options.memory = memory_of_word(given.memory);
   options.seconds = given.seconds;
   options.dtypes.clear();
   for (const std::string& word : parse_list(given.dtypes)) options.dtypes.push_back(dtype_of_word(word));
@@ -98,11 +99,11 @@ void draw(const tune::TuneProgress& progress, double seconds) {
 }
 
 int tune_here(const TuneArguments& given) {
-  bind_to_core();
-  stop_gently();
   tune::TuneOptions options = options_of(given);
+  if (options.memory == Memory::host) bind_to_core();   // as in bench
+  stop_gently();
   const std::filesystem::path file = given.file.empty() ? route::cached_table() : std::filesystem::path(given.file);
-  Context context(options.backends);
+  Context context(context_for(options.backends, options.memory));
   if (options.backends.empty()) options.backends = available_backends(context);
   const bool reports = context.rank() == 0, on_terminal = reports && isatty(STDERR_FILENO) == 1;
   route::Table table;
@@ -148,6 +149,7 @@ void add_tune(CLI::App& app) {
   tune->add_option("-o,--output", given->file, "the table; an existing one is gone on with (default: the one that contexts look for in the user's cache)");
   tune->add_option("--op", given->ops, "operations, or all")->capture_default_str()->excludes("--for");
   tune->add_option("--sizes", given->sizes, "from:to in bytes of the full tensor")->capture_default_str()->excludes("--for");
+  add_memory(*tune, given->memory);
   tune->add_option("--dtype", given->dtypes, "element types of reductions, one of each class: f32, bf16, i32")->capture_default_str()->excludes("--for");
   tune->add_option("--json", given->json, "write the table as JSON too; - for stdout");
 }

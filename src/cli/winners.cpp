@@ -37,13 +37,13 @@ std::string against_others(const route::Chosen& chosen, const route::Stretch& st
 std::string winners_text(const route::Table& table) {
   std::set<std::tuple<route::Shape, Memory, Op, route::DTypeClass>> asked;
   for (const route::Cell& cell : table.cells()) asked.insert({cell.key.shape, cell.key.memory, cell.key.op, cell.key.dtype});
-  Table lines({"shape", "op", "dtype", "from", "to", "route", "ahead of the next by up to"});
+  Table lines({"shape", "memory", "op", "dtype", "from", "to", "route", "ahead of the next by up to"});
   for (const auto& [shape, memory, op, dtype] : asked) {
     const route::Chosen chosen = route::choose(table, op, memory, dtype, shape, [](const Choice&) { return true; });
     for (const route::Stretch& stretch : chosen.stretches) {
-      lines.add({fmt::format("{} x {}", shape.hosts, shape.ranks_per_host), std::string(name(op)), std::string(name(dtype)),
-                 size_of_border(stretch.from), size_of_border(stretch.to), stretch.route.backend + "/" + stretch.route.algorithm,
-                 against_others(chosen, stretch)});
+      lines.add({fmt::format("{} x {}", shape.hosts, shape.ranks_per_host), std::string(name(memory)), std::string(name(op)),
+                 std::string(name(dtype)), size_of_border(stretch.from), size_of_border(stretch.to),
+                 stretch.route.backend + "/" + stretch.route.algorithm, against_others(chosen, stretch)});
     }
   }
   return lines.str();

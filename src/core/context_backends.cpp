@@ -131,7 +131,7 @@ void ContextState::make_backends(const ContextOptions& options) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
   json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
-            {"rules", rules.text()}, {"check", wants_check()}, {"cores", core_mask()}, {"cuda", why_no_device()}};
+            {"rules", rules.text()}, {"check", wants_check()}, {"cores", core_mask()}, {"cuda", why_no_device()}, {"hierarchical", options.hierarchical}};
   FoundTable found = find_table(options.table);
   mine["table"] = told_about(found);
   for (const std::string& name : names) {
@@ -178,7 +178,8 @@ void ContextState::make_backends(const ContextOptions& options) {
   table_info = settle_table(found, abilities);
   table = std::move(found.table);
   agree_on_made(abilities, !wanted.empty(), mine_made);
-  make_pairs(wanted);
+  const bool hierarchical = std::all_of(answers.begin(), answers.end(), [](const json& answer) { return answer["hierarchical"].get<bool>(); });
+  make_pairs(hierarchical ? with_every_pair(wanted) : wanted);
   start_control(abilities);
   check_rules(rules);
   note_job();

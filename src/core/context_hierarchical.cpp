@@ -26,6 +26,17 @@ std::vector<std::string> with_halves(const std::vector<std::string>& wanted) {
   return names;
 }
 
+/// Where hosts have several ranks: shm inside, each of the others between.
+std::vector<std::string> ContextState::with_every_pair(std::vector<std::string> wanted) const {
+  const std::set<std::string> different(hosts.begin(), hosts.end());
+  if (different.size() < 2 || different.size() == hosts.size()) return wanted;
+  for (const Ready& ready : backends_) {
+    const std::string pair = fmt::format("shm+{}", ready.backend->name());
+    if (ready.backend->name() != "shm" && std::find(wanted.begin(), wanted.end(), pair) == wanted.end()) wanted.push_back(pair);
+  }
+  return wanted;
+}
+
 void ContextState::make_pairs(const std::vector<std::string>& wanted) {
   std::vector<std::string> pairs;
   std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(pairs), is_pair);

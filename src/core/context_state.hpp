@@ -62,6 +62,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   void agree_on_made(const std::vector<nlohmann::json>& answers, bool named,
                      std::map<std::string, std::unique_ptr<Backend>>& made);
   void make_pairs(const std::vector<std::string>& wanted);
+  std::vector<std::string> with_every_pair(std::vector<std::string> wanted) const;
   void note_job();
   route::Shape shape_of(const std::vector<int>& world_ranks) const;
   void say_stand_in(const CommState& comm, const route::Shape& shape);

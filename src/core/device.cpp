@@ -35,6 +35,24 @@ Error unavailable(const std::string& why) {
   return Error(ErrorKind::unavailable, fmt::format("CUDA memory cannot be used: {}", why));
 }
 
+const DevicePlugin& plugin() {
+  const fs::path file = find_file();
+  if (file.empty()) throw unavailable(missing_file());
+  void* object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);   // never closed: CUDA keeps threads and handlers
+  if (!object) {
+    const char* why = dlerror();
+    throw unavailable(fmt::format("{} cannot be loaded: {}", file.native(), why ? why : "no reason given"));
+  }
+  const auto entry = reinterpret_cast<const DevicePlugin* (*)()>(dlsym(object, "medley_device"));
+  const DevicePlugin* found = entry ? entry() : nullptr;
+  if (!found) throw unavailable(fmt::format("{} does not export medley_device()", file.native()));
+  if (found->abi != device_abi) {
+    throw unavailable(fmt::format("{} was built for {} but this Medley has {}; build it again", file.native(),
+                                  found->abi, device_abi));
+  }
+  return *found;
+}
+
 }  // namespace
 
 std::string why_no_device() {
@@ -46,22 +64,8 @@ std::string why_no_device() {
   return fs::exists("/dev/nvidiactl", ignored) ? std::string() : "this machine has no NVIDIA driver";
 }
 
-std::unique_ptr<Device> open_device(int index) {
-  const fs::path file = find_file();
-  if (file.empty()) throw unavailable(missing_file());
-  void* object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);   // never closed: CUDA keeps threads and handlers
-  if (!object) {
-    const char* why = dlerror();
-    throw unavailable(fmt::format("{} cannot be loaded: {}", file.native(), why ? why : "no reason given"));
-  }
-  const auto entry = reinterpret_cast<const DevicePlugin* (*)()>(dlsym(object, "medley_device"));
-  const DevicePlugin* plugin = entry ? entry() : nullptr;
-  if (!plugin) throw unavailable(fmt::format("{} does not export medley_device()", file.native()));
-  if (plugin->abi != device_abi) {
-    throw unavailable(fmt::format("{} was built for {} but this Medley has {}; build it again", file.native(),
-                                  plugin->abi, device_abi));
-  }
-  return plugin->open(index);
-}
+std::unique_ptr<Device> open_device(int index) { return plugin().open(index); }
+
+int device_count() { return plugin().count(); }
 
 }  // namespace medley::core

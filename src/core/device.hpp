@@ -11,7 +11,7 @@
 
 namespace medley::core {
 
-inline constexpr std::string_view device_abi = "medley-device-1";
+inline constexpr std::string_view device_abi = "medley-device-2";
 
 /// One CUDA device as one context uses it. Streams and events are CUDA's own handles. Every method may be called from
 /// any thread, keeps the thread's current device, and is allowed while another thread captures a graph. But for
@@ -48,6 +48,7 @@ class Device {
 struct DevicePlugin {
   std::string_view abi;
   std::unique_ptr<Device> (*open)(int device);   ///< throws Error(unavailable) with the reason
+  int (*count)();                                ///< devices of this machine; throws Error(unavailable) with the reason
 };
 
 /// Whether CUDA devices can be expected here, found out without touching CUDA: the shared object lies beside the
@@ -57,5 +58,7 @@ MEDLEY_API std::string why_no_device();
 
 /// Loads the shared object and opens a device. Throws Error(unavailable) with the reason.
 MEDLEY_API std::unique_ptr<Device> open_device(int index);
+/// Loads the shared object and counts the devices, at least one. Throws Error(unavailable) with the reason.
+MEDLEY_API int device_count();
 
 }  // namespace medley::core

@@ -5,10 +5,10 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <medley/medley.hpp>
 #include <optional>
 
+#include "core/rank_device.hpp"
 #include "soak/run_program.hpp"
 
 namespace medley::soak {
@@ -29,6 +29,7 @@ class Contexts {
       given.progress_thread = program.progress_thread                             ? UseThread::always
                               : options_.generate.memory == Memory::cuda ? UseThread::automatic
                                                                          : UseThread::never;
+      if (options_.generate.memory == Memory::cuda) given.device = core::rank_device().index;
       context.emplace(given);
     }
     return *context;
@@ -39,11 +40,6 @@ class Contexts {
   std::array<std::optional<Context>, 2> contexts_;
 };
 
-/// All ranks use the first device, which NCCL allows to ranks of different hosts alone: they then talk over sockets.
-void say_own_host() {
-  setenv("NCCL_HOSTID", fmt::format("process{}", getpid()).c_str(), 0);
-}
-
 [[noreturn]] void wait_to_be_ended() {
   for (;;) pause();
 }
@@ -52,7 +48,6 @@ void say_own_host() {
 
 Tally work(const WorkerOptions& options, Slot* slot) {
   if (slot) slot->process = getpid();
-  if (options.generate.with_nccl()) say_own_host();
   Contexts contexts(options);
   Tally tally;
   const auto complain = [&](const std::exception& problem) {

@@ -71,8 +71,8 @@ std::vector<BenchRow> bench(Context& context, JobClock& clock, const BenchOption
   std::vector<Candidate> routes;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const Cell& cell = cells[i];
-    if (i == 0 || cells[i - 1].op != cell.op) routes = candidates(world, cell.op, options.dtype, options.wanted);
-    Workload workload(world, cell.op, cell.bytes, options.dtype, cell.counts);
+    if (i == 0 || cells[i - 1].op != cell.op) routes = candidates(world, cell.op, options.dtype, options.memory, options.wanted);
+    Workload workload(world, cell.op, cell.bytes, options.dtype, options.memory, cell.counts);
     Contest contest;
     for (const Candidate& candidate : routes) contest.add(candidate.route);
     const double seconds = options.seconds > 0 ? options.seconds / static_cast<double>(cells.size())
@@ -81,8 +81,8 @@ std::vector<BenchRow> bench(Context& context, JobClock& clock, const BenchOption
     const std::size_t first = rows.size();
     for (std::size_t r = 0; r < routes.size(); ++r) {
       const Contest::Contestant& measured = contest.contestants[r];
-      BenchRow row{.op = cell.op, .backend = routes[r].backend, .algorithm = routes[r].algorithm, .dtype = options.dtype,
-                   .counts = cell.counts, .bytes = workload.bytes(), .time = summarize(measured.samples_us),
+      BenchRow row{.op = cell.op, .backend = routes[r].backend, .algorithm = routes[r].algorithm, .memory = options.memory,
+                   .dtype = options.dtype, .counts = cell.counts, .bytes = workload.bytes(), .time = summarize(measured.samples_us),
                    .iterations = measured.samples_us.size(), .batch = measured.batch};
       row.algbw = static_cast<double>(row.bytes) / row.time.median / 1e3;
       row.busbw = row.algbw * bus_factor(cell.op, world.size());

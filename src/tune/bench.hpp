@@ -20,6 +20,7 @@ struct BenchOptions {
   Wanted wanted;
   std::vector<Counts> counts{Counts::uniform};   ///< of the v-forms
   DType dtype = DType::f32;
+  Memory memory = Memory::host;
   double seconds = 0;       ///< for all rows together; 0: a tenth of a second each
   int batch = 0;            ///< operations per sample; 0: as many as last 20 µs
 };
@@ -28,6 +29,7 @@ struct BenchRow {
   Op op{};
   std::string backend;
   std::string algorithm;
+  Memory memory{};
   DType dtype{};
   Counts counts{};
   std::size_t bytes = 0;

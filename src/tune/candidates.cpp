@@ -23,8 +23,8 @@ bool works(Workload& trial, const Choice& route) {
 
 }  // namespace
 
-std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, const Wanted& wanted) {
-  Workload trial(comm, op, few_bytes, dtype);
+std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, Memory memory, const Wanted& wanted) {
+  Workload trial(comm, op, few_bytes, dtype, memory);
   std::vector<std::string> named = wanted.algorithms;
   if (wanted.every_algorithm) {
     named = {"native"};

@@ -23,6 +23,6 @@ struct Candidate {
 
 /// Collective: each is tried once with a few bytes. What the comm or the operation does not have is left out, on all
 /// ranks alike.
-std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, const Wanted& wanted);
+std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, Memory memory, const Wanted& wanted);
 
 }  // namespace medley::tune

@@ -41,6 +41,33 @@ inline double confidence_of(const route::Timing& first, const route::Timing& sec
   return std::min(most, 0.5 * std::erfc(-(second.median_us - first.median_us) / spread / std::sqrt(2.0)));
 }
 
+/// Puts the routes in order and says how sure it is that the first is the fastest.
+inline void judge(route::Cell& cell) {
+  std::stable_sort(cell.routes.begin(), cell.routes.end(),
+                   [](const auto& a, const auto& b) { return a.median_us < b.median_us; });
+  cell.confidence = 1;
+  for (std::size_t i = 1; i < cell.routes.size(); ++i) {
+    cell.confidence = std::min(cell.confidence, confidence_of(cell.routes[0], cell.routes[i]));
+  }
+}
+
+/// A cell that was measured again: routes that were not keep their times; of two measurements of one route the one with
+/// more samples counts, the new one where they are equal.
+inline route::Cell merged(route::Cell cell, const route::Cell& before) {
+  for (const route::Timing& old : before.routes) {
+    const auto same = std::find_if(cell.routes.begin(), cell.routes.end(), [&](const route::Timing& timing) {
+      return timing.route.backend == old.route.backend && timing.route.algorithm == old.route.algorithm;
+    });
+    if (same == cell.routes.end()) {
+      cell.routes.push_back(old);
+    } else if (old.samples > same->samples) {
+      *same = old;
+    }
+  }
+  judge(cell);
+  return cell;
+}
+
 class Contest {
  public:
   struct Contestant {
@@ -61,8 +88,7 @@ class Contest {
       workload.check(one.route);
       one.first_us = INFINITY;
       for (int k = 0; k < 3; ++k) {   // the least of three: the first meets what the route before left behind
-        workload.dirty();
-        one.first_us = std::min(one.first_us, std::max(clock.time([&] { workload.run(one.route); }).us, 0.02));
+        one.first_us = std::min(one.first_us, std::max(workload.time(clock, one.route).us, 0.02));
       }
       one.batch = static_cast<int>(std::clamp(std::ceil(batch_us / one.first_us), 1., most));
     }
@@ -84,9 +110,8 @@ class Contest {
       if (one.out) continue;
       const bool slow = is_slow(one);
       const int untimed = slow ? 0 : after_slow_ ? static_cast<int>(std::clamp(aftermath_us / one.first_us, 1., 1000.)) : 1;
-      for (int k = 0; k < untimed; ++k) workload.run(one.route);
-      workload.dirty();
-      last = clock.time([&] { workload.run(one.route); }, one.batch);
+      if (untimed > 0) workload.run(one.route, untimed);
+      last = workload.time(clock, one.route, one.batch);
       one.samples_us.push_back(last.us);
       after_slow_ = slow;
     }
@@ -133,11 +158,7 @@ class Contest {
     for (const Contestant& contestant : contestants) {
       if (!contestant.samples_us.empty()) cell.routes.push_back(timing(contestant));
     }
-    std::stable_sort(cell.routes.begin(), cell.routes.end(),
-                     [](const auto& a, const auto& b) { return a.median_us < b.median_us; });
-    for (std::size_t i = 1; i < cell.routes.size(); ++i) {
-      cell.confidence = std::min(cell.confidence, confidence_of(cell.routes[0], cell.routes[i]));
-    }
+    judge(cell);
     return cell;
   }
 

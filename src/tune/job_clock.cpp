@@ -1,6 +1,9 @@
 #include "tune/job_clock.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "bootstrap/host.hpp"
@@ -46,21 +49,81 @@ route::Shape shape_of(const std::vector<int>& hosts) {
   return shape;
 }
 
-JobClock::JobClock(Context& context) : world_(context.world()), hosts_(hosts_of(world_)) {
+JobClock::JobClock(Context& context)
+    : world_(context.world()), hosts_(hosts_of(world_)), progress_([&context] { context.progress(); }) {
   if (shape_of(hosts_).hosts == 1) {
     host_ = shared_clock(world_);
     // A library that moves only inside its calls must serve the ranks that are still in the operation.
-    host_->while_waiting([&context] { context.progress(); });
+    host_->while_waiting(progress_);
     host_->meet();
+  } else {
+    choose_carrier(context);
+    compare_clocks();
   }
   start_ns_ = time([] {}).released_ns;
 }
 
-Sample JobClock::agreed(std::int64_t took_ns, int batch) {
-  // The latest rank's clock stands for all: whole nanoseconds are exact in a double for three months.
-  std::array<double, 2> slowest{static_cast<double>(took_ns), static_cast<double>(now_ns() - made_ns_)};
-  world_.all_reduce(slowest, max);
-  return {slowest[0] / 1e3 / batch, 0, static_cast<std::int64_t>(slowest[1])};
+/// The quickest there is: what the clock sends should leave little behind in the samples.
+void JobClock::choose_carrier(const Context& context) {
+  double least = INFINITY;
+  for (const BackendInfo& backend : context.backends()) {
+    if (!backend.available || backend.name.find('+') != std::string::npos) continue;
+    std::array<double, 1> took{INFINITY};
+    try {
+      for (int i = 0; i < 20; ++i) {
+        const std::int64_t began = now_ns();
+        world_.barrier({.backend = backend.name});
+        took[0] = std::min(took[0], static_cast<double>(now_ns() - began));
+      }
+      world_.all_reduce(took, max, {.backend = backend.name});
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::invalid && error.kind() != ErrorKind::unavailable) throw;
+      continue;   // it does not serve all ranks; all of them are told
+    }
+    if (took[0] < least) least = took[0], carrier_ = backend.name;
+  }
+}
+
+/// By the quickest of many round trips with each rank.
+void JobClock::compare_clocks() {
+  constexpr int round_trips = 40;
+  std::array<std::int64_t, 1> word{};
+  for (int rank = 1; rank < world_.size(); ++rank) {
+    std::int64_t quickest = INT64_MAX;
+    for (int i = 0; i < round_trips; ++i) {
+      if (world_.rank() == 0) {
+        world_.recv(word, rank, own());
+        word[0] = now_ns();
+        world_.send(word, rank, own());
+      } else if (world_.rank() == rank) {
+        const std::int64_t sent = now_ns();
+        world_.send(word, 0, own());
+        world_.recv(word, 0, own());
+        const std::int64_t back = now_ns();
+        if (back - sent < quickest) quickest = back - sent, offset_ns_ = word[0] - (sent + back) / 2;
+      }
+    }
+  }
+}
+
+/// Returns on all ranks at one moment, or late where the agreement came too late to a rank: then the next is further ahead.
+void JobClock::await_start() {
+  std::array<std::int64_t, 1> latest{common_ns()};
+  world_.all_reduce(latest, max, own());
+  next_ns_ = latest[0] + margin_ns_;
+  while (common_ns() < next_ns_) {
+    progress_();
+    sched_yield();
+  }
+}
+
+Sample JobClock::agreed(std::int64_t began, std::int64_t ended) {
+  std::array<std::int64_t, 2> last{began, ended};
+  world_.all_reduce(last, max, own());
+  const std::int64_t late = last[0] - next_ns_;
+  constexpr std::int64_t on_time = 20'000, most = 10'000'000;
+  margin_ns_ = late > on_time ? std::min(margin_ns_ * 2, most) : std::max<std::int64_t>(margin_ns_ * 15 / 16, 100'000);
+  return {static_cast<double>(std::max<std::int64_t>(last[1] - last[0], 0)) / 1e3, static_cast<double>(late) / 1e3, last[1]};
 }
 
 }  // namespace medley::tune

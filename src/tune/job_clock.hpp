@@ -1,12 +1,14 @@
-// The stopwatch of a whole job. On one host it is the SampleClock: a common start on a common clock. Across hosts, whose
-// clocks differ, ranks leave a barrier together and a sample is the slowest rank's own time, which misses how much later
-// than the first the slowest began (up to one latency of the network). Used by bench and tune.
+// The stopwatch of a whole job: a common start on a common clock. On one host that is the SampleClock. Across hosts the clocks
+// are compared with rank 0's by messages (to within the difference of the two ways, microseconds), the ranks agree on a moment
+// a little later, and a sample lasts from when the last rank began until the last was done. Used by bench and tune.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <medley/medley.hpp>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "route/table.hpp"
@@ -24,13 +26,12 @@ class JobClock {
   explicit JobClock(Context& context);
 
   template <class Operation>
-  Sample time(Operation&& operation, int batch = 1) {
-    if (host_) return host_->time(operation, batch);
-    world_.barrier();
-    const std::int64_t began = now_ns();
-    for (int i = 0; i < batch; ++i) operation();
-    const std::int64_t ended = now_ns();
-    return agreed(ended - began, batch);
+  Sample time(Operation&& operation) {
+    if (host_) return host_->time(operation);
+    await_start();
+    const std::int64_t began = common_ns();
+    operation();
+    return agreed(began, common_ns());
   }
   /// Seconds since the clock was made, the same on all ranks.
   double seconds() { return static_cast<double>(time([] {}).released_ns - start_ns_) / 1e9; }
@@ -39,12 +40,22 @@ class JobClock {
   const std::vector<int>& hosts() const { return hosts_; }
 
  private:
-  Sample agreed(std::int64_t took_ns, int batch);
+  void choose_carrier(const Context& context);
+  void compare_clocks();
+  void await_start();
+  Sample agreed(std::int64_t began, std::int64_t ended);
+  std::int64_t common_ns() const { return now_ns() + offset_ns_; }
+  Options own() const { return {.backend = carrier_}; }
+
   Comm world_;
   std::vector<int> hosts_;
   std::unique_ptr<SampleClock> host_;
-  std::int64_t made_ns_ = now_ns();   ///< on this rank's own clock
-  std::int64_t start_ns_ = 0;         ///< on the job's
+  std::function<void()> progress_;
+  std::string carrier_;               ///< the backend for the clock's own messages
+  std::int64_t offset_ns_ = 0;        ///< from this rank's clock to rank 0's
+  std::int64_t start_ns_ = 0;         ///< when the clock was made
+  std::int64_t next_ns_ = 0;          ///< the start of the sample that is being taken
+  std::int64_t margin_ns_ = 200'000;  ///< between agreeing on a start and starting
 };
 
 }  // namespace medley::tune

@@ -1,10 +1,11 @@
 #include "tune/mix.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <numeric>
 
+#include "tune/block.hpp"
 #include "tune/candidates.hpp"
 #include "tune/turns.hpp"
 
@@ -12,86 +13,112 @@ namespace medley::tune {
 namespace {
 
 constexpr std::size_t kib = 1024;
-using Floats = std::vector<float>;
-
-Floats floats(std::size_t bytes, int ranks) {
-  const auto n = static_cast<std::size_t>(ranks);
-  return Floats((bytes / sizeof(float) + n - 1) / n * n, 1.0f);
-}
 
 /// The buffers of all mixes; small enough that a step takes milliseconds on two cores.
 class Mix {
  public:
-  explicit Mix(Comm comm)
-      : comm_(std::move(comm)), tokens_(floats(1024 * kib, comm_.size())), routed_(tokens_), back_(tokens_) {
-    for (int i = 0; i < 4; ++i) buckets_.push_back(floats(512 * kib, comm_.size()));
+  Mix(Comm comm, Memory memory)
+      : comm_(std::move(comm)), memory_(memory), tokens_(floats(1024 * kib)), routed_(floats(1024 * kib)), back_(floats(1024 * kib)) {
+    for (int i = 0; i < 4; ++i) buckets_.push_back(floats(512 * kib));
     const auto n = static_cast<std::int64_t>(comm_.size());
-    const auto whole = static_cast<std::int64_t>(tokens_.size());
+    const auto whole = static_cast<std::int64_t>(tokens_.count());
     for (std::int64_t r = 0; r < n; ++r) sent_.push_back(whole * (r + 1) * 2 / (n * (n + 1)));   // popular tables
     received_.assign(static_cast<std::size_t>(n), sent_[static_cast<std::size_t>(comm_.rank())]);
-    looked_up_.resize(static_cast<std::size_t>(n * received_[0]));
+    looked_up_ = Block(static_cast<std::size_t>(n * received_[0]), DType::f32, memory);
   }
 
+  /// Ends when the host has seen every operation complete.
   void run(std::string_view mix, std::string_view backend) {
     const Options later{.backend = backend, .async = true}, now{.backend = backend};
-    if (mix == "moe") return moe(later, now);
-    if (mix == "dlrm") return dlrm(later, now);
-    dense(later);
+    std::vector<Work> issued = mix == "moe" ? moe(later, now) : mix == "dlrm" ? dlrm(later, now) : dense(later);
+    for (Work& work : issued) work.wait_host();
+  }
+
+  /// Runs it once on values that tell the ranks apart; throws when one is not what it must be.
+  void check(std::string_view mix, std::string_view backend) {
+    for (Block* block : {&tokens_, &routed_, &back_, &looked_up_}) block->fill(block == &tokens_ ? comm_.rank() + 1 : 0);
+    for (Block& bucket : buckets_) bucket.fill(comm_.rank() + 1);
+    if (memory_ == Memory::cuda) core::wait_for_device();
+    run(mix, backend);
+    const int n = comm_.size(), rank = comm_.rank();
+    const auto expect = [&](Block& block, double value) { expect_parts(mix, backend, block, {value}); };
+    for (std::size_t i = 0; i < (mix == "moe" ? 2u : 4u); ++i) expect(buckets_[i], n);
+    std::vector<double> of_rank(static_cast<std::size_t>(n));
+    std::iota(of_rank.begin(), of_rank.end(), 1.0);
+    if (mix == "moe") expect_parts(mix, backend, routed_, of_rank), expect(back_, rank + 1);
+    if (mix == "dlrm") expect_parts(mix, backend, looked_up_, of_rank);
+    if (mix == "dense" && n > 1) expect(back_, (rank + n - 1) % n + 1);
   }
 
  private:
+  Block floats(std::size_t bytes) const {
+    const auto n = static_cast<std::size_t>(comm_.size());
+    Block block((bytes / sizeof(float) + n - 1) / n * n, DType::f32, memory_);
+    block.fill(1);
+    return block;
+  }
+  static void expect_parts(std::string_view mix, std::string_view backend, Block& block, const std::vector<double>& values) {
+    block.look();
+    const std::size_t part = block.count() / values.size();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (const std::size_t at = block.first_other(i * part, part, values[i]); at != (i + 1) * part) {
+        throw Error(ErrorKind::mismatch, fmt::format("the mix {} over {} gave a wrong value at element {}", mix, backend, at));
+      }
+    }
+  }
+
   std::vector<Work> sum_buckets(std::size_t count, const Options& later) {
-    std::vector<Work> pending;
-    for (std::size_t i = 0; i < count; ++i) pending.push_back(comm_.all_reduce(buckets_[i], max, later));
-    return pending;
+    std::vector<Work> issued;
+    for (std::size_t i = 0; i < count; ++i) issued.push_back(comm_.all_reduce(buckets_[i].buffer(), max, later));
+    return issued;
   }
-  static void finish(std::vector<Work>& pending) {
-    for (Work& work : pending) work.wait();
+  std::vector<Work> moe(const Options& later, const Options& now) {
+    auto issued = sum_buckets(2, later);
+    issued.push_back(comm_.all_to_all(tokens_.buffer(), routed_.buffer(), now));
+    issued.push_back(comm_.all_to_all(routed_.buffer(), back_.buffer(), now));
+    return issued;
   }
-  void moe(const Options& later, const Options& now) {
-    auto gradients = sum_buckets(2, later);
-    comm_.all_to_all(tokens_, routed_, now);
-    comm_.all_to_all(routed_, back_, now);
-    finish(gradients);
+  std::vector<Work> dlrm(const Options& later, const Options& now) {
+    auto issued = sum_buckets(4, later);
+    const auto given = static_cast<std::size_t>(std::accumulate(sent_.begin(), sent_.end(), std::int64_t{0}));
+    issued.push_back(comm_.all_to_allv(tokens_.buffer(given), Parts{sent_}, looked_up_.buffer(), Parts{received_}, now));
+    return issued;
   }
-  void dlrm(const Options& later, const Options& now) {
-    auto gradients = sum_buckets(4, later);
-    const auto given = std::accumulate(sent_.begin(), sent_.end(), std::int64_t{0});
-    comm_.all_to_allv(std::span<const float>(tokens_.data(), static_cast<std::size_t>(given)), Parts{sent_}, looked_up_,
-                      Parts{received_}, now);
-    finish(gradients);
-  }
-  void dense(const Options& later) {
-    auto pending = sum_buckets(4, later);
+  std::vector<Work> dense(const Options& later) {
+    auto issued = sum_buckets(4, later);
     const int n = comm_.size(), rank = comm_.rank();
     if (n > 1) {
-      pending.push_back(comm_.recv(back_, (rank + n - 1) % n, later));
-      pending.push_back(comm_.send(tokens_, (rank + 1) % n, later));
+      issued.push_back(comm_.recv(back_.buffer(), (rank + n - 1) % n, later));
+      issued.push_back(comm_.send(tokens_.buffer(), (rank + 1) % n, later));
     }
-    finish(pending);
+    return issued;
   }
 
   Comm comm_;
-  Floats tokens_, routed_, back_, looked_up_;
-  std::vector<Floats> buckets_;
+  Memory memory_;
+  Block tokens_, routed_, back_, looked_up_;
+  std::vector<Block> buckets_;
   std::vector<std::int64_t> sent_, received_;
 };
 
 }  // namespace
 
-std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const std::vector<std::string>& mixes,
-                                const std::vector<std::string>& wanted, double seconds) {
+std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const MixOptions& options) {
   Comm world = context.world();
   std::vector<std::string> backends;
-  for (const Candidate& usable : candidates(world, Op::all_reduce, DType::f32, {wanted})) backends.push_back(usable.backend);
-  Mix work(world);
+  for (const Candidate& usable : candidates(world, Op::all_reduce, DType::f32, options.memory, {options.backends})) {
+    backends.push_back(usable.backend);
+  }
+  if (backends.empty()) {
+    throw Error(ErrorKind::unavailable, fmt::format("none of the backends {} moves {} memory between these ranks",
+                                                    fmt::join(options.backends, ", "), name(options.memory)));
+  }
+  Mix work(world, options.memory);
   std::vector<MixRow> rows;
-  for (const std::string& mix : mixes) {
-    if (std::find(std::begin(mix_names), std::end(mix_names), mix) == std::end(mix_names)) {
-      throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not a mix; there are moe, dlrm and dense", mix));
-    }
+  for (const std::string& mix : options.mixes) {
+    for (const std::string& backend : backends) work.check(mix, backend);
     std::vector<std::vector<double>> samples(backends.size());
-    const double end = clock.seconds() + seconds / static_cast<double>(mixes.size());
+    const double end = clock.seconds() + options.seconds / static_cast<double>(options.mixes.size());
     double now = 0;
     for (int round = -2; round < 5 || now < end; ++round) {   // two rounds to warm up
       for (const std::size_t b : turns(backends.size(), static_cast<std::size_t>(round + 2))) {
@@ -101,7 +128,7 @@ std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const std::ve
       }
     }
     for (std::size_t b = 0; b < backends.size(); ++b) {
-      rows.push_back({mix, backends[b], summarize(samples[b]), samples[b].size()});
+      rows.push_back({mix, backends[b], options.memory, summarize(samples[b]), samples[b].size()});
     }
   }
   return rows;

@@ -2,7 +2,6 @@
 // itself. Behind `medley bench --mix`.
 #pragma once
 
-#include <functional>
 #include <medley/medley.hpp>
 #include <string>
 #include <string_view>
@@ -21,12 +20,20 @@ inline constexpr std::string_view mix_names[] = {"moe", "dlrm", "dense"};
 struct MixRow {
   std::string mix;
   std::string backend;       ///< or "auto"
+  Memory memory{};
   Summary time{};            ///< µs of one step
   std::size_t iterations = 0;
 };
 
-/// Every mix over every wanted backend that the world has, by turns, `seconds` for all together. Collective; rows are the same on all ranks.
-std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const std::vector<std::string>& mixes,
-                                const std::vector<std::string>& wanted, double seconds);
+struct MixOptions {
+  std::vector<std::string> mixes;
+  std::vector<std::string> backends;
+  Memory memory = Memory::host;
+  double seconds = 6;        ///< for all rows together
+};
+
+/// Every mix over every wanted backend that the world has, by turns; each is checked once before it is timed, and one that
+/// gives wrong values throws. Collective; rows are the same on all ranks.
+std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const MixOptions& options);
 
 }  // namespace medley::tune

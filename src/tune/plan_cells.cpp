@@ -15,7 +15,7 @@ constexpr double sure = 0.95;
 
 bool asked_for(const route::Key& key, const std::vector<route::Shape>& shapes, const TuneOptions& options) {
   return std::find(shapes.begin(), shapes.end(), key.shape) != shapes.end() &&
-         std::find(options.ops.begin(), options.ops.end(), key.op) != options.ops.end() && key.memory == Memory::host;
+         std::find(options.ops.begin(), options.ops.end(), key.op) != options.ops.end() && key.memory == options.memory;
 }
 
 /// The same key but for the size.
@@ -78,7 +78,7 @@ DType dtype_for(const route::Key& key, const TuneOptions& options) {
 std::vector<route::Key> first_look(const TuneOptions& options, const std::vector<route::Shape>& shapes, const route::Table& table) {
   std::vector<route::Key> keys;
   const auto add = [&](const route::Shape& shape, Op op, DType of, std::size_t bytes) {
-    route::Key key{.op = op, .memory = Memory::host, .dtype = route::class_of(op, of), .shape = shape};
+    route::Key key{.op = op, .memory = options.memory, .dtype = route::class_of(op, of), .shape = shape};
     const int ranks = shape.hosts * shape.ranks_per_host;
     const DType dtype = dtype_for(key, options);
     key.bytes = static_cast<std::int64_t>(elements_of(op, bytes, size_of(dtype), ranks) * size_of(dtype));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "tune/candidates.hpp"
 #include "tune/contest.hpp"
@@ -22,7 +23,9 @@ class Tuner {
  public:
   Tuner(Context& context, const TuneOptions& options, route::Table& table, const TuneHooks& hooks)
       : options_(options), table_(table), hooks_(hooks), world_(context.world()), clock_(context), groups_(groups_of(world_, clock_.hosts())) {
+    auto libraries = std::move(table_.machine.libraries);   // those that only cells of an earlier call were measured with
     table_.machine = route::this_machine();
+    table_.machine.libraries = std::move(libraries);
     for (const BackendInfo& backend : context.backends()) {
       if (backend.available) table_.machine.libraries[backend.name] = backend.version;
     }
@@ -81,10 +84,10 @@ class Tuner {
   }
 
   const std::vector<Candidate>& routes_of(const ShapedComm& group, Op op, DType dtype) {
-    auto& list = routes_[{group.shape, op}];
+    auto& list = routes_[{group.shape, op, dtype}];
     if (list.empty()) {
       Comm comm = group.comm;
-      list = candidates(comm, op, dtype, {.backends = options_.backends, .every_algorithm = true});
+      list = candidates(comm, op, dtype, options_.memory, {.backends = options_.backends, .every_algorithm = true});
     }
     return list;
   }
@@ -94,7 +97,7 @@ class Tuner {
     const ShapedComm& group = *std::find_if(groups_.begin(), groups_.end(), [&](const auto& g) { return g.shape == key.shape; });
     const DType dtype = dtype_for(key, options_);
     const double end = used() + seconds;
-    Workload workload(group.comm, key.op, static_cast<std::size_t>(key.bytes), dtype);
+    Workload workload(group.comm, key.op, static_cast<std::size_t>(key.bytes), dtype, options_.memory);
     Contest contest;
     const route::Cell* before = table_.find(key);
     for (const Candidate& candidate : routes_of(group, key.op, dtype)) {
@@ -123,17 +126,9 @@ class Tuner {
     }
   }
 
-  /// Routes that were not measured again keep their times; of two measurements the one with more samples counts.
   void keep(const route::Key& key, const Contest& contest) {
     route::Cell cell = contest.cell(key);
-    if (const route::Cell* before = table_.find(key)) {
-      for (const route::Timing& old : before->routes) {
-        const auto same = std::find_if(cell.routes.begin(), cell.routes.end(), [&](const route::Timing& t) {
-          return t.route.backend == old.route.backend && t.route.algorithm == old.route.algorithm;
-        });
-        if (same == cell.routes.end()) cell.routes.push_back(old);
-      }
-    }
+    if (const route::Cell* before = table_.find(key)) cell = merged(std::move(cell), *before);
     table_.put(std::move(cell));
     if (world_.rank() == 0) hooks_.changed(table_);
   }
@@ -144,7 +139,7 @@ class Tuner {
   Comm world_;
   JobClock clock_;
   std::vector<ShapedComm> groups_;
-  std::map<std::pair<route::Shape, Op>, std::vector<Candidate>> routes_;
+  std::map<std::tuple<route::Shape, Op, DType>, std::vector<Candidate>> routes_;
   std::size_t done_ = 0, of_ = 0;
 };
 

@@ -23,6 +23,7 @@ struct TuneOptions {
   std::vector<std::size_t> sizes;
   std::vector<std::string> backends;
   std::vector<DType> dtypes{DType::f32};   ///< one for each class of element types that reductions are measured with
+  Memory memory = Memory::host;            ///< of the buffers; cells of the other in the table stay as they are
   double seconds = 60;
   std::vector<NeededOperation> exactly{};  ///< instead of all ops in all sizes: these, whose ops and dtypes are those above
 };

@@ -2,48 +2,40 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <new>
 #include <numeric>
 
-#include "tune/element_values.hpp"
 #include "tune/sizes.hpp"
 
 namespace medley::tune {
-void Workload::Free::operator()(std::byte* memory) const { std::free(memory); }
 
-Workload::Block Workload::allocate(std::size_t bytes) {
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(4096, (bytes + 4096) / 4096 * 4096));
-  if (!memory) throw Error(ErrorKind::system, fmt::format("cannot allocate {} bytes for a benchmark's buffer", bytes));
-  return Block(memory);
-}
-
-Workload::Workload(Comm comm, Op op, std::size_t bytes, DType dtype, Counts counts)
-    : comm_(std::move(comm)), op_(op), dtype_(dtype), elements_(elements_of(op, bytes, size_of(dtype), comm_.size())) {
+Workload::Workload(Comm comm, Op op, std::size_t bytes, DType dtype, Memory memory, Counts counts)
+    : comm_(std::move(comm)), op_(op), dtype_(dtype), memory_(memory),
+      elements_(elements_of(op, bytes, size_of(dtype), comm_.size())) {
   share_out(is_v_form(op) ? counts : Counts::uniform);
   const bool root = comm_.rank() == 0;
   const auto part = static_cast<std::size_t>(counts_[static_cast<std::size_t>(comm_.rank())]);
+  std::size_t in = 0, out = 0;
   switch (op) {
     case Op::barrier: break;
     case Op::send:
-    case Op::recv: in_count_ = out_count_ = elements_; break;
-    case Op::broadcast: out_count_ = elements_; break;
-    case Op::reduce: in_count_ = elements_, out_count_ = root ? elements_ : 0; break;
+    case Op::recv: in = out = elements_; break;
+    case Op::broadcast: out = elements_; break;
+    case Op::reduce: in = elements_, out = root ? elements_ : 0; break;
     case Op::gather:
-    case Op::gatherv: in_count_ = part, out_count_ = root ? elements_ : 0; break;
+    case Op::gatherv: in = part, out = root ? elements_ : 0; break;
     case Op::scatter:
-    case Op::scatterv: in_count_ = root ? elements_ : 0, out_count_ = part; break;
+    case Op::scatterv: in = root ? elements_ : 0, out = part; break;
     case Op::all_gather:
-    case Op::all_gatherv: in_count_ = part, out_count_ = elements_; break;
+    case Op::all_gatherv: in = part, out = elements_; break;
     case Op::reduce_scatter:
-    case Op::reduce_scatterv: in_count_ = elements_, out_count_ = part; break;
+    case Op::reduce_scatterv: in = elements_, out = part; break;
     case Op::all_reduce:
-    case Op::all_to_all: in_count_ = out_count_ = elements_; break;
-    case Op::all_to_allv: in_count_ = elements_, out_count_ = part * static_cast<std::size_t>(comm_.size()); break;
+    case Op::all_to_all: in = out = elements_; break;
+    case Op::all_to_allv: in = elements_, out = part * static_cast<std::size_t>(comm_.size()); break;
   }
   received_.assign(counts_.size(), static_cast<std::int64_t>(part));
-  in_ = allocate(in_count_ * size_of(dtype));
-  out_ = allocate(out_count_ * size_of(dtype));
+  in_ = Block(in, dtype, memory);
+  out_ = Block(out, dtype, memory);
 }
 
 void Workload::share_out(Counts counts) {
@@ -54,65 +46,85 @@ void Workload::share_out(Counts counts) {
 
 void Workload::dirty() {
   // Output first, input last, as a computation leaves them. Every rank sends its rank + 1.
-  fill(out_.get(), out_count_, dtype_, op_ == Op::broadcast && comm_.rank() == 0 ? 1 : 0);
-  fill(in_.get(), in_count_, dtype_, comm_.rank() + 1);
+  out_.fill(op_ == Op::broadcast && comm_.rank() == 0 ? 1 : 0);
+  in_.fill(comm_.rank() + 1);
+  if (memory_ == Memory::cuda) core::wait_for_device();   // or the copies would be part of the sample
 }
 
-void Workload::run(const Choice& route) {
+Sample Workload::time(JobClock& clock, const Choice& route, int batch) {
+  dirty();
+  Sample sample = clock.time([&] { run(route, batch); });
+  sample.us /= batch;
+  return sample;
+}
+
+void Workload::run(const Choice& route, int batch) {
+  Work last;
+  for (int i = 0; i < batch; ++i) last = issue(route);
+  last.wait_host();   // those before it in the stream are complete then; on host memory all are already
+}
+
+Work Workload::issue(const Choice& route) {
   const Options options{.backend = route.backend, .algorithm = route.algorithm};
-  const int rank = comm_.rank(), size = comm_.size();
+  const ConstBuffer in = in_.buffer();
+  const Buffer out = out_.buffer();
   switch (op_) {
-    case Op::barrier: comm_.barrier(options); break;
+    case Op::barrier: return comm_.barrier(memory_, options);
     case Op::send:
-    case Op::recv:
-      if (size == 1) {
-        comm_.sendrecv(in(in_count_), 0, out(out_count_), 0, options);
-      } else if (rank % 2 == 0 && rank + 1 < size) {
-        comm_.send(in(in_count_), rank + 1, options);
-      } else if (rank % 2 == 1) {
-        comm_.recv(out(out_count_), rank - 1, options);
-      }
-      break;
-    case Op::broadcast: comm_.broadcast(out(out_count_), 0, options); break;
-    case Op::reduce: comm_.reduce(in(in_count_), out(out_count_), sum, 0, options); break;
-    case Op::all_reduce: comm_.all_reduce(in(in_count_), out(out_count_), sum, options); break;
-    case Op::gather: comm_.gather(in(in_count_), out(out_count_), 0, options); break;
-    case Op::all_gather: comm_.all_gather(in(in_count_), out(out_count_), options); break;
-    case Op::scatter: comm_.scatter(in(in_count_), out(out_count_), 0, options); break;
-    case Op::reduce_scatter: comm_.reduce_scatter(in(in_count_), out(out_count_), sum, options); break;
-    case Op::all_to_all: comm_.all_to_all(in(in_count_), out(out_count_), options); break;
-    default: run_v_form(options);
+    case Op::recv: return run_message(options);
+    case Op::broadcast: return comm_.broadcast(out, 0, options);
+    case Op::reduce: return comm_.reduce(in, out, sum, 0, options);
+    case Op::all_reduce: return comm_.all_reduce(in, out, sum, options);
+    case Op::gather: return comm_.gather(in, out, 0, options);
+    case Op::all_gather: return comm_.all_gather(in, out, options);
+    case Op::scatter: return comm_.scatter(in, out, 0, options);
+    case Op::reduce_scatter: return comm_.reduce_scatter(in, out, sum, options);
+    case Op::all_to_all: return comm_.all_to_all(in, out, options);
+    default: return run_v_form(options);
   }
 }
 
-void Workload::run_v_form(const Options& options) {
+/// Ranks in pairs; without a partner there is nothing to do.
+Work Workload::run_message(const Options& options) {
+  const int rank = comm_.rank(), size = comm_.size();
+  if (size == 1) return comm_.sendrecv(in_.buffer(), 0, out_.buffer(), 0, options);
+  if (rank % 2 == 1) return comm_.recv(out_.buffer(), rank - 1, options);
+  return rank + 1 < size ? comm_.send(in_.buffer(), rank + 1, options) : Work();
+}
+
+Work Workload::run_v_form(const Options& options) {
   const Parts parts{counts_};
+  const ConstBuffer in = in_.buffer();
+  const Buffer out = out_.buffer();
   switch (op_) {
-    case Op::gatherv: comm_.gatherv(in(in_count_), out(out_count_), parts, 0, options); break;
-    case Op::scatterv: comm_.scatterv(in(in_count_), parts, out(out_count_), 0, options); break;
-    case Op::all_gatherv: comm_.all_gatherv(in(in_count_), out(out_count_), parts, options); break;
-    case Op::reduce_scatterv: comm_.reduce_scatterv(in(in_count_), parts, out(out_count_), sum, options); break;
-    default: comm_.all_to_allv(in(in_count_), parts, out(out_count_), Parts{received_}, options); break;
+    case Op::gatherv: return comm_.gatherv(in, out, parts, 0, options);
+    case Op::scatterv: return comm_.scatterv(in, parts, out, 0, options);
+    case Op::all_gatherv: return comm_.all_gatherv(in, out, parts, options);
+    case Op::reduce_scatterv: return comm_.reduce_scatterv(in, parts, out, sum, options);
+    default: return comm_.all_to_allv(in, parts, out, Parts{received_}, options);
   }
 }
 
 void Workload::expect_filled_by(const Choice& route, std::size_t begin, std::size_t count, double value) const {
-  const std::size_t at = first_other(out_.get() + begin * size_of(dtype_), count, dtype_, value);
-  if (at == count) return;
-  throw Error(ErrorKind::mismatch, fmt::format("{} of {} bytes over {}{}{} gave a wrong value at element {}", name(op_), bytes(),
-                                               route.backend.empty() ? "auto" : route.backend,
-                                               route.algorithm.empty() ? "" : "/", route.algorithm, begin + at));
+  const std::size_t at = out_.first_other(begin, count, value);
+  if (at == begin + count) return;
+  throw Error(ErrorKind::mismatch,
+              fmt::format("{} of {} bytes in {} memory over {}{}{} gave a wrong value at element {}", name(op_), bytes(),
+                          name(memory_), route.backend.empty() ? "auto" : route.backend, route.algorithm.empty() ? "" : "/",
+                          route.algorithm, at));
 }
 
 void Workload::check(const Choice& route) {
   dirty();
-  run(route);
+  run(route, 1);
   const int rank = comm_.rank(), size = comm_.size();
-  if (out_count_ == 0) return;
-  if (reduces(op_)) return expect_filled_by(route, 0, out_count_, size * (size + 1) / 2);
-  if (rooted(op_) && op_ != Op::gather && op_ != Op::gatherv) return expect_filled_by(route, 0, out_count_, 1);
+  const std::size_t count = out_.count();
+  if (count == 0) return;
+  out_.look();
+  if (reduces(op_)) return expect_filled_by(route, 0, count, size * (size + 1) / 2);
+  if (rooted(op_) && op_ != Op::gather && op_ != Op::gatherv) return expect_filled_by(route, 0, count, 1);
   if (op_ == Op::send || op_ == Op::recv) {
-    if (size == 1 || rank % 2 == 1) expect_filled_by(route, 0, out_count_, size == 1 ? 1 : rank);
+    if (size == 1 || rank % 2 == 1) expect_filled_by(route, 0, count, size == 1 ? 1 : rank);
     return;
   }
   std::size_t at = 0;

@@ -6,7 +6,7 @@ work=$(mktemp -d)
 export CUDA_MPS_PIPE_DIRECTORY="$work/pipe" CUDA_MPS_LOG_DIRECTORY="$work/log"
 mkdir -p "$CUDA_MPS_PIPE_DIRECTORY" "$CUDA_MPS_LOG_DIRECTORY"
 stop_mps() {
-  echo quit | nvidia-cuda-mps-control >/dev/null 2>&1
+  echo quit | nvidia-cuda-mps-control >/dev/null 2>&1 || true
   rm -rf "$work"
 }
 trap stop_mps EXIT

@@ -71,6 +71,22 @@ TEST(Contest, EqualRoutesNeedNoWinner) {
   EXPECT_TRUE(contest.settle());
 }
 
+TEST(Merged, JudgesOverKeptRoutesToo) {
+  const auto timing = [](const char* algorithm, double middle, std::int64_t samples) {
+    return route::Timing{{"shm", algorithm}, middle, middle - 0.1, middle + 0.1, samples};
+  };
+  const route::Cell before{{}, {timing("kept", 5, 20), timing("better_known", 9, 40), timing("again", 30, 10)}, 0.97};
+  const route::Cell fresh{{}, {timing("better_known", 4, 10), timing("again", 5.02, 10)}, 1};
+  const route::Cell cell = merged(fresh, before);
+  ASSERT_EQ(cell.routes.size(), 3u);
+  EXPECT_EQ(cell.routes[0].route.algorithm, "kept");
+  EXPECT_EQ(cell.routes[1].route.algorithm, "again");
+  EXPECT_EQ(cell.routes[1].median_us, 5.02) << "as many samples: the new one counts";
+  EXPECT_EQ(cell.routes[2].median_us, 9) << "more samples count";
+  EXPECT_DOUBLE_EQ(cell.confidence, confidence_of(cell.routes[0], cell.routes[1]));
+  EXPECT_LT(cell.confidence, 0.95);
+}
+
 TEST(Confidence, IsACoinForEqualsAndGrowsWithTheDistance) {
   const auto timing = [](double middle) {
     return route::Timing{{"a", "b"}, middle, middle - 1, middle + 1, 20};

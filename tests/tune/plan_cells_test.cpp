@@ -55,6 +55,21 @@ TEST(WhereItIsClose, StaysWithNeededOperations) {
   EXPECT_FALSE(where_it_is_close(table, pair, options, {})) << "both are sure, and no size between is needed";
 }
 
+TEST(FirstLook, CellsOfTheOtherMemoryDoNotCount) {
+  TuneOptions on_device = two_ops;
+  on_device.memory = Memory::cuda;
+  route::Table table;
+  for (const std::int64_t bytes : {64, 256, 1024, 4096}) {
+    table.put(cell(Op::all_gather, {1, 2}, bytes, {timing("shm", "a", 1), timing("shm", "b", bytes < 1000 ? 5 : 0.2)}));
+  }
+  const auto keys = first_look(on_device, pair, table);
+  EXPECT_EQ(keys.size(), 5u);
+  for (const auto& key : keys) EXPECT_EQ(key.memory, Memory::cuda);
+  EXPECT_TRUE(where_it_is_close(table, pair, two_ops, {}));
+  EXPECT_FALSE(where_it_is_close(table, pair, on_device, {})) << "no border of that memory is known";
+  EXPECT_FALSE(far_behind(table, keys[1], {"shm", "b"}));
+}
+
 TEST(WhereItIsClose, LooksBetweenNeighboursThatTakeDifferentRoutes) {
   route::Table table;
   table.put(cell(Op::all_gather, {1, 2}, 1024, {timing("shm", "a", 1), timing("shm", "b", 2)}));

@@ -43,18 +43,24 @@ PinnedPool& pinned_pool() {
   return *pool;
 }
 
+int count_devices() {
+  int count = 0;
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result != cudaSuccess || count == 0) {
+    cudaGetLastError();
+    throw Error(ErrorKind::unavailable,
+                fmt::format("CUDA memory cannot be used: {}",
+                            result != cudaSuccess ? cudaGetErrorString(result) : "this machine has no CUDA device"));
+  }
+  return count;
+}
+
 class CudaDevice final : public core::Device {
  public:
   explicit CudaDevice(int index) : index_(index), events_(index) {
-    int count = 0;
-    const cudaError_t result = cudaGetDeviceCount(&count);
-    if (result != cudaSuccess || index < 0 || index >= count) {
-      cudaGetLastError();
-      throw Error(ErrorKind::unavailable,
-                  result != cudaSuccess
-                      ? fmt::format("CUDA memory cannot be used: {}", cudaGetErrorString(result))
-                      : fmt::format("CUDA device {} does not exist; this machine has {} of them, counted from 0", index,
-                                    count));
+    if (const int count = count_devices(); index < 0 || index >= count) {
+      throw Error(ErrorKind::unavailable, fmt::format("CUDA device {} does not exist; this machine has {} of them, counted "
+                                                      "from 0", index, count));
     }
   }
   ~CudaDevice() override {
@@ -137,6 +143,7 @@ extern "C" MEDLEY_API const medley::core::DevicePlugin* medley_device() {
       .open = [](int index) -> std::unique_ptr<medley::core::Device> {
         return std::make_unique<medley::cuda::CudaDevice>(index);
       },
+      .count = medley::cuda::count_devices,
   };
   return &plugin;
 }

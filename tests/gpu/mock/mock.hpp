@@ -19,6 +19,9 @@ std::byte* device_view(const void* address, std::size_t bytes);
 
 /// From now on every communicator reports an error that its peers caused; 0 ends it.
 extern "C" void mock_nccl_async_error(int on);
+// With MOCK_NCCL_WRONG=BYTES in the environment every collective of so many bytes leaves one wrong element, for tests of
+// programs that check.
+
 /// The next communicators fail while they connect; 0 ends it.
 extern "C" void mock_nccl_fail_init(int on);
 /// What cudaGetDeviceCount finds (1 at first); 0 makes it fail as without a driver.

@@ -124,6 +124,8 @@ void collective(const Launch& l) {
     medley::reducer(dtype_of(l.type), reduce_of(l.op))(l.out, sources.data(), comm.ranks, l.count,
                                                        l.op == ncclAvg ? comm.ranks : 1, false);
   }
+  const char* wrong_from = std::getenv("MOCK_NCCL_WRONG");
+  if (wrong_from && l.bytes >= std::strtoul(wrong_from, nullptr, 10)) l.out[l.bytes - 1] ^= std::byte{0x40};
 }
 
 /// What one group does on one communicator and stream.
