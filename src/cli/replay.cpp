@@ -9,13 +9,15 @@
 #include <medley/error.hpp>
 
 #include "bootstrap/environment.hpp"
+#include "cli/bench_ranks.hpp"
 #include "cli/command.hpp"
 #include "cli/own_ranks.hpp"
+#include "cli/replay_turns.hpp"
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
 #include "replay/predict.hpp"
 #include "trace/export.hpp"
-#include "tune/job_clock.hpp"
+#include "tune/candidates.hpp"
 
 namespace medley::cli {
 namespace {
@@ -26,6 +28,7 @@ struct ReplayArguments {
   std::string schedule, backends, table, trace, json;
   int ranks = 0;
   int steps = 5;
+  bool calibrate = false;
   replay::ReplayOptions options;
 };
 
@@ -45,46 +48,32 @@ void remove_old(const fs::path& folder) {
   }
 }
 
-std::vector<std::string> usable(const Context& context, const std::string& list) {
+/// Those asked for, or all that serve the world, and the runtime's choice among them.
+std::vector<std::string> backends_to_run(const Context& context, const std::string& list) {
   std::vector<std::string> names = parse_list(list);
   if (!names.empty()) return names;
-  for (const auto& backend : context.backends()) {
-    if (backend.available) names.push_back(backend.name);
-  }
-  if (names.size() > 1) names.emplace_back("auto");
+  Comm world = context.world();
+  for (const tune::Candidate& usable :
+       tune::candidates(world, Op::all_reduce, DType::f32, Memory::host,
+                        {available_backends(context)}))
+    names.push_back(usable.backend);
+  if (context.backends().size() > 1) names.emplace_back("auto");
   return names;
 }
 
-/// Median over the steps of one backend of the slowest rank's time.
-std::map<std::string, double> step_times(const std::vector<std::string>& backends,
-                                         const std::vector<double>& slowest) {
-  std::map<std::string, double> out;
-  for (std::size_t b = 0; b < backends.size(); ++b) {
-    std::vector<double> times;
-    for (std::size_t s = b; s < slowest.size(); s += backends.size()) times.push_back(slowest[s] * 1e6);
-    if (times.empty()) continue;
-    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
-                     times.end());
-    out[backends[b]] = times[times.size() / 2];
-  }
-  return out;
-}
-
-/// What the context's route table says that a step takes, over each backend; empty without a table.
-std::map<std::string, double> predicted(const ReplayArguments& given, const Context& context,
-                                        const replay::WorldSchedule& schedule, const std::vector<int>& hosts,
-                                        const std::vector<std::string>& backends) {
+/// What the table that the context follows says that a step takes, over each backend; empty without one.
+std::map<std::string, double> by_table(const ReplayArguments& given, const Context& context,
+                                       const replay::WorldSchedule& schedule, const replay::Places& places,
+                                       const std::vector<std::string>& backends) {
   std::map<std::string, double> out;
   if (context.table().path.empty()) return out;
   const route::Table table = route::Table::load(context.table().path);
-  std::vector<std::string> usable;
-  for (const auto& backend : context.backends()) {
-    if (backend.available) usable.push_back(backend.name);
-  }
+  const std::vector<std::string> usable = available_backends(context);
   std::size_t unknown = 0;
   for (const std::string& backend : backends) {
     replay::OperationTimes times(table, backend == "auto" ? "" : backend, usable);
-    const replay::Prediction prediction = replay::predict(schedule, hosts, given.options, times);
+    const replay::Prediction prediction =
+        predict(schedule, places, given.options, time_by_table(times, places.hosts, given.options.scale));
     unknown = std::max(unknown, prediction.unknown);
     if (prediction.unknown == 0) out[backend] = prediction.step_us;
   }
@@ -97,8 +86,16 @@ std::map<std::string, double> predicted(const ReplayArguments& given, const Cont
 }
 
 struct Times {
-  std::map<std::string, double> step_us, predicted_us;
+  std::map<std::string, double> step_us, by_parts_us, by_table_us;
 };
+
+/// A predicted time and how far it is off.
+std::vector<std::string> beside(const std::map<std::string, double>& predicted, const std::string& backend,
+                                double took) {
+  const auto told = predicted.find(backend);
+  if (told == predicted.end()) return {"-", "-"};
+  return {fmt::format("{:.1f}", told->second), fmt::format("{:+.0f} %", 100 * (told->second / took - 1))};
+}
 
 void report(const ReplayArguments& given, const fs::path& folder, const std::vector<std::string>& backends,
             const Times& steps, int ranks) {
@@ -109,7 +106,8 @@ void report(const ReplayArguments& given, const fs::path& folder, const std::vec
                           {"ranks", ranks},
                           {"scale", given.options.scale},
                           {"step_us", steps.step_us},
-                          {"predicted_us", steps.predicted_us},
+                          {"predicted_us", steps.by_table_us},
+                          {"calibrated_us", steps.by_parts_us},
                           {"rank", rank.rank},
                           {"rows", trace::to_json(summary.rows, t)},
                           {"totals", trace::totals_json(summary.rows, t)}});
@@ -121,13 +119,18 @@ void report(const ReplayArguments& given, const fs::path& folder, const std::vec
               r.total_us > 0 ? fmt::format("{:.0f} %", 100 * r.exposed_us / r.total_us) : "-"});
   }
   fmt::print("rank {} of {}, one step of {}\n{}\n", rank.rank, ranks, given.schedule, rows.str());
-  Table times({"backend", "step µs", "predicted µs", "against it"});
+  std::vector<std::string> header{"backend", "step µs"};
+  if (!steps.by_parts_us.empty()) header.insert(header.end(), {"by its parts", "off by"});
+  if (!steps.by_table_us.empty()) header.insert(header.end(), {"by the table", "off by"});
+  Table times(header);
   for (const std::string& backend : backends) {
-    const auto told = steps.predicted_us.find(backend);
     const double took = steps.step_us.at(backend);
-    const bool known = told != steps.predicted_us.end();
-    times.add({backend, fmt::format("{:.1f}", took), known ? fmt::format("{:.1f}", told->second) : "-",
-               known ? fmt::format("{:+.0f} %", 100 * (took / told->second - 1)) : "-"});
+    std::vector<std::string> row{backend, fmt::format("{:.1f}", took)};
+    for (const auto* predicted : {&steps.by_parts_us, &steps.by_table_us}) {
+      if (predicted->empty()) continue;
+      for (std::string& text : beside(*predicted, backend, took)) row.push_back(std::move(text));
+    }
+    times.add(row);
   }
   fmt::print("{}", times.str());
   if (!given.trace.empty()) fmt::print("recorded in {}; medley trace shows all of it\n", given.trace);
@@ -147,26 +150,12 @@ int replay_here(const ReplayArguments& given) {
   });
   if (overlaps && given.options.tflops > 0) options.progress_thread = UseThread::always;
   Context context(options);
-  const std::vector<std::string> backends = usable(context, given.backends);
-  replay::Replayer replayer(context, schedule, given.options);
-  std::vector<double> slowest;
-  for (int s = 0; s < given.steps * static_cast<int>(backends.size()); ++s) {
-    const std::string& backend = backends[static_cast<std::size_t>(s) % backends.size()];
-    const replay::Router route = [&](const replay::Action&) {
-      return backend == "auto" ? std::string_view{} : std::string_view(backend);
-    };
-    slowest.push_back(replayer.step(route));
-  }
-  std::vector<int> hosts;
-  {
-    const Scope after(trace::step_scope);
-    Comm world = context.world();
-    world.all_reduce(slowest, medley::max);
-    hosts = tune::hosts_of(world);
-  }
+  const std::vector<std::string> backends = backends_to_run(context, given.backends);
+  ReplayTurns turns(context, schedule, given.options, backends, given.calibrate);
+  for (int round = 0; round < given.steps; ++round) turns.take(static_cast<std::size_t>(round));
   if (context.rank() == 0) {
     report(given, folder, backends,
-           {step_times(backends, slowest), predicted(given, context, schedule, hosts, backends)},
+           {turns.took(), turns.by_parts(), by_table(given, context, schedule, turns.places(), backends)},
            context.size());
     std::error_code ignored;
     if (given.trace.empty()) fs::remove_all(folder, ignored);
@@ -210,6 +199,8 @@ void add_replay(CLI::App& app) {
                       "runtime's choice (default: all that work here)");
   command->add_option("--table", given->table,
                       "A route table that auto follows and that a step's time is predicted by");
+  command->add_flag("--calibrate", given->calibrate,
+                    "Before each step, time its operations one at a time, and predict the step from those");
   command->add_option("--trace", given->trace, "Keep the recording in this folder");
   command->add_option("--steps", given->steps, "Steps over each backend")
       ->check(CLI::Range(1, 100000))

@@ -13,6 +13,7 @@
 #include "cli/own_ranks.hpp"
 #include "cli/sizes.hpp"
 #include "cli/winners.hpp"
+#include "replay/schedule_file.hpp"
 #include "tune/sizes.hpp"
 #include "tune/tuner.hpp"
 
@@ -23,7 +24,7 @@ using std::chrono::steady_clock;
 
 struct TuneArguments {
   int ranks = 0;
-  std::string backends, ops = "all", sizes = "4:16M", dtypes = "f32", memory = "host", file, json;
+  std::string backends, ops = "all", sizes = "4:16M", dtypes = "f32", memory = "host", schedule, file, json;
   double seconds = 60;
 };
 
@@ -36,6 +37,28 @@ void stop_gently() {
   for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
 }
 
+/// What the ranks of a schedule send, each operation, type and size once.
+void need_those_of(const std::string& file, tune::TuneOptions& options) {
+  options.ops.clear();
+  options.dtypes.clear();
+  const auto once = [](auto& list, const auto& value) {
+    if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
+  };
+  std::vector<std::tuple<Op, DType, std::int64_t>> needed;
+  for (const replay::RankSchedule& rank : replay::read_schedule(file).ranks) {
+    for (const replay::Action& action : rank.actions) {
+      if (action.kind != replay::Kind::comm) continue;
+      once(needed, std::tuple(action.op == Op::recv ? Op::send : action.op, action.dtype, action.bytes));
+    }
+  }
+  for (const auto& [op, dtype, bytes] : needed) {
+    options.exactly.push_back({op, dtype, bytes});
+    once(options.ops, op);
+    if (reduces(op)) once(options.dtypes, dtype);
+  }
+  if (needed.empty()) throw Error(ErrorKind::invalid, fmt::format("{}: its ranks send nothing", file));
+}
+
 tune::TuneOptions options_of(const TuneArguments& given) {
   tune::TuneOptions options;
   options.ops = ops_of(given.ops);
@@ -46,6 +69,10 @@ tune::TuneOptions options_of(const TuneArguments& given) {
   options.seconds = given.seconds;
   options.dtypes.clear();
   for (const std::string& word : parse_list(given.dtypes)) options.dtypes.push_back(dtype_of_word(word));
+  if (!given.schedule.empty()) {
+    need_those_of(given.schedule, options);
+    return options;
+  }
   if (options.dtypes.empty()) throw Error(ErrorKind::invalid, "--dtype lists no element type");
   return options;
 }
@@ -116,13 +143,14 @@ void add_tune(CLI::App& app) {
                                  return on_ranks(given->ranks, given->backends, [given] { return tune_here(*given); });
                                });
   tune->add_option("-n,--nproc-per-node", given->ranks, "ranks to start on this host; none under a launcher")->check(CLI::Range(2, 4096));
+  tune->add_option("--for", given->schedule, "measure what a step sends and no more: a file that medley plan --schedule wrote");
   tune->add_option("--backends", given->backends, "backends to measure (default: all that work here)");
   tune->add_option("--seconds", given->seconds, "how long it may take")->capture_default_str()->check(CLI::Range(0.1, 1e6));
   tune->add_option("-o,--output", given->file, "the table; an existing one is gone on with (default: the one that contexts look for in the user's cache)");
-  tune->add_option("--op", given->ops, "operations, or all")->capture_default_str();
-  tune->add_option("--sizes", given->sizes, "from:to in bytes of the full tensor")->capture_default_str();
+  tune->add_option("--op", given->ops, "operations, or all")->capture_default_str()->excludes("--for");
+  tune->add_option("--sizes", given->sizes, "from:to in bytes of the full tensor")->capture_default_str()->excludes("--for");
   add_memory(*tune, given->memory);
-  tune->add_option("--dtype", given->dtypes, "element types of reductions, one of each class: f32, bf16, i32")->capture_default_str();
+  tune->add_option("--dtype", given->dtypes, "element types of reductions, one of each class: f32, bf16, i32")->capture_default_str()->excludes("--for");
   tune->add_option("--json", given->json, "write the table as JSON too; - for stdout");
 }
 

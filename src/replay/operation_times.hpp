@@ -17,7 +17,8 @@ class OperationTimes {
   /// this.
   OperationTimes(const route::Table& table, std::string backend, std::vector<std::string> usable);
 
-  /// µs of one operation on a comm of this shape; none where the table has no row that could stand for it.
+  /// µs of one operation on a comm of this shape; none where the table has no row that could stand for it,
+  /// or only of sizes far below.
   std::optional<double> us(Op op, DType dtype, std::int64_t bytes, const route::Shape& shape);
 
  private:

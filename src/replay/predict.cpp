@@ -3,42 +3,54 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
+#include <limits>
 #include <medley/error.hpp>
+
+#include "replay/compute_time.hpp"
+#include "replay/sharing.hpp"
 
 namespace medley::replay {
 namespace {
 
-/// Where ranks come together: a collective of a group, or a message.
-struct Meeting {
-  std::size_t expected = 0, arrived = 0;
-  double latest = 0;  ///< µs when the last of them came
-  double end = -1;    ///< µs; -1: not all have come
+struct Operation {
+  Meeting meeting;
+  double left_us = 0;  ///< as if it ran alone
+  bool done = false;
 };
 
-using MeetingId = std::tuple<std::vector<int>, bool, std::int64_t>;  // ranks, whether a message, number
+/// The operations of a group, or the messages from one rank to another, follow each other.
+struct Queue {
+  std::deque<Operation*> all;  ///< stay where they are: ranks refer to them
+  std::size_t running = 0;     ///< the first that is not done
+};
+using QueueId = std::pair<std::vector<int>, bool>;  // ranks, whether of messages
 
 struct Rank {
   RankSchedule schedule;
   std::size_t at = 0;
-  double now = 0;
-  std::map<std::pair<std::vector<int>, bool>, std::int64_t> numbers;
-  std::vector<std::pair<int, MeetingId>> pending;  ///< by token
-  std::vector<MeetingId> waits;                    ///< what it stands still for
+  double free_at = 0;                                 ///< until then it computes
+  std::map<QueueId, std::size_t> numbers;             ///< how many it has come to
+  std::vector<std::pair<int, Operation*>> pending{};  ///< by token
+  std::vector<Operation*> waits{};                    ///< what it stands still for
 };
 
 class Simulation {
  public:
-  Simulation(const WorldSchedule& schedule, const std::vector<int>& hosts, const ReplayOptions& options,
-             OperationTimes& times)
-      : hosts_(hosts), options_(options), times_(times), ranks_(hosts.size()) {
+  Simulation(const WorldSchedule& schedule, const Places& places, const ReplayOptions& options,
+             const TimeOf& time_of)
+      : places_(places), options_(options), time_of_(time_of), ranks_(places.hosts.size()) {
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       ranks_[r].schedule = schedule.of(static_cast<int>(r), static_cast<int>(ranks_.size()));
   }
 
   Prediction run() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (Rank& rank : ranks_) moved = advance(rank) || moved;
+    while (true) {
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (Rank& rank : ranks_) moved = advance(rank) || moved;
+      }
+      if (!pass_time()) break;
     }
     for (const Rank& rank : ranks_) {
       if (rank.at < rank.schedule.actions.size() || !rank.waits.empty())
@@ -46,61 +58,45 @@ class Simulation {
             ErrorKind::invalid,
             fmt::format("the schedule never ends: rank {} waits at entry {} for others that do not come",
                         rank.schedule.rank, rank.at));
-      result_.step_us = std::max(result_.step_us, rank.now);
     }
-    return result_;
+    result_.step_us = now_;
+    return std::move(result_);
   }
 
  private:
-  /// Goes on as far as it can; whether it did.
+  /// Goes on as far as it can now; whether it did.
   bool advance(Rank& rank) {
     bool moved = false;
-    while (true) {
-      if (!settle(rank)) return moved;
+    while (rank.free_at <= now_) {
+      std::erase_if(rank.waits, [](const Operation* operation) { return operation->done; });
+      if (!rank.waits.empty()) return moved;
       const auto& actions = rank.schedule.actions;
       if (rank.at >= actions.size()) {
-        if (rank.pending.empty()) return moved;
-        for (auto& [token, id] : std::exchange(rank.pending, {})) rank.waits.push_back(id);
-        moved = true;
+        for (auto& [token, operation] : std::exchange(rank.pending, {})) rank.waits.push_back(operation);
+        if (rank.waits.empty()) return moved;
         continue;
       }
       moved = true;
       const Action& action = actions[rank.at];
-      if (action.kind == Kind::compute) rank.now += compute_seconds(action, options_) * 1e6;
+      if (action.kind == Kind::compute) rank.free_at = now_ + compute_seconds(action, options_) * 1e6;
       if (action.kind == Kind::wait) wait_for(rank, action.token);
       const std::size_t end = action.kind == Kind::comm ? batch_end(actions, rank.at) : rank.at + 1;
       for (; rank.at < end; ++rank.at) {
-        if (actions[rank.at].kind == Kind::comm) arrive(rank, actions[rank.at]);
+        if (actions[rank.at].kind == Kind::comm) arrive(rank);
       }
     }
-  }
-
-  static std::size_t batch_end(const std::vector<Action>& actions, std::size_t first) {
-    std::size_t end = first + 1;
-    while (actions[first].batch != 0 && end < actions.size() && actions[end].kind == Kind::comm &&
-           actions[end].batch == actions[first].batch)
-      ++end;
-    return end;
-  }
-
-  /// Whether what the rank stands still for is over.
-  bool settle(Rank& rank) {
-    for (const MeetingId& id : rank.waits) {
-      if (meetings_.at(id).end < 0) return false;
-    }
-    for (const MeetingId& id : rank.waits) rank.now = std::max(rank.now, meetings_.at(id).end);
-    rank.waits.clear();
-    return true;
+    return moved;
   }
 
   static void wait_for(Rank& rank, int token) {
-    for (const auto& [of, id] : rank.pending) {
-      if (of == token) rank.waits.push_back(id);
+    for (const auto& [of, operation] : rank.pending) {
+      if (of == token) rank.waits.push_back(operation);
     }
     std::erase_if(rank.pending, [&](const auto& p) { return p.first == token; });
   }
 
-  void arrive(Rank& rank, const Action& action) {
+  void arrive(Rank& rank) {
+    const Action& action = rank.schedule.actions[rank.at];
     const bool message = action.op == Op::send || action.op == Op::recv;
     std::vector<int> who = rank.schedule.groups.at(action.group);
     if (message) {
@@ -108,52 +104,90 @@ class Simulation {
       if (action.op == Op::recv) std::swap(who[0], who[1]);
     }
     if (who.size() < 2) return;
-    const MeetingId id{who, message, rank.numbers[{who, message}]++};
-    Meeting& meeting = meetings_[id];
-    meeting.expected = who.size();
-    meeting.latest = std::max(meeting.latest, rank.now);
-    if (++meeting.arrived == meeting.expected) {
-      double& free = free_[{who, message}];
-      meeting.end = std::max(meeting.latest, free) + time_of(action, who);
-      free = meeting.end;
+    const QueueId id{who, message};
+    Queue& queue = queues_[id];
+    const std::size_t number = rank.numbers[id]++;
+    if (number == queue.all.size()) {
+      operations_.push_back({{who, message, std::vector<std::size_t>(who.size(), missing)}});
+      queue.all.push_back(&operations_.back());
+    }
+    Operation& operation = *queue.all[number];
+    auto& entries = operation.meeting.entries;
+    const auto me = std::find(who.begin(), who.end(), rank.schedule.rank) - who.begin();
+    entries[static_cast<std::size_t>(me)] = rank.at;
+    if (std::find(entries.begin(), entries.end(), missing) == entries.end()) {
+      const auto us = time_of_(action, who);
+      if (!us) ++result_.unknown;
+      operation.left_us = us.value_or(0);
+      result_.order.push_back(operation.meeting);
     }
     if (action.token != 0)
-      rank.pending.emplace_back(action.token, id);
+      rank.pending.emplace_back(action.token, &operation);
     else
-      rank.waits.push_back(id);
+      rank.waits.push_back(&operation);
   }
 
-  double time_of(const Action& action, const std::vector<int>& who) {
-    std::map<int, int> of_host;
-    int fullest = 0;
-    for (const int rank : who) fullest = std::max(fullest, ++of_host[hosts_[static_cast<std::size_t>(rank)]]);
-    const auto us =
-        times_.us(action.op, action.dtype, scaled_bytes(action.bytes, action.dtype, options_.scale),
-                  {static_cast<int>(of_host.size()), fullest});
-    if (!us) ++result_.unknown;
-    return us.value_or(0);
+  /// The operations that all their ranks have come to and that nothing is before.
+  std::vector<Operation*> running() {
+    std::vector<Operation*> out;
+    for (auto& [id, queue] : queues_) {
+      while (queue.running < queue.all.size() && queue.all[queue.running]->done) ++queue.running;
+      if (queue.running == queue.all.size()) continue;
+      Operation* first = queue.all[queue.running];
+      const auto& entries = first->meeting.entries;
+      if (std::find(entries.begin(), entries.end(), missing) == entries.end()) out.push_back(first);
+    }
+    return out;
   }
 
-  const std::vector<int>& hosts_;
+  /// To the next moment at which something ends; false when nothing will.
+  bool pass_time() {
+    const std::vector<Operation*> active = running();
+    std::vector<const std::vector<int>*> who;
+    for (const Operation* operation : active) who.push_back(&operation->meeting.who);
+    const std::vector<double> speed = speeds(who, places_);
+    double next = std::numeric_limits<double>::infinity();
+    for (const Rank& rank : ranks_) {
+      if (rank.free_at > now_) next = std::min(next, rank.free_at);
+    }
+    std::vector<double> ends;
+    for (std::size_t i = 0; i < active.size(); ++i) ends.push_back(now_ + active[i]->left_us / speed[i]);
+    for (const double end : ends) next = std::min(next, end);
+    if (next == std::numeric_limits<double>::infinity()) return false;
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      active[i]->left_us -= (next - now_) * speed[i];
+      active[i]->done = ends[i] <= next;
+    }
+    now_ = next;
+    return true;
+  }
+
+  static constexpr std::size_t missing = std::numeric_limits<std::size_t>::max();
+  const Places& places_;
   const ReplayOptions& options_;
-  OperationTimes& times_;
+  const TimeOf& time_of_;
   std::vector<Rank> ranks_;
-  std::map<MeetingId, Meeting> meetings_;
-  std::map<std::pair<std::vector<int>, bool>, double> free_;  ///< operations of one group follow each other
+  std::deque<Operation> operations_;
+  std::map<QueueId, Queue> queues_;
+  double now_ = 0;
   Prediction result_;
 };
 
 }  // namespace
 
-double compute_seconds(const Action& action, const ReplayOptions& options) {
-  if (options.tflops <= 0) return 0;
-  return options.scale * (action.flops / (options.tflops * 1e12) +
-                          static_cast<double>(action.memory_bytes) / (options.memory_gbs * 1e9));
+TimeOf time_by_table(OperationTimes& times, const std::vector<int>& hosts, double scale) {
+  return [&times, hosts, scale](const Action& action, const std::vector<int>& who) {
+    std::map<int, int> of_host;
+    int fullest = 0;
+    for (const int rank : who) fullest = std::max(fullest, ++of_host[hosts[static_cast<std::size_t>(rank)]]);
+    return times.us(action.op, action.dtype, scaled_bytes(action.bytes, action.dtype, scale),
+                    {static_cast<int>(of_host.size()), fullest});
+  };
 }
 
-Prediction predict(const WorldSchedule& schedule, const std::vector<int>& hosts, const ReplayOptions& options,
-                   OperationTimes& times) {
-  return Simulation(schedule, hosts, options, times).run();
+Prediction predict(const WorldSchedule& schedule, const Places& places, const ReplayOptions& options,
+                   const TimeOf& time_of) {
+  return Simulation(schedule, places, options, time_of).run();
 }
 
 }  // namespace medley::replay

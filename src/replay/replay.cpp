@@ -1,7 +1,6 @@
 #include "replay/replay.hpp"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,29 +8,12 @@
 #include <medley/scope.hpp>
 #include <set>
 
-#include "replay/predict.hpp"
+#include "replay/compute_time.hpp"
+#include "replay/pool.hpp"
 #include "trace/trace.hpp"
 
 namespace medley::replay {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-// Sleeping is a GPU at work: the host's cores are free. Below this a sleep is longer than what it stands for.
-constexpr double shortest_sleep_s = 60e-6;
-
-void pass_time(double seconds) {
-  const auto end =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  if (seconds > shortest_sleep_s) {
-    const double nap = seconds - shortest_sleep_s;
-    timespec length{static_cast<time_t>(nap),
-                    static_cast<long>((nap - static_cast<double>(static_cast<time_t>(nap))) * 1e9)};
-    nanosleep(&length, nullptr);
-  }
-  while (Clock::now() < end) {
-  }
-}
 
 /// Nearly equal parts of `count`, the first ones larger.
 std::vector<std::int64_t> even_parts(std::int64_t count, int parts) {
@@ -41,31 +23,6 @@ std::vector<std::int64_t> even_parts(std::int64_t count, int parts) {
 }
 
 }  // namespace
-
-/// Memory for operations, used again as soon as it is free, as a caching allocator does.
-class Replayer::Pool {
- public:
-  using Block = std::vector<std::byte>;
-  std::shared_ptr<Block> take(std::size_t bytes) {
-    std::shared_ptr<Block>* best = nullptr;
-    for (auto& block : blocks_) {
-      if (block.use_count() == 1 && block->size() >= bytes && (!best || block->size() < (*best)->size()))
-        best = &block;
-    }
-    if (best) return *best;
-    return blocks_.emplace_back(std::make_shared<Block>(bytes));
-  }
-
- private:
-  std::vector<std::shared_ptr<Block>> blocks_;
-};
-
-/// An operation under way, with the memory it uses.
-struct Replayer::Pending {
-  int token = 0;
-  Work work;
-  std::vector<std::shared_ptr<Pool::Block>> memory;
-};
 
 Replayer::Replayer(Context& context, const WorldSchedule& schedule, const ReplayOptions& options)
     : world_(context.world()),
@@ -99,14 +56,13 @@ Comm& Replayer::comm_of(const Action& action) {
   return comms_.at(action.group);
 }
 
-void Replayer::compute(const Action& action) const {
-  const double seconds = compute_seconds(action, options_);
-  if (seconds > 0) pass_time(seconds);
+int Replayer::peer_of(const Action& action) const {
+  const auto& members = schedule_.groups.at(action.group);
+  return static_cast<int>(std::find(members.begin(), members.end(), action.peer) - members.begin());
 }
 
 Work Replayer::issue(const Action& a, const Router& route, Pending& pending) {
   Comm& comm = comm_of(a);
-  const Scope scope(a.scope);
   const int n = comm.size();
   const auto size = static_cast<std::int64_t>(size_of(a.dtype));
   const std::int64_t count = scaled_bytes(a.bytes, a.dtype, options_.scale) / size;
@@ -117,18 +73,14 @@ Work Replayer::issue(const Action& a, const Router& route, Pending& pending) {
         pool_->take(static_cast<std::size_t>(std::max<std::int64_t>(1, elements * size))));
     return Buffer(pending.memory.back()->data(), elements, a.dtype);
   };
-  const auto peer = [&] {
-    const auto& members = schedule_.groups.at(a.group);
-    return static_cast<int>(std::find(members.begin(), members.end(), a.peer) - members.begin());
-  };
   const bool even = count % n == 0;
   const std::vector<std::int64_t> parts = even ? std::vector<std::int64_t>{} : even_parts(count, n);
   const std::int64_t mine = even ? count / n : parts[static_cast<std::size_t>(comm.rank())];
   switch (a.op) {
     case Op::send:
-      return comm.send(buffer(count), peer(), options);
+      return comm.send(buffer(count), peer_of(a), options);
     case Op::recv:
-      return comm.recv(buffer(count), peer(), options);
+      return comm.recv(buffer(count), peer_of(a), options);
     case Op::broadcast:
       return comm.broadcast(buffer(count), 0, options);
     case Op::reduce:
@@ -168,16 +120,14 @@ Work Replayer::issue(const Action& a, const Router& route, Pending& pending) {
 /// Messages that start together. Gives the place behind them.
 std::size_t Replayer::issue_batch(std::size_t first, const Router& route) {
   const auto& actions = schedule_.actions;
-  std::size_t end = first;
-  while (end < actions.size() && actions[end].kind == Kind::comm &&
-         actions[end].batch == actions[first].batch)
-    ++end;
+  const std::size_t end = batch_end(actions, first);
   // Each is issued at once; those that should block are waited for when all are on their way.
   std::vector<Pending> blocking;
   for (std::size_t i = first; i < end; ++i) {
     Action action = actions[i];
     Pending pending{action.token, {}, {}};
     action.token = action.token != 0 ? action.token : 1;
+    const Scope scope(action.scope);
     pending.work = issue(action, route, pending);
     (pending.token != 0 ? pending_ : blocking).push_back(std::move(pending));
   }
@@ -192,30 +142,43 @@ void Replayer::wait_for(int token) {
   std::erase_if(pending_, [&](const Pending& pending) { return pending.token == token; });
 }
 
-double Replayer::step(const Router& route) {
+double machine_clock_us() {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Span Replayer::step(const Router& route) {
   {
     const Scope border(trace::step_scope);
     world_.barrier();
   }
-  const auto begin = Clock::now();
+  const double begin = machine_clock_us();
   const auto& actions = schedule_.actions;
+  double computing = 0;  // seconds, of neighbours together: one long sleep is more exact than many short ones
   for (std::size_t i = 0; i < actions.size();) {
     const Action& action = actions[i];
+    if (action.kind == Kind::compute) {
+      computing += compute_seconds(action, options_);
+      ++i;
+      continue;
+    }
+    if (const double seconds = std::exchange(computing, 0); seconds > 0) pass_time(seconds);
     if (action.kind == Kind::comm && action.batch != 0) {
       i = issue_batch(i, route);
       continue;
     }
     ++i;
-    if (action.kind == Kind::compute) compute(action);
     if (action.kind == Kind::wait) wait_for(action.token);
     if (action.kind != Kind::comm) continue;
     Pending pending{action.token, {}, {}};
+    const Scope scope(action.scope);
     pending.work = issue(action, route, pending);
     if (action.token != 0) pending_.push_back(std::move(pending));
   }
+  if (computing > 0) pass_time(computing);
   for (Pending& pending : pending_) pending.work.wait();
   pending_.clear();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+  return {begin, machine_clock_us()};
 }
 
 }  // namespace medley::replay

@@ -4,9 +4,11 @@
 
 #include <functional>
 #include <medley/medley.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "replay/meeting.hpp"
 #include "replay/schedule_file.hpp"
 
 namespace medley::replay {
@@ -20,14 +22,25 @@ struct ReplayOptions {
   double memory_gbs = 1000;  ///< of its memory-bound parts
 };
 
+/// µs on the clock of the machine.
+struct Span {
+  double begin_us = 0, end_us = 0;
+};
+double machine_clock_us();
+
 class Replayer {
  public:
   /// Makes the comms of the schedule, on all ranks together, and the buffers.
   Replayer(Context& context, const WorldSchedule& schedule, const ReplayOptions& options);
   ~Replayer();
 
-  /// One step; a barrier under the scope "step" stands before it. Gives its time on this rank in seconds.
-  double step(const Router& route);
+  /// One step; a barrier under the scope "step" stands before it. When it began and ended on this rank.
+  Span step(const Router& route);
+
+  /// Runs the operations of a step alone: the same comms, buffers and sizes, in this order, but one at a
+  /// time, its ranks starting together. When each began and ended on this rank; none where it takes no part.
+  /// Recorded under "step".
+  std::vector<std::optional<Span>> time_alone(const std::vector<Meeting>& order, const Router& route);
 
  private:
   class Pool;
@@ -35,7 +48,9 @@ class Replayer {
   Work issue(const Action& action, const Router& route, Pending& pending);
   std::size_t issue_batch(std::size_t first, const Router& route);
   void wait_for(int token);
-  void compute(const Action& action) const;
+  void line_up(const Action& action, bool all);
+  void wait_aside();
+  int peer_of(const Action& action) const;
   Comm& comm_of(const Action& action);
 
   Comm world_;

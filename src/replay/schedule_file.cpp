@@ -152,6 +152,14 @@ WorldSchedule planned_again(const Json& request, int world, const std::string& p
 
 }  // namespace
 
+std::size_t batch_end(const std::vector<Action>& actions, std::size_t first) {
+  std::size_t end = first + 1;
+  while (actions[first].batch != 0 && end < actions.size() && actions[end].kind == Kind::comm &&
+         actions[end].batch == actions[first].batch)
+    ++end;
+  return end;
+}
+
 std::int64_t scaled_bytes(std::int64_t bytes, DType dtype, double scale) {
   if (scale == 1 || bytes == 0) return bytes;
   const auto size = static_cast<std::int64_t>(size_of(dtype));

@@ -46,6 +46,9 @@ struct WorldSchedule {
 WorldSchedule read_schedule(const std::string& path);
 WorldSchedule schedule_from_json(const nlohmann::json& json, const std::string& place);
 
+/// The place behind the entries that start together with the one at `first`: itself alone, or its batch.
+std::size_t batch_end(const std::vector<Action>& actions, std::size_t first);
+
 /// Bytes of an operation with sizes scaled by `scale`: whole elements, at least one, unless there were none.
 std::int64_t scaled_bytes(std::int64_t bytes, DType dtype, double scale);
 

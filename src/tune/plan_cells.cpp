@@ -24,6 +24,25 @@ bool neighbours(const route::Key& a, route::Key b) {
   return a == b;
 }
 
+// Trying every route with 64 MiB takes ten seconds, with a thirty-second of it a third of one, which tells most that are
+// hopeless (far_behind).
+constexpr std::int64_t large = 1 << 20, scout_part = 32;
+
+/// The smallest first, each behind a smaller one that tells which routes need not be tried.
+std::vector<NeededOperation> with_scouts(std::vector<NeededOperation> needed) {
+  std::stable_sort(needed.begin(), needed.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  std::vector<NeededOperation> out;
+  for (const NeededOperation& next : needed) {
+    const bool alone = std::none_of(out.begin(), out.end(), [&](const NeededOperation& before) {
+      return before.op == next.op && route::class_of(next.op, before.dtype) == route::class_of(next.op, next.dtype) &&
+             before.bytes >= next.bytes / scout_part;
+    });
+    if (alone && next.bytes > large) out.push_back({next.op, next.dtype, next.bytes / scout_part});
+    out.push_back(next);
+  }
+  return out;
+}
+
 /// A size between two neighbours whose routes differ by more than counts as equal; none when they are within a factor of 2.
 std::optional<route::Key> between(const route::Cell& smaller, const route::Cell& larger) {
   if (!neighbours(smaller.key, larger.key) || larger.key.bytes <= 2 * std::max<std::int64_t>(smaller.key.bytes, 1)) return {};
@@ -58,19 +77,24 @@ DType dtype_for(const route::Key& key, const TuneOptions& options) {
 
 std::vector<route::Key> first_look(const TuneOptions& options, const std::vector<route::Shape>& shapes, const route::Table& table) {
   std::vector<route::Key> keys;
+  const auto add = [&](const route::Shape& shape, Op op, DType of, std::size_t bytes) {
+    route::Key key{.op = op, .memory = options.memory, .dtype = route::class_of(op, of), .shape = shape};
+    const int ranks = shape.hosts * shape.ranks_per_host;
+    const DType dtype = dtype_for(key, options);
+    key.bytes = static_cast<std::int64_t>(elements_of(op, bytes, size_of(dtype), ranks) * size_of(dtype));
+    const route::Cell* known = table.find(key);
+    if (known && is_clear(*known)) return;
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+  };
+  for (const route::Shape& shape : shapes) {
+    for (const NeededOperation& needed : with_scouts(options.exactly)) add(shape, needed.op, needed.dtype, static_cast<std::size_t>(needed.bytes));
+  }
+  if (!options.exactly.empty()) return keys;
   for (const std::size_t step : {4u, 2u, 1u}) {   // all operations at few sizes first: time may be short
     for (const route::Shape& shape : shapes) {
       for (const Op op : options.ops) {
         for (std::size_t i = 0; i < options.sizes.size(); i += step) {
-          for (std::size_t d = 0; d < (reduces(op) ? options.dtypes.size() : 1); ++d) {
-            route::Key key{.op = op, .memory = options.memory, .dtype = route::class_of(op, options.dtypes[d]), .shape = shape};
-            const int ranks = shape.hosts * shape.ranks_per_host;
-            const DType dtype = dtype_for(key, options);
-            key.bytes = static_cast<std::int64_t>(elements_of(op, options.sizes[i], size_of(dtype), ranks) * size_of(dtype));
-            const route::Cell* known = table.find(key);
-            if (known && is_clear(*known)) continue;
-            if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
-          }
+          for (std::size_t d = 0; d < (reduces(op) ? options.dtypes.size() : 1); ++d) add(shape, op, options.dtypes[d], options.sizes[i]);
         }
       }
     }
@@ -97,7 +121,7 @@ std::optional<route::Key> where_it_is_close(const route::Table& table, const std
     return asked_for(key, shapes, options) && (found == visits.end() || found->second < most_visits);
   };
   const std::vector<route::Cell>& cells = table.cells();
-  for (std::size_t i = 1; i < cells.size(); ++i) {
+  for (std::size_t i = 1; i < cells.size() && options.exactly.empty(); ++i) {
     if (!is_collective(cells[i].key.op)) continue;   // one route for all sizes: no border to find
     const auto middle = between(cells[i - 1], cells[i]);
     if (middle && may_visit(*middle) && !table.find(*middle)) return middle;

@@ -11,6 +11,13 @@
 
 namespace medley::tune {
 
+/// One operation that somebody is going to need.
+struct NeededOperation {
+  Op op{};
+  DType dtype{};
+  std::int64_t bytes = 0;   ///< of the whole tensor
+};
+
 struct TuneOptions {
   std::vector<Op> ops;
   std::vector<std::size_t> sizes;
@@ -18,6 +25,7 @@ struct TuneOptions {
   std::vector<DType> dtypes{DType::f32};   ///< one for each class of element types that reductions are measured with
   Memory memory = Memory::host;            ///< of the buffers; cells of the other in the table stay as they are
   double seconds = 60;
+  std::vector<NeededOperation> exactly{};  ///< instead of all ops in all sizes: these, whose ops and dtypes are those above
 };
 
 struct TuneProgress {

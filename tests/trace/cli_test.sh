@@ -49,11 +49,35 @@ status=0
 [ $status = 1 ] || fail "a difference must end with 1 under --assert, not $status"
 "$medley" reconcile "$work/small" --schedule "$schedules/dlrm.json" >/dev/null || fail "without --assert differences are no failure"
 
-# a route table: auto follows it and a step's time is predicted by it
-"$medley" tune -n 2 --backends shm --seconds 2 --sizes 64:64K -o "$work/table.json" >/dev/null 2>&1 || fail "tune"
+# a route table of what a step sends and no more: auto follows it and a step's time is predicted by it
+whole() {  # TABLE SCHEDULE
+  python3 - "$@" <<'END'
+import json, sys
+table, step = (json.load(open(path)) for path in sys.argv[1:])
+sent = {(e["op"], e["bytes"]) for e in step["entries"] if e["kind"] == "comm"}
+measured = {(c["op"], c["bytes"]) for c in table["cells"]}
+assert {op for op, _ in measured} <= {op for op, _ in sent}, "more than the step sends"
+sys.exit(0 if sent <= measured else 1)
+END
+}
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do  # a busy machine takes longer; tune goes on where it ended
+  "$medley" tune -n 2 --backends shm --seconds 2 --for "$work/gpt2.json" -o "$work/table.json" >/dev/null 2>&1 || fail "tune --for"
+  whole "$work/table.json" "$work/gpt2.json" && break
+done
+whole "$work/table.json" "$work/gpt2.json" || fail "tune --for measured something else: $(cat "$work/table.json")"
+refuses "is no schedule" "$medley" tune -n 2 --for "$work/table.json" -o "$work/other.json"
 replay predicted 2 "$work/gpt2.json" --table "$work/table.json"
 grep -A1 '"predicted_us"' "$work/predicted.json" | grep -q '"shm": [0-9]' || fail "no predicted_us: $(cat "$work/predicted.json")"
 refuses "no-such-table.json" "$medley" replay "$work/gpt2.json" -n 2 --table "$work/no-such-table.json"
+
+# a step predicted from its operations one at a time, which belong to no step; a pipeline, whose ranks meet in pairs, too
+"$medley" plan --model $gpt --layout dp=2,pp=2 --framework megatron --global-batch 8 --schedule "$work/pp4.json" >/dev/null
+for calibrated in "moe4 4 $work/moe4.json" "pp4 4 $work/pp4.json" "dlrm2 2 $schedules/dlrm.json"; do
+  read -r name ranks schedule <<<"$calibrated"
+  replay "$name-parts" "$ranks" "$schedule" --calibrate
+  grep -A1 '"calibrated_us"' "$work/$name-parts.json" | grep -q '"shm": [0-9]' || fail "no calibrated_us: $(cat "$work/$name-parts.json")"
+  "$medley" reconcile "$work/$name-parts" --schedule "$schedule" --assert >/dev/null || fail "$name with its parts before each step"
+done
 
 # the summary and its exports
 "$medley" trace "$work/gpt-4" --json - | python3 -c '

@@ -34,6 +34,27 @@ TEST(FirstLook, PassesOverWhatTheTableIsSureOf) {
   EXPECT_EQ(sizes, (std::vector<std::int64_t>{0, 1024, 256, 4096}));
 }
 
+TEST(FirstLook, OfNeededOperationsVisitsThoseBehindSmallerScouts) {
+  TuneOptions options{.ops = {Op::all_reduce, Op::all_gather}, .sizes = {64}, .backends = {}, .dtypes = {DType::bf16}};
+  options.exactly = {{Op::all_reduce, DType::bf16, 64 << 20}, {Op::all_reduce, DType::bf16, 32 << 20}, {Op::all_gather, DType::u8, 100}};
+  std::vector<std::pair<Op, std::int64_t>> visited;
+  for (const auto& key : first_look(options, pair, {})) {
+    visited.emplace_back(key.op, key.bytes);
+    EXPECT_EQ(key.dtype, route::class_of(key.op, DType::bf16));
+  }
+  EXPECT_EQ(visited, (std::vector<std::pair<Op, std::int64_t>>{
+                         {Op::all_gather, 100}, {Op::all_reduce, 1 << 20}, {Op::all_reduce, 32 << 20}, {Op::all_reduce, 64 << 20}}));
+}
+
+TEST(WhereItIsClose, StaysWithNeededOperations) {
+  route::Table table;
+  table.put(cell(Op::all_gather, {1, 2}, 1024, {timing("shm", "a", 1), timing("shm", "b", 2)}));
+  table.put(cell(Op::all_gather, {1, 2}, 16384, {timing("shm", "a", 9), timing("shm", "b", 4)}));
+  TuneOptions options = two_ops;
+  options.exactly = {{Op::all_gather, DType::f32, 1024}, {Op::all_gather, DType::f32, 16384}};
+  EXPECT_FALSE(where_it_is_close(table, pair, options, {})) << "both are sure, and no size between is needed";
+}
+
 TEST(FirstLook, CellsOfTheOtherMemoryDoNotCount) {
   TuneOptions on_device = two_ops;
   on_device.memory = Memory::cuda;

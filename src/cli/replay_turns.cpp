@@ -1,0 +1,91 @@
+#include "cli/replay_turns.hpp"
+
+#include <algorithm>
+#include <medley/scope.hpp>
+
+#include "trace/trace.hpp"
+#include "tune/statistics.hpp"
+#include "tune/turns.hpp"
+
+namespace medley::cli {
+
+ReplayTurns::ReplayTurns(Context& context, const replay::WorldSchedule& schedule,
+                         const replay::ReplayOptions& options, const std::vector<std::string>& backends,
+                         bool parts)
+    : schedule_(schedule),
+      options_(options),
+      backends_(backends),
+      world_(context.world()),
+      replayer_(context, schedule, options),
+      steps_us_(backends.size()),
+      parts_us_(backends.size()) {
+  const Scope before(trace::step_scope);
+  places_ = replay::places_of(world_);
+  const auto at_once = [](const replay::Action&, const std::vector<int>&) { return 0.0; };
+  if (parts) order_ = predict(schedule, places_, options, at_once).order;
+}
+
+void ReplayTurns::take(std::size_t round) {
+  for (const std::size_t b : tune::turns(backends_.size(), round)) {
+    const std::string& backend = backends_[b];
+    const replay::Router route = [&](const replay::Action&) {
+      return backend == "auto" ? std::string_view{} : std::string_view(backend);
+    };
+    // Which comes first changes too: it meets what the backend before has left in caches and threads.
+    for (const bool parts : {round % 2 == 0, round % 2 != 0}) {
+      if (!parts) steps_us_[b].push_back(from_last_to_last({replayer_.step(route)}).front());
+      if (parts && !order_.empty())
+        parts_us_[b].push_back(from_last_to_last(replayer_.time_alone(order_, route)));
+    }
+  }
+}
+
+std::vector<double> ReplayTurns::latest(std::vector<double> times) {
+  const Scope between(trace::step_scope);
+  world_.all_reduce(times, medley::max);
+  return times;
+}
+
+/// µs of each from the moment its last rank came, as predictions count, until all were done. On
+/// several machines, whose clocks differ, the longest that a rank was in it.
+std::vector<double> ReplayTurns::from_last_to_last(const std::vector<std::optional<replay::Span>>& mine) {
+  const auto& machines = places_.machines;
+  const bool one_clock =
+      std::all_of(machines.begin(), machines.end(), [&](int m) { return m == machines[0]; });
+  std::vector<double> begins, ends;
+  for (const auto& span : mine) {
+    begins.push_back(span && one_clock ? span->begin_us : 0);
+    ends.push_back(!span ? 0 : one_clock ? span->end_us : span->end_us - span->begin_us);
+  }
+  begins = latest(std::move(begins));
+  ends = latest(std::move(ends));
+  for (std::size_t i = 0; i < ends.size(); ++i) ends[i] -= begins[i];
+  return ends;
+}
+
+std::map<std::string, double> ReplayTurns::took() const {
+  std::map<std::string, double> out;
+  for (std::size_t b = 0; b < backends_.size(); ++b) out[backends_[b]] = tune::median(steps_us_[b]);
+  return out;
+}
+
+std::map<std::string, double> ReplayTurns::by_parts() const {
+  std::map<std::string, double> out;
+  if (order_.empty()) return out;
+  std::vector<replay::RankSchedule> schedules;
+  for (int rank = 0; rank < world_.size(); ++rank) schedules.push_back(schedule_.of(rank, world_.size()));
+  for (std::size_t b = 0; b < backends_.size(); ++b) {
+    std::vector<double> rounds;
+    for (const std::vector<double>& us : parts_us_[b]) {
+      const replay::PartTimes times(schedules, order_, us);
+      const auto alone = [&](const replay::Action& action, const std::vector<int>& who) {
+        return times.us(action, who);
+      };
+      rounds.push_back(predict(schedule_, places_, options_, alone).step_us);
+    }
+    out[backends_[b]] = tune::median(rounds);
+  }
+  return out;
+}
+
+}  // namespace medley::cli

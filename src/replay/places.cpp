@@ -1,0 +1,61 @@
+#include "replay/places.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <functional>
+
+#include "tune/job_clock.hpp"
+
+namespace medley::replay {
+namespace {
+
+/// Equal for all that runs on one kernel.
+std::int64_t machine_identity() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string text;
+  std::getline(file, text);
+  return static_cast<std::int64_t>(std::hash<std::string>{}(text));
+}
+
+/// What a rank tells the others: its machine and the cores it may use.
+struct Told {
+  std::int64_t machine = 0;
+  cpu_set_t cores{};
+};
+constexpr std::size_t words = sizeof(Told) / sizeof(std::int64_t);
+static_assert(sizeof(Told) % sizeof(std::int64_t) == 0);
+
+std::vector<Told> told_by_all(Comm& world) {
+  std::vector<Told> all(static_cast<std::size_t>(world.size()));
+  Told mine{machine_identity(), {}};
+  if (sched_getaffinity(0, sizeof mine.cores, &mine.cores) != 0) CPU_SET(0, &mine.cores);
+  const auto count = static_cast<std::int64_t>(words);
+  world.all_gather(ConstBuffer(&mine, count, DType::i64),
+                   Buffer(all.data(), count * world.size(), DType::i64));
+  return all;
+}
+
+}  // namespace
+
+Places places_of(Comm& world) {
+  Places places;
+  places.hosts = tune::hosts_of(world);
+  const std::vector<Told> all = told_by_all(world);
+  for (const Told& rank : all) {
+    cpu_set_t together;
+    CPU_ZERO(&together);
+    for (const Told& other : all) {
+      if (other.machine == rank.machine) CPU_OR(&together, &together, &other.cores);
+    }
+    places.cores.push_back(CPU_COUNT(&together));
+    const auto first =
+        std::find_if(all.begin(), all.end(), [&](const Told& o) { return o.machine == rank.machine; });
+    places.machines.push_back(static_cast<int>(first - all.begin()));
+  }
+  return places;
+}
+
+}  // namespace medley::replay
