@@ -109,6 +109,14 @@ Diagnosis diagnose(const std::string& comm, int size, std::uint64_t sequence, co
   }
   std::vector<int> at_fault = missing_from(sequence, answers);
   text += verdict(sequence, answers, at_fault);
+  // Who waits for a silent rank is not missing by its own fault.
+  std::erase_if(at_fault, [&](int rank) {
+    const json pending = answers.at(rank).value("pending", json::array());
+    return std::any_of(pending.begin(), pending.end(), [&](const json& operation) {
+      const auto awaits = operation.value("awaits", std::vector<int>{});
+      return std::find_first_of(awaits.begin(), awaits.end(), silent.begin(), silent.end()) != awaits.end();
+    });
+  });
   at_fault.insert(at_fault.end(), silent.begin(), silent.end());
   std::sort(at_fault.begin(), at_fault.end());
   return {std::move(text), std::move(at_fault)};
