@@ -184,6 +184,7 @@ class Engine {
   void look_for_lost(CommState& comm, Deadline now);
   bool sleep(Operation* operation, Deadline deadline, Waiter* waiter, Patience& patience);
   Waiter* common_waiter() const;
+  bool leave_to_callers(ProgressThread& thread);
   void empty_graves(bool all = false) noexcept;
   /// Where a wait takes place: on the host, or in a stream if one is given.
   using WaitIn = std::optional<void*>;

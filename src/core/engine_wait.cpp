@@ -22,6 +22,9 @@ constexpr auto longest_sleep = 20ms;      // how soon a death or an abort is not
 constexpr auto patience_with_telling = 1s;
 constexpr timespec nap_without_waiter{0, 50'000};
 constexpr timespec nap_beside_callers{0, 200'000};
+// Callers that wait for a millisecond are left alone: on crowded cores each nap's end takes one from a rank that computes.
+constexpr int naps_beside_callers = 5;
+constexpr std::chrono::nanoseconds taken_by_computation = 500us;
 constexpr timespec nap_beside_streams{0, 5'000'000};
 
 /// A collective may be waiting for a rank that itself waits for the one that is missing: what the ranks said about
@@ -50,15 +53,16 @@ Error timeout_error(const Operation& operation, const Diagnosis& found) {
 
 /// Yields the core and says how much patience that took.
 int yield(const Waiter* waiter) {
-  if (!waiter || waiter->crowded()) {
+  if (!waiter) {
     sched_yield();
     return 1;
   }
   const Deadline before = steady_clock::now();
   sched_yield();
-  // A yield that comes back late was taken up: two ranks share this core while another is free. Sleeping at once is
-  // the cure, since a sleeper is woken on a free core.
-  return steady_clock::now() - before > 5us ? waiter->yields() : 1;
+  // A yield that comes back late was taken up by two ranks that share this core while another is free: a sleeper is woken on
+  // the free one. Among crowded ranks it was taken up by one that computes: those that only answer are back in microseconds.
+  // Whoever yields to it gives away a slice each time, and a sleeper comes before it when woken.
+  return steady_clock::now() - before > (waiter->crowded() ? taken_by_computation : 5us) ? waiter->yields() : 1;
 }
 
 }  // namespace
@@ -255,9 +259,10 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
       break;
     }
   }
-  callers_.fetch_sub(1, std::memory_order_relaxed);
-  if (ordered || !operation.complete()) return ordered;
   const std::lock_guard lock(mutex_);
+  // The last to leave hands over what it moved beside its own operation.
+  if (callers_.fetch_sub(1, std::memory_order_relaxed) == 1 && thread_ && !quiet()) thread_->nudge();
+  if (ordered || !operation.complete()) return ordered;
   if (operation.error) throw *operation.error;
   return true;
 }
@@ -296,13 +301,24 @@ void Engine::expire_in_streams(Patience& patience) {
   fail_late_of_all(late);
 }
 
+/// Whether there are callers; the last of them will call the thread back.
+bool Engine::leave_to_callers(ProgressThread& thread) {
+  const std::lock_guard lock(mutex_);
+  if (callers_.load(std::memory_order_relaxed) == 0) return false;
+  thread.going_idle();
+  return true;
+}
+
 void Engine::tend(ProgressThread& thread) {
   Patience patience;
+  int naps = 0;
   while (!thread.stopping()) {
     if (callers_.load(std::memory_order_relaxed) > 0) {   // they move everything; two would only contend
+      if (naps++ >= naps_beside_callers && leave_to_callers(thread)) return;
       nanosleep(&nap_beside_callers, nullptr);
       continue;
     }
+    naps = 0;
     Waiter* waiter = nullptr;
     bool moved = false, in_streams = false;
     {
