@@ -24,7 +24,7 @@ constexpr timespec nap_without_waiter{0, 50'000};
 constexpr timespec nap_beside_callers{0, 200'000};
 // Callers that wait for a millisecond are left alone: on crowded cores each nap's end takes one from a rank that computes.
 constexpr int naps_beside_callers = 5;
-constexpr std::chrono::nanoseconds taken_by_computation = 500us;
+constexpr std::chrono::nanoseconds taken_by_computation = 500us, taken_at_all = 5us;
 constexpr timespec nap_beside_streams{0, 5'000'000};
 
 /// A collective may be waiting for a rank that itself waits for the one that is missing: what the ranks said about
@@ -51,18 +51,13 @@ Error timeout_error(const Operation& operation, const Diagnosis& found) {
   return Error(ErrorKind::timeout, sentence + found.text, {.ranks = awaited});
 }
 
-/// Yields the core and says how much patience that took.
-int yield(const Waiter* waiter) {
-  if (!waiter) {
-    sched_yield();
-    return 1;
-  }
+/// Whether a yield was taken up by somebody who keeps the core. Where every rank has one of its own that is anybody; among
+/// crowded ranks it is one that computes, and whoever yields to it gives away a slice each time. A sleeper is woken on a free
+/// core, and before who computes.
+bool yield_in_vain(const Waiter& waiter) {
   const Deadline before = steady_clock::now();
   sched_yield();
-  // A yield that comes back late was taken up by two ranks that share this core while another is free: a sleeper is woken on
-  // the free one. Among crowded ranks it was taken up by one that computes: those that only answer are back in microseconds.
-  // Whoever yields to it gives away a slice each time, and a sleeper comes before it when woken.
-  return steady_clock::now() - before > (waiter->crowded() ? taken_by_computation : 5us) ? waiter->yields() : 1;
+  return steady_clock::now() - before > (waiter.crowded() ? taken_by_computation : taken_at_all);
 }
 
 }  // namespace
@@ -74,14 +69,20 @@ struct Patience {
   std::chrono::milliseconds nap = 1ms;
   Deadline last_check{};
   bool somebody_lost = false;   ///< and given the grace to have its last bytes taken in
+  bool core_taken = false;      ///< though every rank could have one, and not slept since
 
   bool over(const Waiter* waiter) {
     if (spins++ < (waiter ? waiter->spins() : 200)) {
       pause();
-    } else if (yields < (waiter ? waiter->yields() : 20)) {
-      yields += yield(waiter);
-    } else {
-      return true;
+      return false;
+    }
+    if (yields >= (waiter ? waiter->yields() : 20)) return true;
+    ++yields;
+    if (!waiter) {
+      sched_yield();
+    } else if (yield_in_vain(*waiter)) {
+      yields = waiter->yields();
+      core_taken = !waiter->crowded();
     }
     return false;
   }
@@ -225,6 +226,7 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
   const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(deadline - steady_clock::now(), 1us);
   const std::chrono::milliseconds nap = patience.somebody_lost ? 1ms : patience.nap;
   waiter->sleep(ticket, std::min<std::chrono::nanoseconds>(nap, left));
+  patience.core_taken = false;
   patience.nap = std::min<std::chrono::milliseconds>(patience.nap * 2, longest_sleep);
   const std::lock_guard lock(mutex_);
   sleepers_.erase(std::find(sleepers_.begin(), sleepers_.end(), waiter));
@@ -258,6 +260,11 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
       if (verdict == Verdict::late) fail_late(operation);
       break;
     }
+  }
+  if (patience.core_taken) {
+    shared_core_.taken();
+  } else if (patience.spins > 0) {
+    shared_core_.own();
   }
   const std::lock_guard lock(mutex_);
   // The last to leave hands over what it moved beside its own operation.
