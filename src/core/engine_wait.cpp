@@ -69,20 +69,23 @@ struct Patience {
   std::chrono::milliseconds nap = 1ms;
   Deadline last_check{};
   bool somebody_lost = false;   ///< and given the grace to have its last bytes taken in
-  bool core_taken = false;      ///< though every rank could have one, and not slept since
 
-  bool over(const Waiter* waiter) {
+  bool over(const Waiter* waiter, SharedCore& core) {
     if (spins++ < (waiter ? waiter->spins() : 200)) {
       pause();
       return false;
     }
-    if (yields >= (waiter ? waiter->yields() : 20)) return true;
+    const int most = waiter ? waiter->yields() : 20;
+    if (waiter && yields == 0 && core.sleep_rather()) yields = most;
+    if (yields >= most) return true;
     ++yields;
     if (!waiter) {
       sched_yield();
     } else if (yield_in_vain(*waiter)) {
-      yields = waiter->yields();
-      core_taken = !waiter->crowded();
+      yields = most;
+      core.taken();
+    } else {
+      core.own();
     }
     return false;
   }
@@ -226,7 +229,6 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
   const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(deadline - steady_clock::now(), 1us);
   const std::chrono::milliseconds nap = patience.somebody_lost ? 1ms : patience.nap;
   waiter->sleep(ticket, std::min<std::chrono::nanoseconds>(nap, left));
-  patience.core_taken = false;
   patience.nap = std::min<std::chrono::milliseconds>(patience.nap * 2, longest_sleep);
   const std::lock_guard lock(mutex_);
   sleepers_.erase(std::find(sleepers_.begin(), sleepers_.end(), waiter));
@@ -248,7 +250,7 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
     if (seen == Poll::complete) break;
     if (seen == Poll::moved) {
       patience.spins = patience.yields = 0;
-    } else if (patience.over(waiter) && sleep(&operation, deadline, waiter, patience)) {
+    } else if (patience.over(waiter, shared_core_) && sleep(&operation, deadline, waiter, patience)) {
       break;
     } else if (until < deadline && steady_clock::now() >= until) {
       // On a busy machine a short wait may never come to sleep, where the lost and the late are looked for.
@@ -260,11 +262,6 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
       if (verdict == Verdict::late) fail_late(operation);
       break;
     }
-  }
-  if (patience.core_taken) {
-    shared_core_.taken();
-  } else if (patience.spins > 0) {
-    shared_core_.own();
   }
   const std::lock_guard lock(mutex_);
   // The last to leave hands over what it moved beside its own operation.
@@ -318,6 +315,7 @@ bool Engine::leave_to_callers(ProgressThread& thread) {
 
 void Engine::tend(ProgressThread& thread) {
   Patience patience;
+  SharedCore thread_core;   // its yields go to the program it works for
   int naps = 0;
   while (!thread.stopping()) {
     if (callers_.load(std::memory_order_relaxed) > 0) {   // they move everything; two would only contend
@@ -340,7 +338,7 @@ void Engine::tend(ProgressThread& thread) {
       expire_in_streams(patience);
     } else if (moved) {
       patience.spins = patience.yields = 0;
-    } else if (patience.over(waiter)) {
+    } else if (patience.over(waiter, thread_core)) {
       sleep(nullptr, steady_clock::now() + longest_sleep, waiter, patience);
     }
   }

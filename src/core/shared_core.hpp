@@ -1,37 +1,35 @@
-// Notices that a rank waits on the very core its peer needs, though others are free, and moves to a free one. Used by the
-// engine's waits: the kernel may leave two ranks that only yield to each other on one core for good, at 25 us an operation
-// instead of 3 (4-byte all_reduce over torch, 2 ranks on 2 cores; a third of the runs after one over gloo began so).
+// Remembers from wait to wait whether yielding gives the core away to somebody who keeps it: another program, a rank that
+// computes, or the very peer while other cores are free, where the kernel may leave the two for good (25 us a 4-byte
+// all_reduce over torch instead of 3). Used by the engine's waits, which then sleep instead: who is woken comes to a free core.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
-#include <ctime>
 
 namespace medley::core {
 
 class SharedCore {
  public:
-  /// A yield in a wait came back late, so somebody took the core. By then the peer has answered and there is nothing left to
-  /// sleep for; but whoever sleeps is woken on a free core, so after some such waits in a row it sleeps nevertheless. Where
-  /// that does not help it is done half as often each time.
+  /// A yield came back late: the next wait sleeps instead, twice as many each time that it happens again.
   void taken() noexcept {
-    if (late_.fetch_add(1, std::memory_order_relaxed) + 1 < patience_.load(std::memory_order_relaxed)) return;
-    late_.store(0, std::memory_order_relaxed);
-    const int patience = patience_.load(std::memory_order_relaxed);
-    patience_.store(patience < most_patience ? patience * 2 : patience, std::memory_order_relaxed);
-    const timespec shortest{0, 1};   // some 55 us with the kernel's slack
-    nanosleep(&shortest, nullptr);
+    const int sleeps = sleeps_.load(std::memory_order_relaxed);
+    left_.store(sleeps, std::memory_order_relaxed);
+    sleeps_.store(std::min(sleeps * 2, most_sleeps), std::memory_order_relaxed);
   }
-  /// A wait ended and nobody had taken the core.
-  void own() noexcept {
-    late_.store(0, std::memory_order_relaxed);
-    patience_.store(least_patience, std::memory_order_relaxed);
+  /// A yield came back at once.
+  void own() noexcept { sleeps_.store(1, std::memory_order_relaxed); }
+  /// Asked once in a wait, before it would yield.
+  bool sleep_rather() noexcept {
+    const int left = left_.load(std::memory_order_relaxed);
+    if (left > 0) left_.store(left - 1, std::memory_order_relaxed);
+    return left > 0;
   }
 
  private:
-  static constexpr int least_patience = 3, most_patience = 1 << 10;   // waits
-  // Of all threads that wait, usually one: what they miss of each other only makes it later or earlier.
-  std::atomic<int> late_{0};
-  std::atomic<int> patience_{least_patience};
+  static constexpr int most_sleeps = 64;
+  // Of all threads that wait, usually one: what they miss of each other only makes it more or fewer.
+  std::atomic<int> left_{0};     ///< waits that are still to sleep
+  std::atomic<int> sleeps_{1};   ///< how many are to, the next time
 };
 
 }  // namespace medley::core

@@ -1,45 +1,41 @@
-// Moving off a shared core: after how many waits in a row a thread sleeps, told by the kernel's count of its sleeps.
+// When waits sleep rather than yield.
 #include "core/shared_core.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 namespace medley::core {
 namespace {
 
-long sleeps_of_this_thread() {
-  rusage used{};
-  getrusage(RUSAGE_THREAD, &used);
-  return used.ru_nvcsw;
+int sleeps_in_a_row(SharedCore& core) {
+  int sleeps = 0;
+  while (core.sleep_rather()) ++sleeps;
+  return sleeps;
 }
 
-/// How many waits whose core was taken it takes until the thread sleeps.
-int waits_until_it_sleeps(SharedCore& core) {
-  const long before = sleeps_of_this_thread();
-  for (int waits = 1; waits < 10'000; ++waits) {
+TEST(SharedCore, YieldsUntilTheCoreIsTaken) {
+  SharedCore core;
+  EXPECT_EQ(sleeps_in_a_row(core), 0);
+  core.taken();
+  EXPECT_EQ(sleeps_in_a_row(core), 1);
+  EXPECT_EQ(sleeps_in_a_row(core), 0);
+}
+
+TEST(SharedCore, YieldsMoreRarelyWhereTheCoreIsTakenAgainAndAgain) {
+  SharedCore core;
+  for (const int expected : {1, 2, 4, 8, 16, 32, 64, 64}) {
     core.taken();
-    if (sleeps_of_this_thread() > before) return waits;
+    EXPECT_EQ(sleeps_in_a_row(core), expected);
   }
-  return -1;
 }
 
-TEST(SharedCore, SleepsAfterThreeWaitsInARow) {
+TEST(SharedCore, StartsAnewOnceAYieldCameBackAtOnce) {
   SharedCore core;
-  EXPECT_EQ(waits_until_it_sleeps(core), 3);
-}
-
-TEST(SharedCore, SleepsHalfAsOftenWhereItDoesNotHelp) {
-  SharedCore core;
-  for (const int expected : {3, 6, 12, 24}) EXPECT_EQ(waits_until_it_sleeps(core), expected);
-}
-
-TEST(SharedCore, StartsAnewAfterAWaitOnACoreOfItsOwn) {
-  SharedCore core;
-  EXPECT_EQ(waits_until_it_sleeps(core), 3);
   core.taken();
   core.taken();
+  EXPECT_EQ(sleeps_in_a_row(core), 2);
   core.own();
-  EXPECT_EQ(waits_until_it_sleeps(core), 3);
+  core.taken();
+  EXPECT_EQ(sleeps_in_a_row(core), 1);
 }
 
 }  // namespace
