@@ -244,7 +244,8 @@ Operation* Engine::enlist(const std::shared_ptr<CommState>& comm, const Call& ca
     operation->call.before = &operation->before;
   }
   pending_.push_back(operation);
-  if (thread_) thread_->nudge();
+  // Who waits on the host moves it, and calls the thread when leaving earlier.
+  if (thread_ && (options.async || call.memory == Memory::cuda)) thread_->nudge();
   return operation;
 }
 

@@ -20,6 +20,7 @@
 #include "core/progress_thread.hpp"
 #include "core/recorder.hpp"
 #include "core/referee.hpp"
+#include "core/shared_core.hpp"
 #include "core/spinlock.hpp"
 
 namespace medley::core {
@@ -184,6 +185,7 @@ class Engine {
   void look_for_lost(CommState& comm, Deadline now);
   bool sleep(Operation* operation, Deadline deadline, Waiter* waiter, Patience& patience);
   Waiter* common_waiter() const;
+  bool leave_to_callers(ProgressThread& thread);
   void empty_graves(bool all = false) noexcept;
   /// Where a wait takes place: on the host, or in a stream if one is given.
   using WaitIn = std::optional<void*>;
@@ -204,6 +206,7 @@ class Engine {
   std::vector<Waiter*> sleepers_;          ///< of threads asleep in wait()
   Deadline last_look_{};                   ///< for the lost and the late by progress()
   std::atomic<int> callers_{0};            ///< threads inside wait()
+  SharedCore shared_core_;                 ///< as their yields find it
   std::mutex thread_mutex_;                ///< of starting and stopping it
   std::unique_ptr<ProgressThread> thread_;
   std::shared_ptr<Device> device_;         ///< opened by the first operation on CUDA memory

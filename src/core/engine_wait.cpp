@@ -22,6 +22,9 @@ constexpr auto longest_sleep = 20ms;      // how soon a death or an abort is not
 constexpr auto patience_with_telling = 1s;
 constexpr timespec nap_without_waiter{0, 50'000};
 constexpr timespec nap_beside_callers{0, 200'000};
+// Callers that wait for a millisecond are left alone: on crowded cores each nap's end takes one from a rank that computes.
+constexpr int naps_beside_callers = 5;
+constexpr std::chrono::nanoseconds taken_by_computation = 500us, taken_at_all = 5us;
 constexpr timespec nap_beside_streams{0, 5'000'000};
 
 /// A collective may be waiting for a rank that itself waits for the one that is missing: what the ranks said about
@@ -48,17 +51,13 @@ Error timeout_error(const Operation& operation, const Diagnosis& found) {
   return Error(ErrorKind::timeout, sentence + found.text, {.ranks = awaited});
 }
 
-/// Yields the core and says how much patience that took.
-int yield(const Waiter* waiter) {
-  if (!waiter || waiter->crowded()) {
-    sched_yield();
-    return 1;
-  }
+/// Whether a yield was taken up by somebody who keeps the core. Where every rank has one of its own that is anybody; among
+/// crowded ranks it is one that computes, and whoever yields to it gives away a slice each time. A sleeper is woken on a free
+/// core, and before who computes.
+bool yield_in_vain(const Waiter& waiter) {
   const Deadline before = steady_clock::now();
   sched_yield();
-  // A yield that comes back late was taken up: two ranks share this core while another is free. Sleeping at once is
-  // the cure, since a sleeper is woken on a free core.
-  return steady_clock::now() - before > 5us ? waiter->yields() : 1;
+  return steady_clock::now() - before > (waiter.crowded() ? taken_by_computation : taken_at_all);
 }
 
 }  // namespace
@@ -71,13 +70,22 @@ struct Patience {
   Deadline last_check{};
   bool somebody_lost = false;   ///< and given the grace to have its last bytes taken in
 
-  bool over(const Waiter* waiter) {
+  bool over(const Waiter* waiter, SharedCore& core) {
     if (spins++ < (waiter ? waiter->spins() : 200)) {
       pause();
-    } else if (yields < (waiter ? waiter->yields() : 20)) {
-      yields += yield(waiter);
+      return false;
+    }
+    const int most = waiter ? waiter->yields() : 20;
+    if (waiter && yields == 0 && core.sleep_rather()) yields = most;
+    if (yields >= most) return true;
+    ++yields;
+    if (!waiter) {
+      sched_yield();
+    } else if (yield_in_vain(*waiter)) {
+      yields = most;
+      core.taken();
     } else {
-      return true;
+      core.own();
     }
     return false;
   }
@@ -242,7 +250,7 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
     if (seen == Poll::complete) break;
     if (seen == Poll::moved) {
       patience.spins = patience.yields = 0;
-    } else if (patience.over(waiter) && sleep(&operation, deadline, waiter, patience)) {
+    } else if (patience.over(waiter, shared_core_) && sleep(&operation, deadline, waiter, patience)) {
       break;
     } else if (until < deadline && steady_clock::now() >= until) {
       // On a busy machine a short wait may never come to sleep, where the lost and the late are looked for.
@@ -255,9 +263,10 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
       break;
     }
   }
-  callers_.fetch_sub(1, std::memory_order_relaxed);
-  if (ordered || !operation.complete()) return ordered;
   const std::lock_guard lock(mutex_);
+  // The last to leave hands over what it moved beside its own operation.
+  if (callers_.fetch_sub(1, std::memory_order_relaxed) == 1 && thread_ && !quiet()) thread_->nudge();
+  if (ordered || !operation.complete()) return ordered;
   if (operation.error) throw *operation.error;
   return true;
 }
@@ -296,13 +305,25 @@ void Engine::expire_in_streams(Patience& patience) {
   fail_late_of_all(late);
 }
 
+/// Whether there are callers; the last of them will call the thread back.
+bool Engine::leave_to_callers(ProgressThread& thread) {
+  const std::lock_guard lock(mutex_);
+  if (callers_.load(std::memory_order_relaxed) == 0) return false;
+  thread.going_idle();
+  return true;
+}
+
 void Engine::tend(ProgressThread& thread) {
   Patience patience;
+  SharedCore thread_core;   // its yields go to the program it works for
+  int naps = 0;
   while (!thread.stopping()) {
     if (callers_.load(std::memory_order_relaxed) > 0) {   // they move everything; two would only contend
+      if (naps++ >= naps_beside_callers && leave_to_callers(thread)) return;
       nanosleep(&nap_beside_callers, nullptr);
       continue;
     }
+    naps = 0;
     Waiter* waiter = nullptr;
     bool moved = false, in_streams = false;
     {
@@ -317,7 +338,7 @@ void Engine::tend(ProgressThread& thread) {
       expire_in_streams(patience);
     } else if (moved) {
       patience.spins = patience.yields = 0;
-    } else if (patience.over(waiter)) {
+    } else if (patience.over(waiter, thread_core)) {
       sleep(nullptr, steady_clock::now() + longest_sleep, waiter, patience);
     }
   }

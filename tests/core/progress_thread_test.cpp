@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <barrier>
 #include <span>
 #include <thread>
@@ -39,6 +40,27 @@ TEST(ProgressThread, CompletesWhatNobodyWaitsFor) {
     EXPECT_EQ(large.front(), 3.0f);
     EXPECT_EQ(large.back(), 3.0f);
     EXPECT_EQ(small[0], 2);
+    world.barrier();
+  }, with_thread);
+}
+
+TEST(ProgressThread, TakesOverFromACallerWhoWaitedLongAndLeft) {
+  std::atomic<bool> left = false;
+  test::run_threads(2, [&](Context& context) {
+    Comm world = context.world();
+    float late = 0, early = 0, value = 7;
+    if (world.rank() == 0) {
+      const Work pending = world.recv(std::span(&late, 1), 1, {.async = true, .tag = 1});
+      world.recv(std::span(&early, 1), 1, {.tag = 2});   // long enough for the thread to leave everything to this wait
+      left = true;
+      EXPECT_TRUE(becomes([&] { return pending.complete(); }));
+      EXPECT_EQ(late, 7.0f);
+    } else {
+      std::this_thread::sleep_for(20ms);   // how long the other waits; nothing depends on it being enough
+      world.send(std::span(&value, 1), 0, {.tag = 2});
+      EXPECT_TRUE(becomes([&] { return left.load(); }));
+      world.send(std::span(&value, 1), 0, {.tag = 1});
+    }
     world.barrier();
   }, with_thread);
 }
