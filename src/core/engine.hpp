@@ -20,7 +20,6 @@
 #include "core/progress_thread.hpp"
 #include "core/recorder.hpp"
 #include "core/referee.hpp"
-#include "core/shared_core.hpp"
 #include "core/spinlock.hpp"
 
 namespace medley::core {
@@ -206,7 +205,6 @@ class Engine {
   std::vector<Waiter*> sleepers_;          ///< of threads asleep in wait()
   Deadline last_look_{};                   ///< for the lost and the late by progress()
   std::atomic<int> callers_{0};            ///< threads inside wait()
-  SharedCore shared_core_;                 ///< as their yields find it
   std::mutex thread_mutex_;                ///< of starting and stopping it
   std::unique_ptr<ProgressThread> thread_;
   std::shared_ptr<Device> device_;         ///< opened by the first operation on CUDA memory

@@ -24,7 +24,7 @@ constexpr timespec nap_without_waiter{0, 50'000};
 constexpr timespec nap_beside_callers{0, 200'000};
 // Callers that wait for a millisecond are left alone: on crowded cores each nap's end takes one from a rank that computes.
 constexpr int naps_beside_callers = 5;
-constexpr std::chrono::nanoseconds taken_by_computation = 500us, taken_at_all = 5us;
+constexpr std::chrono::nanoseconds taken_by_computation = 500us;
 constexpr timespec nap_beside_streams{0, 5'000'000};
 
 /// A collective may be waiting for a rank that itself waits for the one that is missing: what the ranks said about
@@ -51,13 +51,18 @@ Error timeout_error(const Operation& operation, const Diagnosis& found) {
   return Error(ErrorKind::timeout, sentence + found.text, {.ranks = awaited});
 }
 
-/// Whether a yield was taken up by somebody who keeps the core. Where every rank has one of its own that is anybody; among
-/// crowded ranks it is one that computes, and whoever yields to it gives away a slice each time. A sleeper is woken on a free
-/// core, and before who computes.
-bool yield_in_vain(const Waiter& waiter) {
+/// Yields the core and says how much patience that took.
+int yield(const Waiter* waiter) {
+  if (!waiter) {
+    sched_yield();
+    return 1;
+  }
   const Deadline before = steady_clock::now();
   sched_yield();
-  return steady_clock::now() - before > (waiter.crowded() ? taken_by_computation : taken_at_all);
+  // A yield that comes back late was taken up by two ranks that share this core while another is free: a sleeper is woken on
+  // the free one. Among crowded ranks it was taken up by one that computes: those that only answer are back in microseconds.
+  // Whoever yields to it gives away a slice each time, and a sleeper comes before it when woken.
+  return steady_clock::now() - before > (waiter->crowded() ? taken_by_computation : 5us) ? waiter->yields() : 1;
 }
 
 }  // namespace
@@ -70,22 +75,13 @@ struct Patience {
   Deadline last_check{};
   bool somebody_lost = false;   ///< and given the grace to have its last bytes taken in
 
-  bool over(const Waiter* waiter, SharedCore& core) {
+  bool over(const Waiter* waiter) {
     if (spins++ < (waiter ? waiter->spins() : 200)) {
       pause();
-      return false;
-    }
-    const int most = waiter ? waiter->yields() : 20;
-    if (waiter && yields == 0 && core.sleep_rather()) yields = most;
-    if (yields >= most) return true;
-    ++yields;
-    if (!waiter) {
-      sched_yield();
-    } else if (yield_in_vain(*waiter)) {
-      yields = most;
-      core.taken();
+    } else if (yields < (waiter ? waiter->yields() : 20)) {
+      yields += yield(waiter);
     } else {
-      core.own();
+      return true;
     }
     return false;
   }
@@ -250,7 +246,7 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
     if (seen == Poll::complete) break;
     if (seen == Poll::moved) {
       patience.spins = patience.yields = 0;
-    } else if (patience.over(waiter, shared_core_) && sleep(&operation, deadline, waiter, patience)) {
+    } else if (patience.over(waiter) && sleep(&operation, deadline, waiter, patience)) {
       break;
     } else if (until < deadline && steady_clock::now() >= until) {
       // On a busy machine a short wait may never come to sleep, where the lost and the late are looked for.
@@ -315,7 +311,6 @@ bool Engine::leave_to_callers(ProgressThread& thread) {
 
 void Engine::tend(ProgressThread& thread) {
   Patience patience;
-  SharedCore thread_core;   // its yields go to the program it works for
   int naps = 0;
   while (!thread.stopping()) {
     if (callers_.load(std::memory_order_relaxed) > 0) {   // they move everything; two would only contend
@@ -338,7 +333,7 @@ void Engine::tend(ProgressThread& thread) {
       expire_in_streams(patience);
     } else if (moved) {
       patience.spins = patience.yields = 0;
-    } else if (patience.over(waiter, thread_core)) {
+    } else if (patience.over(waiter)) {
       sleep(nullptr, steady_clock::now() + longest_sleep, waiter, patience);
     }
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,7 +17,6 @@
 
 #include "backends/shm/direct_read.hpp"
 #include "bootstrap/host.hpp"
-#include "core/pause.hpp"
 
 namespace medley::shm {
 namespace {
@@ -121,10 +121,9 @@ std::uint32_t Neighbourhood::prepare() {
   bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
   sleeping_->fetch_add(1, std::memory_order_seq_cst);
   // A writer stores its flag and then reads `sleeping_` without a fence between them, which would cost every small
-  // operation a cache miss. Its store leaves the store buffer within nanoseconds; these pauses take longer, so the poll that
-  // follows sees it. Should it not, sleep() is short enough to be a delay and never a hang. Not a yield, which on a busy core
-  // gives away a slice right before the sleep that is to save it.
-  for (int i = 0; i < 25; ++i) core::pause();
+  // operation a cache miss. Its store leaves the store buffer within nanoseconds; giving up the core here takes longer,
+  // so the poll that follows sees it. Should it not, sleep() is short enough to be a delay and never a hang.
+  sched_yield();
   return ticket;
 }
 
