@@ -7,7 +7,7 @@
 
 #include "tune/block.hpp"
 #include "tune/candidates.hpp"
-#include "tune/turns.hpp"
+#include "tune/contest.hpp"
 
 namespace medley::tune {
 namespace {
@@ -101,34 +101,45 @@ class Mix {
   std::vector<std::int64_t> sent_, received_;
 };
 
+/// One mix as a contest of backends wants it.
+class MixWorkload {
+ public:
+  MixWorkload(Mix& work, std::string_view mix) : work_(work), mix_(mix) {}
+  void check(const Choice& route) { work_.check(mix_, route.backend); }
+  void run(const Choice& route, int times = 1) {
+    for (int i = 0; i < times; ++i) work_.run(mix_, route.backend);
+  }
+  Sample time(JobClock& clock, const Choice& route, int times = 1) {
+    return clock.time([&] { run(route, times); });
+  }
+
+ private:
+  Mix& work_;
+  std::string_view mix_;
+};
+
 }  // namespace
 
 std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const MixOptions& options) {
   Comm world = context.world();
-  std::vector<std::string> backends;
-  for (const Candidate& usable : candidates(world, Op::all_reduce, DType::f32, options.memory, {options.backends})) {
-    backends.push_back(usable.backend);
-  }
-  if (backends.empty()) {
+  const std::vector<Candidate> routes = candidates(world, Op::all_reduce, DType::f32, options.memory, {options.backends});
+  if (routes.empty()) {
     throw Error(ErrorKind::unavailable, fmt::format("none of the backends {} moves {} memory between these ranks",
                                                     fmt::join(options.backends, ", "), name(options.memory)));
   }
   Mix work(world, options.memory);
   std::vector<MixRow> rows;
   for (const std::string& mix : options.mixes) {
-    for (const std::string& backend : backends) work.check(mix, backend);
-    std::vector<std::vector<double>> samples(backends.size());
+    MixWorkload workload(work, mix);
+    Contest contest;
+    for (const Candidate& usable : routes) contest.add(usable.route);
+    contest.warm_up(clock, workload, 0, 1);
     const double end = clock.seconds() + options.seconds / static_cast<double>(options.mixes.size());
     double now = 0;
-    for (int round = -2; round < 5 || now < end; ++round) {   // two rounds to warm up
-      for (const std::size_t b : turns(backends.size(), static_cast<std::size_t>(round + 2))) {
-        const Sample sample = clock.time([&] { work.run(mix, backends[b]); });
-        if (round >= 0) samples[b].push_back(sample.us);
-        now = clock.seconds_at(sample);
-      }
-    }
-    for (std::size_t b = 0; b < backends.size(); ++b) {
-      rows.push_back({mix, backends[b], options.memory, summarize(samples[b]), samples[b].size()});
+    for (std::size_t round = 0; round < 5 || now < end; ++round) now = clock.seconds_at(contest.take_turns(clock, workload, round));
+    for (std::size_t r = 0; r < routes.size(); ++r) {
+      const std::vector<double>& samples = contest.contestants[r].samples_us;
+      rows.push_back({mix, routes[r].backend, options.memory, summarize(samples), samples.size()});
     }
   }
   return rows;
