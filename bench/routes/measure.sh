@@ -3,7 +3,7 @@
 # auto and over each backend.
 #   bench/routes/measure.sh OUT [SECONDS] [SETTING…]
 # Settings: host2 and host4 (ranks on this host), hosts (2 namespace hosts with 2 ranks each, root only), hosts-delay and
-# hosts-rate (the same with netem between them), gpu2 and gpu4 (ranks that share one GPU under MPS, on CUDA memory).
+# hosts-rate (the same with 100 µs or 1 Gbit/s between them), gpu2 and gpu4 (ranks that share one GPU under MPS, on CUDA memory).
 # Then bench/routes/table.py OUT prints the tables of docs/performance.md.
 #   OPS=all SIZES=4:4M      fewer of them leave more samples to each
 #   MEDLEY=…/bin/medley     another one than build/release's: installed, or carried from another machine (tests/gpu/pack)
@@ -50,8 +50,8 @@ for setting in "$@"; do
       make_hosts 2
       for name in "${host_name[@]}"; do
         case $setting in
-          hosts-delay) tc -n "$name" qdisc add dev eth0 root netem delay 100us ;;
-          hosts-rate) tc -n "$name" qdisc add dev eth0 root netem rate 1gbit ;;
+          hosts-delay) tc -n "$name" qdisc add dev eth0 root netem delay 100us || { echo "measure.sh: this kernel has no netem" >&2; exit 2; } ;;
+          hosts-rate) tc -n "$name" qdisc add dev eth0 root tbf rate 1gbit burst 128k latency 50ms ;;
         esac
       done
       measure "$setting" mpirun_ranks 2 2 --
