@@ -31,14 +31,8 @@ model = gpt.seeded()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 engine, *_ = deepspeed.initialize(model=common.named(model), optimizer=optimizer, config=config)
 
-losses, clock = [], common.Clock()
-for tokens, targets in steps:
-    loss = gpt.loss_of(engine(common.my_part(tokens)), common.my_part(targets))
-    engine.backward(loss)
-    engine.step()
-    losses.append(common.mean_over(loss))
-    clock.tick()
+losses, times = common.train_by_engine(engine, steps, gpt.loss_of)
 
 if arguments.comms_logger:
     deepspeed.comm.log_summary()
-common.finish(arguments, losses, lambda: gpt.train_alone(steps, arguments.device), bound=1e-4, step_times=clock.times)
+common.finish(arguments, losses, lambda: gpt.train_alone(steps, arguments.device), bound=1e-4, step_times=times)

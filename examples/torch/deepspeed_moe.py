@@ -49,17 +49,11 @@ groups = split_params_into_different_moe_groups_for_optimizer({"params": list(mo
 optimizer = torch.optim.AdamW(groups, lr=1e-3)
 engine, *_ = deepspeed.initialize(model=common.named(model), optimizer=optimizer, config=config)
 
-losses, clock = [], common.Clock()
-for tokens, targets in steps:
-    loss = gpt.loss_of(engine(common.my_part(tokens)), common.my_part(targets))
-    engine.backward(loss)
-    engine.step()
-    losses.append(common.mean_over(loss))
-    clock.tick()
+losses, times = common.train_by_engine(engine, steps, gpt.loss_of)
 
 
 def alone() -> list[float]:
     return moe_gpt.train(moe_gpt.model_of(0, 1), steps, arguments.device, False)
 
 
-common.finish(arguments, losses, alone, bound=1e-4, step_times=clock.times)
+common.finish(arguments, losses, alone, bound=1e-4, step_times=times)

@@ -32,10 +32,11 @@ std::string host_name() {
   return name.data();
 }
 
+std::string kernel_identity() { return first_line("/proc/sys/kernel/random/boot_id"); }
+
 std::string host_identity() {
-  std::string identity;
-  // One kernel, since it started; machines cloned from one snapshot share it, and then differ by name.
-  identity += first_line("/proc/sys/kernel/random/boot_id") + "/" + host_name();
+  // Machines cloned from one snapshot share the kernel's identity, and then differ by name.
+  std::string identity = kernel_identity() + "/" + host_name();
   // The same /dev/shm: containers have their own, with another device or, bound from a folder, another inode.
   identity += "/shm=" + device_and_inode("/dev/shm");
   // Pids mean the same process to both: process_vm_readv and pidfd_open take pids.

@@ -9,6 +9,8 @@
 
 namespace medley {
 
+/// Equal for all that runs on one kernel, containers included, since it started.
+MEDLEY_API std::string kernel_identity();
 /// Equal for two processes exactly when they can share memory through /dev/shm, read each other with
 /// process_vm_readv and watch each other with a pidfd. Opaque; compare it, and hand it around with
 /// exchange().

@@ -1,4 +1,4 @@
-// What the operations of a step took alone, over one backend: the middle of all samples of operations that
+// What the operations of a step took alone, over one backend: the mean of all samples of operations that
 // are equal. A prediction puts the step together from it.
 #pragma once
 

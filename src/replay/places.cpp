@@ -3,22 +3,13 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
-#include <fstream>
 #include <functional>
 
+#include "bootstrap/host.hpp"
 #include "tune/job_clock.hpp"
 
 namespace medley::replay {
 namespace {
-
-/// Equal for all that runs on one kernel.
-std::int64_t machine_identity() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string text;
-  std::getline(file, text);
-  return static_cast<std::int64_t>(std::hash<std::string>{}(text));
-}
 
 /// What a rank tells the others: its machine and the cores it may use.
 struct Told {
@@ -30,7 +21,7 @@ static_assert(sizeof(Told) % sizeof(std::int64_t) == 0);
 
 std::vector<Told> told_by_all(Comm& world) {
   std::vector<Told> all(static_cast<std::size_t>(world.size()));
-  Told mine{machine_identity(), {}};
+  Told mine{static_cast<std::int64_t>(std::hash<std::string>{}(kernel_identity())), {}};
   if (sched_getaffinity(0, sizeof mine.cores, &mine.cores) != 0) CPU_SET(0, &mine.cores);
   const auto count = static_cast<std::int64_t>(words);
   world.all_gather(ConstBuffer(&mine, count, DType::i64),

@@ -55,13 +55,11 @@ inline void judge(route::Cell& cell) {
 /// more samples counts, the new one where they are equal.
 inline route::Cell merged(route::Cell cell, const route::Cell& before) {
   for (const route::Timing& old : before.routes) {
-    const auto same = std::find_if(cell.routes.begin(), cell.routes.end(), [&](const route::Timing& timing) {
-      return timing.route.backend == old.route.backend && timing.route.algorithm == old.route.algorithm;
-    });
-    if (same == cell.routes.end()) {
+    const route::Timing* same = cell.find(old.route);
+    if (!same) {
       cell.routes.push_back(old);
     } else if (old.samples > same->samples) {
-      *same = old;
+      cell.routes[static_cast<std::size_t>(same - cell.routes.data())] = old;
     }
   }
   judge(cell);
