@@ -151,7 +151,8 @@ class Engine {
   void have_compared(Operation& operation);
   static bool hold_while_connecting(Operation& message, Operation& collective);
   void look_for_connection(Operation& message);
-  bool launches_left(const Operation& waited) const;
+  static bool left_to_host(const Operation& operation);
+  bool others_left_to_host(const Operation& waited) const;
   static bool depend_in_streams(Operation& earlier, Operation& operation, bool conflict);
   std::vector<Transfer*> running_before(const Operation& operation) const;
   void drop_device_state(Operation& operation);

@@ -143,19 +143,24 @@ bool Engine::order_stream_behind(Operation& operation, void* stream) {
   return order_stream_behind_locked(operation, stream);
 }
 
-/// Whether something that goes into a stream is not there yet. Its peers may need it, and it may need what a host that
-/// waits for a stream withholds: CUDA's locks, and time in the engine.
-bool Engine::launches_left(const Operation& waited) const {
+/// Whether the host must still do something for an operation, CUDA calls among it, while one in its stream needs nobody.
+bool Engine::left_to_host(const Operation& operation) {
+  return !operation.complete() && !(operation.lane && operation.lane->in_streams && operation.launched);
+}
+
+/// Whether anything but what is waited for is left to the host. Its peers may need that before they come to what is waited for,
+/// and it may need what a host that waits for a stream withholds: CUDA's locks, and time in the engine.
+bool Engine::others_left_to_host(const Operation& waited) const {
   const LaneState* lane = waited.lane;
   if (lane && lane->in_streams && pending_.size() == static_cast<std::size_t>(lane->in_order)) return false;
-  return std::any_of(pending_.begin(), pending_.end(), [](const Operation* operation) {
-    return !operation->complete() && operation->lane && operation->lane->in_streams && !operation->launched;
+  return std::any_of(pending_.begin(), pending_.end(), [&waited](const Operation* operation) {
+    return operation != &waited && operation->group != &waited && left_to_host(*operation);
   });
 }
 
 /// True once the stream waits for the operation and the host may wait for the stream, or it is complete without an error.
 bool Engine::order_stream_behind_locked(Operation& operation, void* stream) {
-  if (!operation.complete() && launches_left(operation)) return false;
+  if (!operation.complete() && others_left_to_host(operation)) return false;
   const auto ordered = [stream](Operation& one) {
     if (one.complete()) return !one.error;
     if (one.call.memory != Memory::cuda || !one.launched || !one.transfer || !one.transfer->order(stream)) return false;
@@ -196,9 +201,8 @@ IssuedBefore Engine::note_issue(const Operation& operation) {
 }
 
 bool Engine::all_in_streams() const {
-  return !pending_.empty() && std::all_of(pending_.begin(), pending_.end(), [](const Operation* operation) {
-    return operation->complete() || (operation->lane && operation->lane->in_streams && operation->launched);
-  });
+  return !pending_.empty() &&
+         std::none_of(pending_.begin(), pending_.end(), [](const Operation* operation) { return left_to_host(*operation); });
 }
 
 }  // namespace medley::core

@@ -73,6 +73,9 @@ std::unique_ptr<Backend> create(const Surroundings& surroundings) {
   // All connections when a comm is made, instead of one algorithm after the other in the middle of a run. A user's own
   // setting stands.
   setenv("NCCL_RUNTIME_CONNECT", "0", 0);
+  // Room for the stack of NCCL's largest kernel from the start: CUDA makes more when a kernel that needs it is launched, and the
+  // launch then waits for all running kernels, of which one may wait for a peer that waits for this rank.
+  setenv("NCCL_SET_STACK_SIZE", "1", 0);
   return std::make_unique<NcclBackend>(surroundings);
 }
 
