@@ -147,6 +147,25 @@ TEST_P(Cuda, backends_take_turns_on_the_same_memory) {
   });
 }
 
+// Reading waits with CUDA's locks held, without which the message that rank 0 waits for first cannot be staged.
+TEST_P(Cuda, the_host_reads_a_result_while_a_message_of_another_library_is_on_its_way) {
+  if (backends_under_test().size() < 2) GTEST_SKIP() << "needs a second backend";
+  with_ranks(GetParam(), [](Comm& comm) {
+    Numbers a(1'000, 1), message(700'000, comm.rank());
+    for (int turn = 0; turn < 3; ++turn) {
+      std::vector<Work> works;
+      if (comm.rank() != 0) works.push_back(comm.send(message.buffer(), 0, {.backend = "shm", .async = true}));
+      for (int from = 1; comm.rank() == 0 && from < comm.size(); ++from) {
+        comm.recv(message.buffer(), from, {.backend = "shm"}).wait_host();
+      }
+      comm.all_reduce(a.buffer(), max);
+      a.expect(1);
+      for (Work& work : works) work.wait();
+    }
+    comm.barrier();
+  });
+}
+
 TEST_P(Cuda, many_launches_that_nobody_waits_for_are_all_carried_out) {
   with_ranks(GetParam(), [](Comm& comm) {
     Numbers a(100, 0), one(100, 1);

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -69,6 +70,15 @@ Memory& memory() {
 
 std::atomic<int> devices{1};
 thread_local cudaError_t last_error = cudaSuccess;
+
+/// The driver's: cudaMemcpy keeps it while it waits, and whoever puts something into a stream must have it. Ranks that are
+/// threads of one process have a driver each.
+std::unique_lock<std::mutex> driver_lock() {
+  static const char* const ranks = std::getenv("MEDLEY_TEST_RANKS");
+  static auto* const mutex = new std::mutex;
+  if (ranks && std::string_view(ranks) == "threads") return {};
+  return std::unique_lock(*mutex);
+}
 thread_local int current_device = 0;
 
 cudaError_t fail(cudaError_t error) { return last_error = error; }
@@ -264,6 +274,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const auto driver = driver_lock();
   const auto recording = event->recording();
   if (!recording) return cudaSuccess;
   const std::lock_guard lock(recording->mutex);
@@ -291,11 +302,13 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   if (kind == cudaMemcpyDeviceToDevice && !(device_view(to, bytes) && device_view(from, bytes))) {
     return fail(cudaErrorInvalidValue);
   }
+  const auto driver = driver_lock();
   enqueue(stream, [=] { std::memmove(any_view(to, bytes), any_view(from, bytes), bytes); });
   return cudaSuccess;
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   const cudaError_t result = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+  const auto driver = driver_lock();
   return result == cudaSuccess ? cudaStreamSynchronize(nullptr) : result;
 }
 cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t stream) {
