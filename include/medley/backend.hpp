@@ -19,7 +19,7 @@
 namespace medley {
 
 /// Changes whenever a class below changes its layout; a plugin built against another is refused.
-inline constexpr std::string_view backend_abi = "medley-backend-6";
+inline constexpr std::string_view backend_abi = "medley-backend-7";
 
 /// Sends and receives that Medley makes of itself, such as those of filled-in collectives, have tags from -internal_tags to -1, which no user can name.
 /// They match like all others: by peer and tag, in order.
@@ -60,6 +60,12 @@ struct Call {
   const Before* before = nullptr;   ///< on CUDA memory: what it comes after
 };
 
+/// Moments of an operation on a device, on the host's clock; those that are not known are the clock's epoch.
+struct DeviceTimes {
+  std::chrono::steady_clock::time_point begun, ended;
+  std::chrono::steady_clock::time_point awaited;   ///< when the caller's stream came to where it waits for it
+};
+
 /// What a look at a transfer found. Somebody who waits may sleep after `waiting`, never after `moved`.
 enum class Poll : std::uint8_t { waiting, moved, complete };
 
@@ -82,6 +88,8 @@ class Transfer {
   /// Of a launched operation on CUDA memory: makes a stream wait for it and returns at once; false where only polling
   /// can tell when it is complete.
   virtual bool order(void* /*stream*/) { return false; }
+  /// Of a completed operation on CUDA memory, where Surroundings::device_times asks for it.
+  virtual DeviceTimes device_times() const { return {}; }
   /// Gives it back to its lane.
   virtual void release() noexcept { delete this; }
 
@@ -148,6 +156,7 @@ struct Surroundings {
   int device = 0;
   std::vector<std::string> hosts;       ///< of each world rank: equal strings can share memory
   int cores = 1;                        ///< that the ranks of this host may keep busy together
+  bool device_times = false;            ///< whether to measure when operations run on the device: they are traced
   std::shared_ptr<Store> store;
   Deadline deadline;
 };

@@ -145,7 +145,8 @@ void ContextState::make_backends(const ContextOptions& options) {
   for (const json& answer : answers) checking = checking || answer["check"].get<bool>();
   if (records()) engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
   Surroundings surroundings{
-      .rank = rank, .size = size, .device = options.device, .hosts = {}, .cores = 1, .store = store, .deadline = until};
+      .rank = rank, .size = size, .device = options.device, .hosts = {}, .cores = 1, .device_times = traces(), .store = store,
+      .deadline = until};
   for (const json& answer : answers) {
     if (const std::string why = answer["cuda"]; why_no_cuda_.empty() && !why.empty()) {
       why_no_cuda_ = fmt::format("rank {}: {}", surroundings.hosts.size(), why);

@@ -143,6 +143,7 @@ class Engine {
   void note_start(std::uint64_t record) noexcept;
   /// The time from here to the end of the operation is not overlapped by anything.
   void note_wait(const Operation& operation) noexcept;
+  void note_device_times(std::uint64_t record, const DeviceTimes& times) noexcept;
   void note_end(std::uint64_t record, bool failed) noexcept;
   void depend_on_earlier(Operation& operation);
   void look_for_size(Operation& operation);

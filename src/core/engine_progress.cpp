@@ -101,6 +101,7 @@ void Engine::settle(Operation& operation) {
   LaneState& lane = *operation.lane;
   if (operation.transfer) {
     operation.source = operation.transfer->source();
+    if (lane.in_streams && !operation.error) note_device_times(operation.record, operation.transfer->device_times());
     operation.transfer->release();
     operation.transfer = nullptr;
     --lane.active;

@@ -23,11 +23,11 @@ std::uint64_t Engine::record(const CommState& comm, const Call& call, const Rout
   record.in_count = call.in_count;
   record.out_count = call.out_count;
   record.part_of = 0;
+  record.gpu_started = record.gpu_completed = record.gpu_waited = 0;
   record.comm = comm.note;
   record.scope = recorder_->scope();
   record.root = call.root;
   record.tag = call.tag;
-  record.gpu_us = 0;
   record.op = static_cast<std::uint8_t>(call.op);
   record.dtype = static_cast<std::uint8_t>(call.dtype);
   record.reduce = static_cast<std::uint8_t>(call.reduce);
@@ -67,6 +67,21 @@ void Engine::note_wait(const Operation& operation) noexcept {
   for (const Operation* member : pending_) {
     if (member->group == &operation) stamp(*member);
   }
+}
+
+void Engine::note_device_times(std::uint64_t number, const DeviceTimes& times) noexcept {
+  Record* record = number && times.ended != Deadline{} ? recorder_->find(number) : nullptr;
+  if (!record) return;
+  const auto now = std::chrono::steady_clock::now();
+  const std::uint64_t now_ticks = ticks();
+  const auto ticks_at = [&](Deadline moment) -> std::uint64_t {
+    if (moment == Deadline{}) return 0;
+    const std::chrono::duration<double, std::nano> ago = now - moment;
+    return now_ticks - static_cast<std::uint64_t>(static_cast<std::int64_t>(ago.count() / ns_per_tick()));
+  };
+  record->gpu_started = ticks_at(times.begun);
+  record->gpu_waited = ticks_at(times.awaited);
+  record->gpu_completed = ticks_at(times.ended);
 }
 
 void Engine::note_end(std::uint64_t number, bool failed) noexcept {

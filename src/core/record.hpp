@@ -8,7 +8,7 @@
 namespace medley::core {
 
 inline constexpr char trace_magic[8] = {'M', 'E', 'D', 'L', 'E', 'Y', 'T', 'R'};
-inline constexpr std::uint32_t trace_version = 2;
+inline constexpr std::uint32_t trace_version = 3;
 
 /// Why an operation took its route.
 enum class RouteReason : std::uint8_t {
@@ -28,21 +28,22 @@ struct Record {
   std::int64_t in_count, out_count;
   std::uint64_t waited;       ///< when the program began to wait for it; 0: it was complete by then, or not async
   std::uint64_t part_of;      ///< index of the operation it is a part of; 0: none
+  std::uint64_t gpu_started, gpu_completed;   ///< on the device, where that was measured
+  std::uint64_t gpu_waited;   ///< when the caller's stream came to where it waits for it, where that was measured
   std::uint32_t comm;         ///< number of a comm note
   std::uint32_t scope;        ///< number of a scope note; 0: none
   std::int32_t root;          ///< or the peer of a message
   std::int32_t tag;
-  std::uint32_t gpu_us;       ///< time on the device, where it was measured
   std::uint8_t op, dtype, reduce, memory;
   RecordState state;
   RouteReason reason;
   std::uint8_t backend;       ///< number of a backend note
   std::uint8_t algorithm;     ///< number of an algorithm note; 0: the backend's choice
   std::uint8_t flags;
-  std::uint8_t spare[3];
+  std::uint8_t spare[7];
 };
 inline constexpr std::uint8_t record_async = 1, record_inline = 2, record_group = 4;
-static_assert(sizeof(Record) == 104 && std::is_trivially_copyable_v<Record>);
+static_assert(sizeof(Record) == 128 && std::is_trivially_copyable_v<Record>);
 
 /// What a note, a piece of text that records refer to by number, is about.
 enum class NoteKind : std::uint8_t {

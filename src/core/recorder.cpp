@@ -96,6 +96,7 @@ std::unique_ptr<RecordFile> open_ring(const RecordedRank& rank) {
 }  // namespace
 
 bool records() { return environment("MEDLEY_RECORD") != "off"; }
+bool traces() { return records() && !environment("MEDLEY_TRACE").empty(); }
 
 Recorder::Recorder(const RecordedRank& rank) {
   const std::string trace = environment("MEDLEY_TRACE");

@@ -26,6 +26,8 @@ struct RecordedRank {
 
 /// MEDLEY_RECORD=off: nothing is recorded at all, to measure what recording costs.
 bool records();
+/// MEDLEY_TRACE=FOLDER: everything is kept.
+bool traces();
 
 class Recorder {
  public:

@@ -73,15 +73,16 @@ void write_perfetto(const Trace& trace, std::ostream& out) {
     rank.for_each([&](const Event& e) {
       if (e.issued < 0) return;
       const double end = e.completed >= 0 ? e.completed : end_of_trace;
+      const double start = e.on_device ? e.started : e.issued;
       const auto track =
-          static_cast<int>(std::min<std::size_t>(tracks[e.group].take(e.issued, end), tracks_per_group - 1));
+          static_cast<int>(std::min<std::size_t>(tracks[e.group].take(start, end), tracks_per_group - 1));
       const int tid = 1 + static_cast<int>(e.group) * tracks_per_group + track;
       if (!std::exchange(named[tid], true)) writer.name("thread_name", pid, tid, trace.groups[e.group].name);
       writer.add(fmt::format(
-          R"({{"ph":"X","name":"{}","cat":"comm","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"bytes":{},"group_size":{},"sequence":{},"dtype":"{}","state":"{}","scope":{},"backend":{},"algorithm":{},"exposed_us":{:.3f}}}}})",
-          name(e.op), pid, tid, e.issued / 1e3, (end - e.issued) / 1e3, e.bytes, trace.groups[e.group].size,
+          R"({{"ph":"X","name":"{}","cat":"comm","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"bytes":{},"group_size":{},"sequence":{},"dtype":"{}","state":"{}","scope":{},"backend":{},"algorithm":{},"issued_us":{:.3f},"exposed_us":{:.3f}}}}})",
+          name(e.op), pid, tid, start / 1e3, (end - start) / 1e3, e.bytes, trace.groups[e.group].size,
           e.sequence, name(e.dtype), name(e.state), text_of(trace.names[e.scope]),
-          text_of(trace.names[e.backend]), text_of(trace.names[e.algorithm]), e.exposed / 1e3));
+          text_of(trace.names[e.backend]), text_of(trace.names[e.algorithm]), e.issued / 1e3, e.exposed / 1e3));
       const double begin =
           std::max(e.completed - e.exposed, waits_until);  // several may be waited for at once
       if (e.exposed <= 0 || e.completed <= begin) return;

@@ -107,8 +107,9 @@ class RecordSource final : public EventSource {
                      ? group.ranks[static_cast<std::size_t>(record.root)]
                      : -1;
     event.issued = time(record.issued);
-    event.started = time(record.started);
-    event.completed = time(record.completed);
+    event.on_device = record.gpu_completed != 0;
+    event.started = time(event.on_device ? record.gpu_started : record.started);
+    event.completed = time(event.on_device ? record.gpu_completed : record.completed);
     event.exposed = exposed(record);
     return true;
   }
@@ -120,9 +121,13 @@ class RecordSource final : public EventSource {
         0.0, static_cast<double>(static_cast<std::int64_t>(ticks - header.start_ticks)) * header.ns_per_tick);
   }
   double exposed(const Record& r) const {
-    const std::uint64_t begin = r.flags & core::record_async ? r.waited : r.issued;
-    return begin == 0 || r.completed <= begin ? 0
-                                              : static_cast<double>(r.completed - begin) * header.ns_per_tick;
+    // On a device it is the caller's stream that waits, unless the host does.
+    const bool on_device = r.gpu_completed != 0;
+    const std::uint64_t end = on_device ? r.gpu_completed : r.completed;
+    const std::uint64_t begin = r.gpu_waited != 0                             ? r.gpu_waited
+                                : on_device || r.flags & core::record_async ? r.waited
+                                                                              : r.issued;
+    return begin == 0 || end <= begin ? 0 : static_cast<double>(end - begin) * header.ns_per_tick;
   }
   void check(const Record& r, std::uint64_t slot) const {
     constexpr std::int64_t most = std::int64_t{1} << 56;  // times eight bytes and still a number

@@ -24,6 +24,7 @@ struct Event {
   ReduceOp reduce = ReduceOp::sum;
   State state = State::complete;
   bool async = false;
+  bool on_device = false;   ///< it started and completed there, not when the host said so
   bool matched = true;      ///< its sequence number is one that all ranks of the group share
   std::uint32_t group = 0;  ///< of Trace::groups
   std::uint32_t scope = 0;  ///< of Trace::names, like backend and algorithm; 0: none
@@ -35,7 +36,11 @@ struct Event {
   std::int64_t count = 1;      ///< operations that this stands for, where a log only has sums
   double issued = -1, started = -1, completed = -1;
   double exposed = 0;  ///< ns in which the program did nothing but wait for it
-  double duration() const { return completed >= 0 && issued >= 0 ? completed - issued : 0; }
+  /// Without the time in a stream behind other work of the device.
+  double duration() const {
+    const double begin = on_device ? started : issued;
+    return completed >= 0 && begin >= 0 ? completed - begin : 0;
+  }
 };
 
 /// A comm, by another tool's name a process group.

@@ -91,7 +91,9 @@ class Stream {
 /// Events for reuse, since making one costs more than recording it. Of one device, under its owner's lock.
 class EventPool {
  public:
-  explicit EventPool(int device) : device_(device) {}
+  enum class Times { no, yes };
+  explicit EventPool(int device, Times times = Times::no)
+      : device_(device), flags_(times == Times::yes ? cudaEventDefault : cudaEventDisableTiming) {}
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
   ~EventPool() {
@@ -101,7 +103,7 @@ class EventPool {
     cudaEvent_t event = nullptr;
     if (free_.empty()) {
       const Scope scope(device_);
-      check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+      check(cudaEventCreateWithFlags(&event, flags_), "cudaEventCreateWithFlags");
       return event;
     }
     event = free_.back();
@@ -112,6 +114,7 @@ class EventPool {
 
  private:
   int device_;
+  unsigned flags_;
   std::vector<cudaEvent_t> free_;
 };
 

@@ -31,6 +31,7 @@ class NcclBackend final : public Backend {
     for (int r = 0; r < surroundings.size; ++r) {
       devices_.push_back(surroundings.store->get(fmt::format("device/{}", r), surroundings.deadline));
     }
+    if (surroundings.device_times) clock_ = std::make_shared<cuda::DeviceClock>(device_);
   }
   std::string_view name() const override { return "nccl"; }
   std::string version() const override { return version_text(); }
@@ -49,11 +50,12 @@ class NcclBackend final : public Backend {
     }
     return {};
   }
-  std::unique_ptr<Lane> connect(const Group& group) override { return std::make_unique<NcclLane>(group, device_); }
+  std::unique_ptr<Lane> connect(const Group& group) override { return std::make_unique<NcclLane>(group, device_, clock_); }
 
  private:
   int device_;
   std::vector<std::string> devices_;   ///< of each world rank
+  std::shared_ptr<cuda::DeviceClock> clock_;   ///< where operations are traced
 };
 
 std::string unavailable() {

@@ -12,13 +12,13 @@ constexpr auto store_interval = std::chrono::milliseconds(1);   // a look into t
 
 }  // namespace
 
-Channel::Channel(const Group& group, int device, int peer, bool sends)
+Channel::Channel(const Group& group, int device, std::shared_ptr<cuda::DeviceClock> clock, int peer, bool sends)
     : store_(group.store),
       key_(fmt::format("pair/{}-{}", sends ? group.rank : peer, sends ? peer : group.rank)),
       device_(device),
       peer_(peer),
       sends_(sends),
-      track_(device) {}
+      track_(device, std::move(clock)) {}
 
 bool Channel::connected() {
   if (broken_) throw *broken_;

@@ -31,7 +31,7 @@ struct MessageHeader {
 class Channel {
  public:
   /// `sends`: this rank gives, `peer` takes.
-  Channel(const Group& group, int device, int peer, bool sends);
+  Channel(const Group& group, int device, std::shared_ptr<cuda::DeviceClock> clock, int peer, bool sends);
   /// Its communicator is retired, its pinned memory stays: freeing either would wait for every running kernel.
   ~Channel() { retire(std::move(comm_), device_); }
 

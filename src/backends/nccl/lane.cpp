@@ -23,10 +23,11 @@ struct Releaser {
 
 }  // namespace
 
-NcclLane::NcclLane(const Group& group, int device) : group_(group), device_(device), pairs_(group.size) {
+NcclLane::NcclLane(const Group& group, int device, std::shared_ptr<cuda::DeviceClock> clock)
+    : group_(group), device_(device), clock_(std::move(clock)), pairs_(group.size) {
   const cuda::Scope scope(device_);
-  track_ = std::make_unique<Track>(device_);
-  self_track_ = std::make_unique<Track>(device_);
+  track_ = std::make_unique<Track>(device_, clock_);
+  self_track_ = std::make_unique<Track>(device_, clock_);
   cuda::check(cudaMallocAsync(&token_, 16, track_->stream()), "cudaMallocAsync");
   cuda::check(cudaMemsetAsync(token_, 0, 16, track_->stream()), "cudaMemsetAsync");
   preload_combine();
@@ -74,7 +75,7 @@ Channel& NcclLane::channel(int peer, bool sends) {
   auto& made = channels_[{peer, sends}];
   if (!made) {
     const cuda::Scope scope(device_);
-    made = std::make_unique<Channel>(group_, device_, peer, sends);
+    made = std::make_unique<Channel>(group_, device_, clock_, peer, sends);
   }
   return *made;
 }

@@ -21,7 +21,8 @@ class SelfTransfer;
 
 class NcclLane final : public Lane {
  public:
-  NcclLane(const Group& group, int device);
+  /// `clock`: where the times of operations are wanted.
+  NcclLane(const Group& group, int device, std::shared_ptr<cuda::DeviceClock> clock);
   ~NcclLane() override;
 
   Transfer* start(const Call& call) override;
@@ -46,6 +47,7 @@ class NcclLane final : public Lane {
   const LaneCount count_;
   Group group_;
   int device_;
+  std::shared_ptr<cuda::DeviceClock> clock_;
   std::unique_ptr<Communicator> comm_;
   Pairs pairs_;
   std::unique_ptr<Track> track_;

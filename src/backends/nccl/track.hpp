@@ -4,20 +4,26 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <medley/backend.hpp>
+#include <memory>
 #include <vector>
 
-#include "backends/cuda/cuda.hpp"
+#include "backends/cuda/device_clock.hpp"
 
 namespace medley::nccl {
 
 class Track {
  public:
-  explicit Track(int device) : stream_(cuda::Stream::Priority::high), events_(device) {}
+  using Times = cuda::EventPool::Times;
+  /// `clock`: where the times of launches are wanted.
+  explicit Track(int device, std::shared_ptr<cuda::DeviceClock> clock = nullptr)
+      : stream_(cuda::Stream::Priority::high), clock_(std::move(clock)), events_(device, clock_ ? Times::yes : Times::no) {}
   Track(const Track&) = delete;
   Track& operator=(const Track&) = delete;
   ~Track() {
-    for (const Mark& mark : marks_) events_.give_back(mark.event);
+    for (const Mark& mark : marks_) give_back(mark);
+    if (begin_) events_.give_back(begin_);
     under_way_.fetch_sub(static_cast<int>(marks_.size()), std::memory_order_relaxed);
   }
   /// Launches of this process that are not known to be complete.
@@ -26,15 +32,19 @@ class Track {
 
   /// Before a launch: its stream waits for what the call must come after.
   void follow(const Call& call) {
-    if (!call.before) return;
-    cuda::check(cudaStreamWaitEvent(stream(), static_cast<cudaEvent_t>(call.before->ready), 0), "cudaStreamWaitEvent");
-    for (Transfer* earlier : call.before->transfers) earlier->order(stream());
+    if (call.before) {
+      cuda::check(cudaStreamWaitEvent(stream(), static_cast<cudaEvent_t>(call.before->ready), 0), "cudaStreamWaitEvent");
+      for (Transfer* earlier : call.before->transfers) earlier->order(stream());
+    }
+    if (!clock_ || call.captured) return;
+    if (!begin_) begin_ = events_.take();
+    cuda::check(cudaEventRecord(begin_, stream()), "cudaEventRecord");
   }
   /// After a launch: its number, which is complete once all up to it is.
   std::uint64_t launched() {
     cudaEvent_t event = events_.take();
     const cudaError_t result = cudaEventRecord(event, stream());
-    marks_.push_back({++last_, event});
+    marks_.push_back({++last_, event, std::exchange(begin_, nullptr)});
     under_way_.fetch_add(1, std::memory_order_relaxed);
     cuda::check(result, "cudaEventRecord");
     return last_;
@@ -58,7 +68,7 @@ class Track {
   }
   /// Of a captured launch, which runs in graphs alone: it counts as complete, and its event is not asked.
   void forget(std::uint64_t number) {
-    events_.give_back(marks_.back().event);
+    give_back(marks_.back());
     marks_.pop_back();
     under_way_.fetch_sub(1, std::memory_order_relaxed);
     if (marks_.empty()) done_ = number;
@@ -66,26 +76,60 @@ class Track {
   /// Makes a stream wait for a launch that is not known to be complete.
   void order(std::uint64_t number, cudaStream_t behind) const {
     if (number <= done_ || behind == stream()) return;
-    const cudaEvent_t event = marks_[static_cast<std::size_t>(number - marks_.front().number)].event;
-    cuda::check(cudaStreamWaitEvent(behind, event, 0), "cudaStreamWaitEvent");
+    cuda::check(cudaStreamWaitEvent(behind, mark(number).event, 0), "cudaStreamWaitEvent");
+  }
+  /// Before the first time that the caller's stream is made to wait for a launch.
+  void note_wait(std::uint64_t number, cudaStream_t behind) {
+    if (!clock_ || number <= done_ || mark(number).awaited) return;
+    cudaEvent_t event = mark(number).awaited = events_.take();
+    cuda::check(cudaEventRecord(event, behind), "cudaEventRecord");
+  }
+  /// Of a complete launch, once.
+  DeviceTimes take_times(std::uint64_t number) {
+    const auto found = times_.find(number);
+    if (found == times_.end()) return {};
+    const DeviceTimes times = found->second;
+    times_.erase(times_.begin(), std::next(found));   // those before were given up by their transfers
+    return times;
   }
 
  private:
   struct Mark {
     std::uint64_t number;
     cudaEvent_t event;
+    cudaEvent_t begin = nullptr, awaited = nullptr;   ///< where times are wanted
   };
+  Mark& mark(std::uint64_t number) { return marks_[static_cast<std::size_t>(number - marks_.front().number)]; }
+  const Mark& mark(std::uint64_t number) const { return const_cast<Track*>(this)->mark(number); }
+  void give_back(const Mark& mark) {
+    for (cudaEvent_t event : {mark.event, mark.begin, mark.awaited}) {
+      if (event) events_.give_back(event);
+    }
+  }
+  void note_times(const Mark& mark) {
+    DeviceTimes& times = times_[mark.number];
+    times.begun = clock_->when(mark.begin);
+    times.ended = clock_->when(mark.event);
+    // A stream that comes there later did not wait.
+    if (mark.awaited) times.awaited = cuda::reached(mark.awaited) ? clock_->when(mark.awaited) : times.ended;
+  }
   void finish(std::size_t count) {
     done_ = marks_[count - 1].number;
-    for (std::size_t i = 0; i < count; ++i) events_.give_back(marks_[i].event);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (marks_[i].begin) note_times(marks_[i]);
+      give_back(marks_[i]);
+    }
     marks_.erase(marks_.begin(), marks_.begin() + static_cast<std::ptrdiff_t>(count));
     under_way_.fetch_sub(static_cast<int>(count), std::memory_order_relaxed);
   }
 
   static inline std::atomic<int> under_way_{0};
   cuda::Stream stream_;
+  std::shared_ptr<cuda::DeviceClock> clock_;
   cuda::EventPool events_;
-  std::vector<Mark> marks_;   ///< launched and not known to be complete, in order
+  cudaEvent_t begin_ = nullptr;   ///< of the next launch
+  std::vector<Mark> marks_;       ///< launched and not known to be complete, in order
+  std::map<std::uint64_t, DeviceTimes> times_;   ///< of complete ones that nobody has asked for
   std::uint64_t last_ = 0, done_ = 0;
 };
 

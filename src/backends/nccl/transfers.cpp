@@ -32,6 +32,7 @@ Poll StreamTransfer::poll() {
 bool StreamTransfer::order(void* stream) {
   const auto behind = static_cast<cudaStream_t>(stream);
   const cuda::OnDevice on(lane_.device_, behind);
+  if (stream == call_.stream) track_.note_wait(number_, behind);
   track_.order(number_, behind);
   return true;
 }

@@ -15,6 +15,7 @@ class StreamTransfer : public Transfer {
   bool launched() override { return number_ != 0; }
   bool order(void* stream) override;
   std::vector<int> awaited() const override;
+  DeviceTimes device_times() const override { return number_ == 0 ? DeviceTimes{} : track_.take_times(number_); }
 
  protected:
   /// Moves the launch on; true when everything is in the stream.

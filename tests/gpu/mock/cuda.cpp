@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -52,6 +53,7 @@ struct Recording {
   std::mutex mutex;
   std::condition_variable changed;
   bool reached = false;
+  std::chrono::steady_clock::time_point when;
 };
 
 /// Memory twice in the address space: where the program sees it and may not touch it, and where the device works.
@@ -97,6 +99,7 @@ struct MockStream {
   }
 };
 struct MockEvent {
+  bool timed = false;
   std::mutex mutex;
   std::shared_ptr<Recording> last;   ///< none yet: as good as reached
   std::shared_ptr<Recording> recording() {
@@ -252,8 +255,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   *event = new MockEvent;
+  (*event)->timed = !(flags & cudaEventDisableTiming);
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -269,6 +273,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   enqueue(stream, [recording] {
     const std::lock_guard lock(recording->mutex);
     recording->reached = true;
+    recording->when = std::chrono::steady_clock::now();
     recording->changed.notify_all();
   });
   return cudaSuccess;
@@ -279,6 +284,13 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (!recording) return cudaSuccess;
   const std::lock_guard lock(recording->mutex);
   return recording->reached ? cudaSuccess : fail(cudaErrorNotReady);
+}
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
+  const auto first = start->recording(), last = end->recording();
+  if (!start->timed || !end->timed || !first || !last) return fail(cudaErrorInvalidValue);
+  if (cudaEventQuery(start) != cudaSuccess || cudaEventQuery(end) != cudaSuccess) return fail(cudaErrorNotReady);
+  *ms = std::chrono::duration<float, std::milli>(last->when - first->when).count();
+  return cudaSuccess;
 }
 
 cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned) {
