@@ -2,6 +2,7 @@
 // Nothing here may block: operations are started, then polled by the engine, which holds its lock around every call.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -159,6 +160,11 @@ struct Surroundings {
   bool device_times = false;            ///< whether to measure when operations run on the device: they are traced
   std::shared_ptr<Store> store;
   Deadline deadline;
+
+  /// Whether the ranks of this host outnumber the cores they may keep busy.
+  bool crowded() const {
+    return std::count(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(rank)]) > cores;
+  }
 };
 
 /// One communication library in one context.

@@ -2,15 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "algorithms/filled_lane.hpp"
 #include "algorithms/hierarchical_lane.hpp"
 #include "bootstrap/rendezvous.hpp"
 
 namespace medley::algorithms {
 
+namespace {
+
+/// As patient as the less patient half, but not so little that every phase ends in a nap.
+core::NapWaiter waiter_for(const Waiter* inside, const Waiter* between) {
+  constexpr int least_yields = 20;
+  if (!inside || !between) return {200, least_yields, false};
+  return {std::min(inside->spins(), between->spins()), std::max(least_yields, std::min(inside->yields(), between->yields())),
+          inside->crowded() || between->crowded()};
+}
+
+}  // namespace
+
 HierarchicalBackend::HierarchicalBackend(Half inside, Half between, std::vector<std::string> hosts)
     : inside_(inside), between_(between), hosts_(std::move(hosts)),
-      name_(fmt::format("{}+{}", inside.backend->name(), between.backend->name())) {}
+      name_(fmt::format("{}+{}", inside.backend->name(), between.backend->name())),
+      waiter_(waiter_for(inside.backend->waiter(), between.backend->waiter())) {}
 
 bool HierarchicalBackend::native(Op op, DType, ReduceOp, Memory memory) const {
   if (memory != Memory::host) return false;

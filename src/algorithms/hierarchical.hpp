@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/capabilities.hpp"
+#include "core/nap_waiter.hpp"
 
 namespace medley::algorithms {
 
@@ -31,6 +32,8 @@ class HierarchicalBackend final : public Backend {
   /// Needs several hosts with equally many ranks each, more than one, in blocks: that is how launchers place them.
   std::string refuses(const std::vector<int>& world_ranks) const override;
   std::unique_ptr<Lane> connect(const Group& group) override;
+  /// Neither half's bell tells of the other.
+  Waiter* waiter() override { return &waiter_; }
   bool fixed_order() const override { return inside_.capabilities.fixed_order() && between_.capabilities.fixed_order(); }
 
  private:
@@ -39,6 +42,7 @@ class HierarchicalBackend final : public Backend {
   Half inside_, between_;
   std::vector<std::string> hosts_;
   std::string name_;
+  core::NapWaiter waiter_;
 };
 
 }  // namespace medley::algorithms

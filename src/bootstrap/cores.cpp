@@ -68,6 +68,16 @@ void limit(double& cores, const std::string& root, std::string path, Quota quota
   }
 }
 
+/// Cores that are in one of the masks.
+int count_of_any(const std::vector<std::string>& masks) {
+  std::string all;
+  for (const std::string& mask : masks) {
+    all.resize(std::max(all.size(), mask.size()), '0');
+    for (std::size_t i = 0; i < mask.size(); ++i) all[i] = std::max(all[i], mask[i]);
+  }
+  return std::max(1, static_cast<int>(std::count(all.begin(), all.end(), '1')));
+}
+
 }  // namespace
 
 int usable_cores(int affinity, const std::string& own_cgroups_file, const std::string& cgroup_root) {
@@ -98,13 +108,12 @@ std::string core_mask() {
 }
 
 int cores_together(const std::vector<std::string>& masks) {
-  std::string all;
-  for (const std::string& mask : masks) {
-    all.resize(std::max(all.size(), mask.size()), '0');
-    for (std::size_t i = 0; i < mask.size(); ++i) all[i] = std::max(all[i], mask[i]);
-  }
-  const auto count = static_cast<int>(std::count(all.begin(), all.end(), '1'));
-  return usable_cores(std::max(1, count), "/proc/self/cgroup", "/sys/fs/cgroup");
+  return usable_cores(count_of_any(masks), "/proc/self/cgroup", "/sys/fs/cgroup");
+}
+
+int share_of_cores(const std::vector<std::string>& here, const std::vector<std::string>& machine) {
+  const auto ranks = static_cast<int>(here.size()), all = static_cast<int>(machine.size());
+  return std::clamp(count_of_any(machine) * ranks / std::max(1, all), 1, cores_together(here));
 }
 
 }  // namespace medley

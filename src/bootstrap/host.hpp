@@ -30,7 +30,11 @@ MEDLEY_API std::string core_mask();
 /// rank's own mask tells whether they outnumber their cores.
 MEDLEY_API int cores_together(const std::vector<std::string>& masks);
 
-/// The same, with the cgroup tree and the process's own cgroup file read from other places; for tests.
+/// How many of them the ranks of this host may keep busy where other hosts, such as containers, share its machine: their part of
+/// all cores by their number. `here` are masks of its own ranks, `machine` of all ranks on the machine.
+MEDLEY_API int share_of_cores(const std::vector<std::string>& here, const std::vector<std::string>& machine);
+
+/// usable_cores() with the cgroup tree and the process's own cgroup file read from other places; for tests.
 MEDLEY_API int usable_cores(int affinity, const std::string& own_cgroups_file,
                             const std::string& cgroup_root);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <medley/error.hpp>
+#include <optional>
 
 #include "bootstrap/environment.hpp"
 #include "cli/bench_ranks.hpp"
@@ -32,12 +33,27 @@ struct ReplayArguments {
   replay::ReplayOptions options;
 };
 
-/// Where the ranks record: the folder asked for, or one that goes again. All ranks of a host have one parent.
-fs::path trace_folder(const ReplayArguments& given) {
-  return given.trace.empty()
-             ? fs::temp_directory_path() / fmt::format("medley-replay-{}-{}", getuid(), getppid())
-             : fs::path(given.trace);
-}
+/// How a command that starts ranks tells them of a folder for all of them.
+constexpr const char* folder_variable = "MEDLEY_REPLAY_FOLDER";
+
+/// Where ranks record: the folder asked for, or one of this process that goes with it.
+class TraceFolder {
+ public:
+  explicit TraceFolder(const std::string& asked)
+      : own_(asked.empty()),
+        path_(own_ ? fs::temp_directory_path() / fmt::format("medley-replay-{}-{}", getuid(), getpid()) : fs::path(asked)) {}
+  ~TraceFolder() {
+    std::error_code ignored;
+    if (own_) fs::remove_all(path_, ignored);
+  }
+  TraceFolder(const TraceFolder&) = delete;
+  TraceFolder& operator=(const TraceFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  bool own_;
+  fs::path path_;
+};
 
 /// What an earlier run left there would be read as part of this one.
 void remove_old(const fs::path& folder) {
@@ -138,8 +154,9 @@ void report(const ReplayArguments& given, const fs::path& folder, const std::vec
 
 int replay_here(const ReplayArguments& given) {
   const replay::WorldSchedule schedule = replay::read_schedule(given.schedule);
-  const fs::path folder = trace_folder(given);
-  setenv("MEDLEY_TRACE", folder.c_str(), 1);
+  const char* const shared = std::getenv(folder_variable);
+  const TraceFolder folder(given.trace.empty() && shared ? shared : given.trace);
+  setenv("MEDLEY_TRACE", folder.path().c_str(), 1);
   std::vector<std::string> named = parse_list(given.backends);
   std::erase(named, "auto");  // the runtime's own choice among those that work
   ContextOptions options;
@@ -154,21 +171,21 @@ int replay_here(const ReplayArguments& given) {
   ReplayTurns turns(context, schedule, given.options, backends, given.calibrate);
   for (int round = 0; round < given.steps; ++round) turns.take(static_cast<std::size_t>(round));
   if (context.rank() == 0) {
-    report(given, folder, backends,
+    report(given, folder.path(), backends,
            {turns.took(), turns.by_parts(), by_table(given, context, schedule, turns.places(), backends)},
            context.size());
-    std::error_code ignored;
-    if (given.trace.empty()) fs::remove_all(folder, ignored);
   }
   return 0;
 }
 
 int run_replay(const ReplayArguments& given) {
+  std::optional<TraceFolder> shared;
   if (!given.table.empty()) static_cast<void>(route::Table::load(given.table));  // complain once
   if (!find_place(process_environment())) {  // complain once, before any rank starts
     const replay::WorldSchedule schedule = replay::read_schedule(given.schedule);
     static_cast<void>(schedule.of(0, given.ranks > 0 ? given.ranks : std::max(1, schedule.world)));
     if (!given.trace.empty()) remove_old(given.trace);
+    setenv(folder_variable, shared.emplace(given.trace).path().c_str(), 1);
     if (given.ranks == 0 && schedule.world > 1) {
       throw Error(ErrorKind::invalid,
                   fmt::format("the schedule is of {} ranks; add -n {}", schedule.world, schedule.world));

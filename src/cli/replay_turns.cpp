@@ -17,6 +17,7 @@ ReplayTurns::ReplayTurns(Context& context, const replay::WorldSchedule& schedule
       backends_(backends),
       world_(context.world()),
       replayer_(context, schedule, options),
+      mine_(schedule.of(context.rank(), context.size())),
       steps_us_(backends.size()),
       parts_us_(backends.size()) {
   const Scope before(trace::step_scope);
@@ -28,8 +29,9 @@ ReplayTurns::ReplayTurns(Context& context, const replay::WorldSchedule& schedule
 void ReplayTurns::take(std::size_t round) {
   for (const std::size_t b : tune::turns(backends_.size(), round)) {
     const std::string& backend = backends_[b];
-    const replay::Router route = [&](const replay::Action&) {
-      return backend == "auto" ? std::string_view{} : std::string_view(backend);
+    const replay::Router route = [&](const replay::Action& action) {
+      if (backend == "auto") return std::string_view{};
+      return replay::backend_on(replay::shape_of(mine_.groups.at(action.group), places_.hosts), backend);
     };
     // Which comes first changes too: it meets what the backend before has left in caches and threads.
     for (const bool parts : {round % 2 == 0, round % 2 != 0}) {

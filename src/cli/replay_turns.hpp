@@ -35,6 +35,7 @@ class ReplayTurns {
   const std::vector<std::string>& backends_;
   Comm world_;
   replay::Replayer replayer_;
+  replay::RankSchedule mine_;
   replay::Places places_;
   std::vector<replay::Meeting> order_;                      ///< empty: no parts
   std::vector<std::vector<double>> steps_us_;               ///< of each backend

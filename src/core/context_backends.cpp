@@ -130,7 +130,7 @@ void ContextState::make_backends(const ContextOptions& options) {
   if (names.empty()) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
-  json mine{{"host", host_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
+  json mine{{"host", host_identity()}, {"kernel", kernel_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
             {"rules", rules.text()}, {"check", wants_check()}, {"cores", core_mask()}, {"cuda", why_no_device()}, {"hierarchical", options.hierarchical}};
   FoundTable found = find_table(options.table);
   mine["table"] = told_about(found);
@@ -154,11 +154,12 @@ void ContextState::make_backends(const ContextOptions& options) {
     surroundings.hosts.push_back(answer["host"]);
   }
   hosts = surroundings.hosts;
-  std::vector<std::string> masks;
+  std::vector<std::string> here, machine;
   for (const json& answer : answers) {
-    if (answer["host"] == mine["host"]) masks.push_back(answer["cores"]);
+    if (answer["host"] == mine["host"]) here.push_back(answer["cores"]);
+    if (answer["kernel"] == mine["kernel"]) machine.push_back(answer["cores"]);
   }
-  surroundings.cores = cores_together(masks);
+  surroundings.cores = share_of_cores(here, machine);
   if (wanted.empty()) names = names_of_all(answers);
 
   std::vector<int> lacking;

@@ -175,7 +175,14 @@ class Engine {
   /// True if anything moved.
   bool progress_locked();
   void fail_locked(CommState& comm, const Error& why, bool tell = true);
-  Poll advance(const Operation& operation, bool first, Waiter*& waiter);
+  /// How a thread waits: polls, yields its core, sleeps.
+  struct Manner {
+    int spins = 200, yields = 20;
+    bool crowded = false;
+    Waiter* waiter = nullptr;   ///< wakes it; none: it takes short naps
+    bool owing = false;         ///< something of a lane that does not ring must be polled now and then
+  };
+  Poll advance(const Operation& operation, bool first, Manner& manner);
   enum class Verdict { go_on, failed, late };
   Verdict expire(Operation& operation, Deadline deadline, Patience& patience);
   Operation& blamed_for(Operation& operation) const;
@@ -184,8 +191,10 @@ class Engine {
   Operation* expire_all(Patience& patience);
   void expire_in_streams(Patience& patience);
   void look_for_lost(CommState& comm, Deadline now);
-  bool sleep(Operation* operation, Deadline deadline, Waiter* waiter, Patience& patience);
-  Waiter* common_waiter() const;
+  bool sleep(Operation* operation, Deadline deadline, const Manner& manner, Patience& patience);
+  Manner manner_of_waiting() const;
+  static int yield(const Manner& manner);
+  static bool wait_a_little(const Manner& manner, Patience& patience);
   bool leave_to_callers(ProgressThread& thread);
   void empty_graves(bool all = false) noexcept;
   /// Where a wait takes place: on the host, or in a stream if one is given.

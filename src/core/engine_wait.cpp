@@ -51,20 +51,6 @@ Error timeout_error(const Operation& operation, const Diagnosis& found) {
   return Error(ErrorKind::timeout, sentence + found.text, {.ranks = awaited});
 }
 
-/// Yields the core and says how much patience that took.
-int yield(const Waiter* waiter) {
-  if (!waiter) {
-    sched_yield();
-    return 1;
-  }
-  const Deadline before = steady_clock::now();
-  sched_yield();
-  // A yield that comes back late was taken up by two ranks that share this core while another is free: a sleeper is woken on
-  // the free one. Among crowded ranks it was taken up by one that computes: those that only answer are back in microseconds.
-  // Whoever yields to it gives away a slice each time, and a sleeper comes before it when woken.
-  return steady_clock::now() - before > (waiter->crowded() ? taken_by_computation : 5us) ? waiter->yields() : 1;
-}
-
 }  // namespace
 
 /// How long one wait has lasted, in steps.
@@ -75,16 +61,6 @@ struct Patience {
   Deadline last_check{};
   bool somebody_lost = false;   ///< and given the grace to have its last bytes taken in
 
-  bool over(const Waiter* waiter) {
-    if (spins++ < (waiter ? waiter->spins() : 200)) {
-      pause();
-    } else if (yields < (waiter ? waiter->yields() : 20)) {
-      yields += yield(waiter);
-    } else {
-      return true;
-    }
-    return false;
-  }
   /// Whether it is time to look for what does not ring: deadlines and deaths.
   bool due(Deadline now) {
     if (now - last_check < longest_sleep && !somebody_lost) return false;
@@ -93,13 +69,40 @@ struct Patience {
   }
 };
 
-Poll Engine::advance(const Operation& operation, bool first, Waiter*& waiter) {
+/// Yields the core and says how much patience that took.
+int Engine::yield(const Manner& manner) {
+  if (!manner.waiter && !manner.crowded) {
+    sched_yield();
+    return 1;
+  }
+  const Deadline before = steady_clock::now();
+  sched_yield();
+  // A yield that comes back late was taken up by two ranks that share this core while another is free: a sleeper is woken on
+  // the free one. Among crowded ranks it was taken up by one that computes: those that only answer are back in microseconds.
+  // Whoever yields to it gives away a slice each time, and a sleeper comes before it when woken.
+  return steady_clock::now() - before > (manner.crowded ? taken_by_computation : 5us) ? manner.yields : 1;
+}
+
+/// One step of waiting; true when it is time to sleep.
+bool Engine::wait_a_little(const Manner& manner, Patience& patience) {
+  if (patience.spins++ < manner.spins) {
+    pause();
+  } else if (patience.yields < manner.yields) {
+    patience.yields += yield(manner);
+  } else {
+    return true;
+  }
+  return false;
+}
+
+Poll Engine::advance(const Operation& operation, bool first, Manner& manner) {
   const Hold hold(*this);
   if (first) note_wait(operation);
   const bool moved = progress_locked();
-  waiter = common_waiter();
   if (operation.complete()) return Poll::complete;
-  return moved ? Poll::moved : Poll::waiting;
+  if (moved) return Poll::moved;
+  manner = manner_of_waiting();
+  return Poll::waiting;
 }
 
 /// Throws once a member of the comm has been gone for longer than the grace.
@@ -192,7 +195,8 @@ void Engine::progress() {
 }
 
 /// True when the operation, or with none given everything, is complete.
-bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Patience& patience) {
+bool Engine::sleep(Operation* operation, Deadline deadline, const Manner& manner, Patience& patience) {
+  Waiter* const waiter = manner.waiter;
   // Announce the sleep, look once more, then sleep: what arrives in between rings the bell.
   const std::uint32_t ticket = waiter ? waiter->prepare() : 0;
   Operation* late = nullptr;
@@ -207,7 +211,7 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
     } else if (!done) {
       late = expire_all(patience);
     }
-    if (done || late || moved || waiter != common_waiter()) {
+    if (done || late || moved || waiter != manner_of_waiting().waiter) {
       if (waiter) waiter->cancel();
       if (!late) return done;
     } else if (waiter) {
@@ -223,8 +227,10 @@ bool Engine::sleep(Operation* operation, Deadline deadline, Waiter* waiter, Pati
     return false;
   }
   const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(deadline - steady_clock::now(), 1us);
-  const std::chrono::milliseconds nap = patience.somebody_lost ? 1ms : patience.nap;
-  waiter->sleep(ticket, std::min<std::chrono::nanoseconds>(nap, left));
+  const std::chrono::nanoseconds nap = manner.owing             ? std::chrono::nanoseconds(nap_without_waiter.tv_nsec)
+                                       : patience.somebody_lost ? 1ms
+                                                                : patience.nap;
+  waiter->sleep(ticket, std::min(nap, left));
   patience.nap = std::min<std::chrono::milliseconds>(patience.nap * 2, longest_sleep);
   const std::lock_guard lock(mutex_);
   sleepers_.erase(std::find(sleepers_.begin(), sleepers_.end(), waiter));
@@ -239,14 +245,14 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
   bool ordered = false;
   callers_.fetch_add(1, std::memory_order_relaxed);
   Patience patience;
-  Waiter* waiter = nullptr;
+  Manner manner;
   for (bool first = true; !operation.complete(); first = false) {
     if (in_stream && (ordered = order_stream_behind(operation, *stream))) break;
-    const Poll seen = advance(operation, first, waiter);
+    const Poll seen = advance(operation, first, manner);
     if (seen == Poll::complete) break;
     if (seen == Poll::moved) {
       patience.spins = patience.yields = 0;
-    } else if (patience.over(waiter) && sleep(&operation, deadline, waiter, patience)) {
+    } else if (wait_a_little(manner, patience) && sleep(&operation, deadline, manner, patience)) {
       break;
     } else if (until < deadline && steady_clock::now() >= until) {
       // On a busy machine a short wait may never come to sleep, where the lost and the late are looked for.
@@ -319,13 +325,13 @@ void Engine::tend(ProgressThread& thread) {
       continue;
     }
     naps = 0;
-    Waiter* waiter = nullptr;
+    Manner manner;
     bool moved = false, in_streams = false;
     {
       const Hold hold(*this);
       moved = progress_locked();
       in_streams = all_in_streams();
-      waiter = common_waiter();
+      manner = manner_of_waiting();
       if (quiet()) return thread.going_idle();
     }
     if (in_streams) {   // the device moves them; what is left is deadlines and deaths
@@ -333,8 +339,8 @@ void Engine::tend(ProgressThread& thread) {
       expire_in_streams(patience);
     } else if (moved) {
       patience.spins = patience.yields = 0;
-    } else if (patience.over(waiter)) {
-      sleep(nullptr, steady_clock::now() + longest_sleep, waiter, patience);
+    } else if (wait_a_little(manner, patience)) {
+      sleep(nullptr, steady_clock::now() + longest_sleep, manner, patience);
     }
   }
 }

@@ -5,6 +5,7 @@
 
 #include "algorithms/registry.hpp"
 #include "core/v_forms.hpp"
+#include "replay/places.hpp"
 
 namespace medley::replay {
 namespace {
@@ -41,7 +42,7 @@ OperationTimes::Curve OperationTimes::make_curve(Op op, route::DTypeClass dtype,
   Curve out;
   for (const route::Cell* cell : chosen.cells) {
     const route::Timing* timing =
-        backend_.empty() ? chosen_of(*cell, chosen.stretches) : native_of(*cell, backend_);
+        backend_.empty() ? chosen_of(*cell, chosen.stretches) : native_of(*cell, std::string(backend_on(shape, backend_)));
     if (timing) out.push_back({cell->key.bytes, timing->median_us});
   }
   return out;

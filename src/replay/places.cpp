@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "bootstrap/host.hpp"
 #include "tune/job_clock.hpp"
@@ -47,6 +48,19 @@ Places places_of(Comm& world) {
     places.machines.push_back(static_cast<int>(first - all.begin()));
   }
   return places;
+}
+
+route::Shape shape_of(const std::vector<int>& who, const std::vector<int>& hosts) {
+  std::map<int, int> of_host;
+  int fullest = 0;
+  for (const int rank : who) fullest = std::max(fullest, ++of_host[hosts[static_cast<std::size_t>(rank)]]);
+  return {static_cast<int>(of_host.size()), fullest};
+}
+
+std::string_view backend_on(const route::Shape& shape, std::string_view backend) {
+  const std::size_t plus = backend.find('+');
+  if (plus == std::string_view::npos || (shape.hosts > 1 && shape.ranks_per_host > 1)) return backend;
+  return shape.hosts == 1 ? backend.substr(0, plus) : backend.substr(plus + 1);
 }
 
 }  // namespace medley::replay

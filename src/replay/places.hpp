@@ -3,7 +3,10 @@
 #pragma once
 
 #include <medley/medley.hpp>
+#include <string_view>
 #include <vector>
+
+#include "route/table.hpp"
 
 namespace medley::replay {
 
@@ -16,5 +19,12 @@ struct Places {
 
 /// Collective.
 Places places_of(Comm& world);
+
+/// Of a comm of these ranks; `hosts` as in Places.
+route::Shape shape_of(const std::vector<int>& who, const std::vector<int>& hosts);
+
+/// What carries the operations of such a comm when a backend is asked for: one made of two, such as shm+mpi, is its first half
+/// within a host, and its second where no two ranks share one.
+std::string_view backend_on(const route::Shape& shape, std::string_view backend);
 
 }  // namespace medley::replay

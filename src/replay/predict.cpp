@@ -177,11 +177,7 @@ class Simulation {
 
 TimeOf time_by_table(OperationTimes& times, const std::vector<int>& hosts, double scale) {
   return [&times, hosts, scale](const Action& action, const std::vector<int>& who) {
-    std::map<int, int> of_host;
-    int fullest = 0;
-    for (const int rank : who) fullest = std::max(fullest, ++of_host[hosts[static_cast<std::size_t>(rank)]]);
-    return times.us(action.op, action.dtype, scaled_bytes(action.bytes, action.dtype, scale),
-                    {static_cast<int>(of_host.size()), fullest});
+    return times.us(action.op, action.dtype, scaled_bytes(action.bytes, action.dtype, scale), shape_of(who, hosts));
   };
 }
 

@@ -120,5 +120,13 @@ TEST(UsableCores, FollowTheAffinityMask) {
   EXPECT_LE(usable_cores(), CPU_COUNT(&before));
 }
 
+TEST(ShareOfCores, IsAPartOfTheMachineByTheNumberOfRanks) {
+  const std::string low = "1100", high = "0011";
+  EXPECT_EQ(share_of_cores({low, low}, {low, low}), std::min(2, cores_together({low})));
+  EXPECT_EQ(share_of_cores({low, low}, {low, low, low, low}), 1) << "two hosts on the same two cores";
+  EXPECT_EQ(share_of_cores({low, low}, {low, low, high, high}), cores_together({low})) << "each has its own two";
+  EXPECT_EQ(share_of_cores({low}, {low, low, low, low}), 1) << "never less than one";
+}
+
 }  // namespace
 }  // namespace medley

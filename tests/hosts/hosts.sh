@@ -100,6 +100,6 @@ END
   chmod +x "$hosts_work/agent"
   for ((i = 0; i < hosts; i++)); do echo "${host_name[i]} slots=$each"; done >"$hosts_work/hostfile"
   on_host 0 mpirun.openmpi --allow-run-as-root --hostfile "$hosts_work/hostfile" -n $((hosts * each)) \
-    --mca plm_rsh_agent "$hosts_work/agent" --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 \
+    --mca plm rsh --mca plm_rsh_agent "$hosts_work/agent" --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 \
     "${exports[@]}" -x MEDLEY_STORE="${host_address[0]}:29400" -x MEDLEY_TOKEN="$hosts_tag" "$@"
 }

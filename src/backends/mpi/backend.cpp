@@ -7,7 +7,7 @@
 #include "backends/mpi/main_thread_lane.hpp"
 #include "backends/mpi/plugin.hpp"
 #include "backends/mpi/reductions.hpp"
-#include "backends/mpi/waiter.hpp"
+#include "core/nap_waiter.hpp"
 
 namespace medley::mpi {
 namespace {
@@ -15,7 +15,8 @@ namespace {
 class MpiBackend final : public Backend {
  public:
   MpiBackend(const Surroundings& s, bool in_a_job)
-      : in_a_job_(in_a_job), hosts_(s.hosts), store_(s.store), members_(join(s)), waiter_(members_.crowded) {}
+      : in_a_job_(in_a_job), hosts_(s.hosts), store_(s.store), members_(join(s)),
+        waiter_(crowded(s) ? 0 : 200, crowded(s) ? 200 : 2000, crowded(s)) {}
 
   std::string_view name() const override { return "mpi"; }
   std::string version() const override { return Library::version(); }
@@ -53,8 +54,9 @@ class MpiBackend final : public Backend {
                 "that initialised it");
   }
 
+  bool crowded(const Surroundings& s) const { return in_a_job_ && s.crowded(); }
   Members join(const Surroundings& s) const {
-    if (!in_a_job_) return {.mpi_ranks = {0}, .crowded = false};
+    if (!in_a_job_) return {.mpi_ranks = {0}};
     try {
       Library& library = Library::of_process();
       library.start();
@@ -79,7 +81,7 @@ class MpiBackend final : public Backend {
   std::vector<std::string> hosts_;
   std::shared_ptr<Store> store_;
   Members members_;
-  MpiWaiter waiter_;
+  core::NapWaiter waiter_;
 };
 
 }  // namespace

@@ -59,6 +59,7 @@ class MpiLane final : public Lane {
   std::vector<int> mpi_ranks_;
   bool far_;
   bool sent_ = false;  ///< anything at all
+  std::chrono::steady_clock::time_point last_sent_{}, next_probe_{};
   int active_ = 0;
   Inbox inbox_;
   Mailbox notices_;

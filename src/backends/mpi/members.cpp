@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
-#include <sched.h>
 
-#include <bitset>
 #include <cstdlib>
 #include <map>
 #include <sstream>
@@ -15,27 +13,14 @@
 namespace medley::mpi {
 namespace {
 
-using Cores = std::bitset<CPU_SETSIZE>;
-
 struct Card {
   int rank = 0, size = 1;
   std::string job;  ///< what the launcher calls the job; empty where it does not say
   std::string library;
-  Cores cores;
 };
 
 std::string key(int rank) {
   return fmt::format("member/{}", rank);
-}
-
-/// Launchers bind ranks to cores, so that each sees but one: only together do they know how many there are.
-Cores own_cores() {
-  Cores cores;
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  if (sched_getaffinity(0, sizeof mask, &mask) != 0) return cores.set();
-  for (std::size_t i = 0; i < CPU_SETSIZE; ++i) cores[i] = CPU_ISSET(i, &mask);
-  return cores;
 }
 
 Card own_card() {
@@ -46,13 +31,11 @@ Card own_card() {
     if (const char* text = std::getenv(variable); text && card.job.empty()) card.job = text;
   }
   card.library = Library::version();
-  card.cores = own_cores();
   return card;
 }
 
 std::string written(const Card& card) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}", card.rank, card.size, card.job, card.library,
-                     card.cores.to_string());
+  return fmt::format("{}\n{}\n{}\n{}", card.rank, card.size, card.job, card.library);
 }
 
 Card read(const std::string& text, int rank) {
@@ -61,15 +44,13 @@ Card read(const std::string& text, int rank) {
                 {.ranks = {rank}});
   Card card;
   std::istringstream lines(text);
-  std::string number, cores;
+  std::string number;
   std::getline(lines, number);
   card.rank = std::stoi(number);
   std::getline(lines, number);
   card.size = std::stoi(number);
   std::getline(lines, card.job);
   std::getline(lines, card.library);
-  std::getline(lines, cores);
-  card.cores = Cores(cores);
   return card;
 }
 
@@ -108,15 +89,7 @@ Members meet_members(const Surroundings& s) {
   for (int r = 0; r < s.size; ++r) cards.push_back(read(s.store->get(key(r), s.deadline), r));
   expect_one_job(cards);
   Members members;
-  Cores here;
-  std::size_t neighbours = 0;
-  for (std::size_t r = 0; r < cards.size(); ++r) {
-    members.mpi_ranks.push_back(cards[r].rank);
-    if (s.hosts[r] != s.hosts[static_cast<std::size_t>(s.rank)]) continue;
-    here |= cards[r].cores;
-    ++neighbours;
-  }
-  members.crowded = neighbours > here.count();
+  for (const Card& card : cards) members.mpi_ranks.push_back(card.rank);
   return members;
 }
 

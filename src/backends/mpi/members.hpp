@@ -10,7 +10,6 @@ namespace medley::mpi {
 
 struct Members {
   std::vector<int> mpi_ranks;  ///< by world rank of the context
-  bool crowded = false;        ///< whether this host's ranks outnumber the cores they may use
 };
 
 /// Exchanged through the context's store: a context's ranks need not be numbered as MPI's. Throws when they

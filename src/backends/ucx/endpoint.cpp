@@ -52,6 +52,7 @@ bool Endpoint::flushed() noexcept {
   param.op_attr_mask = 0;
   const ucs_status_ptr_t result = ucp_ep_flush_nbx(endpoint_, &param);
   if (UCS_PTR_IS_PTR(result)) flush_ = result;
+  connected_ = connected_ || result == nullptr;
   return flush_ == nullptr;
 }
 

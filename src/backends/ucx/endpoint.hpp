@@ -23,6 +23,9 @@ class Endpoint {
   ucp_ep_h handle() const { return endpoint_; }
   bool failed() const { return failed_; }
   bool watched() const { return watched_; }
+  /// Whether it may still be making its connection, which a UCX of 1.13 does not survive: destroying the worker then ends the
+  /// process.
+  bool connecting() const { return watched_ && !connected_; }
 
   /// Sends a notice; not waited for.
   void tell(const std::string& notice) noexcept;
@@ -44,6 +47,7 @@ class Endpoint {
   ucp_ep_h endpoint_ = nullptr;
   bool watched_;
   bool failed_ = false;
+  bool connected_ = false;  ///< something was flushed
   void* flush_ = nullptr;  ///< UCX's requests, while they are under way
   void* close_ = nullptr;
   bool touched_ = false;  ///< in the list of Peers

@@ -92,6 +92,7 @@ Peers::~Peers() {
   // arrived.
   if (!worker_.stopped()) worker_.drop_messages(0, 0);
   for (Peer& peer : peers_) {
+    if (peer.endpoint && peer.endpoint->connecting()) worker_.leave();
     if (peer.process_file >= 0) ::close(peer.process_file);
   }
 }

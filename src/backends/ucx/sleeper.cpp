@@ -14,8 +14,7 @@
 namespace medley::ucx {
 
 Sleeper::Sleeper(const Surroundings& s) {
-  const auto here = std::count(s.hosts.begin(), s.hosts.end(), s.hosts[static_cast<std::size_t>(s.rank)]);
-  crowded_ = here > s.cores;
+  crowded_ = s.crowded();
   calls_ = eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC);
   if (calls_ < 0)
     throw Error(ErrorKind::system, std::string("cannot make an event file: ") + std::strerror(errno));

@@ -58,6 +58,7 @@ void Worker::make_worker() {
 }
 
 Worker::~Worker() {
+  if (left_) return;
   ucp_worker_destroy(worker_);
   ucp_cleanup(context_);
 }

@@ -63,6 +63,8 @@ class Worker {
   /// back.
   void stop(const Error& why);
   const std::optional<Error>& stopped() const { return stopped_; }
+  /// It is not destroyed but stays until the process ends.
+  void leave() { left_ = true; }
 
  private:
   static ucs_status_t on_notice(void* self, const void* header, std::size_t header_bytes, void*, std::size_t,
@@ -74,6 +76,7 @@ class Worker {
   std::string address_;
   std::uint64_t polls_ = 0;
   bool moved_ = false;
+  bool left_ = false;
   std::optional<Error> stopped_;
   MessagePool messages_;
   Sleeper sleeper_;

@@ -1,0 +1,30 @@
+// How a thread waits for what can only be polled: spin, yield the core, then naps short enough not to hold up what moves only
+// while it is polled. Used by mpi and by backends made of two.
+#pragma once
+
+#include <algorithm>
+#include <medley/backend.hpp>
+#include <thread>
+
+namespace medley::core {
+
+class NapWaiter final : public Waiter {
+ public:
+  NapWaiter(int spins, int yields, bool crowded) : spins_(spins), yields_(yields), crowded_(crowded) {}
+  int spins() const override { return spins_; }
+  int yields() const override { return yields_; }
+  bool crowded() const override { return crowded_; }
+  std::uint32_t prepare() override { return 0; }
+  void sleep(std::uint32_t, std::chrono::nanoseconds at_most) override {
+    // A large transfer takes tens of round trips, each of which waits for somebody's nap.
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(at_most, std::chrono::microseconds(50)));
+  }
+  void cancel() override {}
+  void wake_own() noexcept override {}  // naps end soon by themselves
+
+ private:
+  int spins_, yields_;
+  bool crowded_;
+};
+
+}  // namespace medley::core
