@@ -37,6 +37,10 @@ std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, Memory memory,
       continue;
     }
     if (!works(trial, {backend, {}})) continue;
+    // Of a backend made of two only what it does itself is a route of its own: messages, and algorithms over them, are those of
+    // its second half.
+    const bool pair = wanted.every_algorithm && backend.find('+') != std::string::npos;
+    if (!is_collective(op) && pair) continue;
     if (!is_collective(op)) {   // messages have no algorithms
       found.push_back({{backend, {}}, backend, "native"});
       continue;
@@ -44,7 +48,7 @@ std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, Memory memory,
     const bool native = comm.size() == 1 || works(trial, {backend, "native"});
     if (named.empty()) found.push_back({{backend, {}}, backend, native ? "native" : "filled"});
     for (const std::string& algorithm : named) {
-      if (algorithm == "native" ? native : comm.size() > 1 && works(trial, {backend, algorithm})) {
+      if (algorithm == "native" ? native : !pair && comm.size() > 1 && works(trial, {backend, algorithm})) {
         found.push_back({{backend, algorithm}, backend, algorithm});
       }
     }
