@@ -129,15 +129,12 @@ class HierarchicalTransfer final : public Transfer {
       }
     }
   }
-  std::byte* room(std::vector<std::byte>& scratch, std::int64_t count) const {
-    scratch.resize(bytes(count));
-    return scratch.data();
-  }
+  std::byte* room(Scratch& scratch, std::int64_t count) const { return (scratch = Scratch(bytes(count))).data(); }
 
   core::Task reduce_scatter() {
     const std::int64_t part = call_.out_count, whole = call_.in_count;
     if (part == 0) co_return;
-    std::byte* packed = room(scratch_, whole);
+    std::byte* packed = room(first_, whole);
     std::byte* slices = room(second_, part * hosts());
     by_place(packed, in(), part);
     phase(Op::reduce_scatter, packed, whole, slices, part * hosts());
@@ -149,7 +146,7 @@ class HierarchicalTransfer final : public Transfer {
   core::Task all_gather() {
     const std::int64_t part = call_.in_count, whole = call_.out_count;
     if (part == 0) co_return;
-    std::byte* column = room(scratch_, part * hosts());
+    std::byte* column = room(first_, part * hosts());
     phase(Op::all_gather, in(), part, column, part * hosts());
     co_await between();
     std::byte* packed = room(second_, whole);
@@ -191,7 +188,7 @@ class HierarchicalTransfer final : public Transfer {
   core::Task all_to_all() {
     const std::int64_t part = call_.in_count / (hosts() * places()), whole = call_.in_count;
     if (part == 0) co_return;
-    std::byte* packed = room(scratch_, whole);
+    std::byte* packed = room(first_, whole);
     std::byte* met = room(second_, whole);
     by_place(packed, in(), part);
     phase(Op::all_to_all, packed, whole, met, whole);   // everything for my place, from all of my host
@@ -205,7 +202,7 @@ class HierarchicalTransfer final : public Transfer {
   Call call_;
   Call part_;                            ///< of the phase under way
   std::vector<std::int64_t> counts_, offsets_, sent_;
-  std::vector<std::byte> scratch_, second_;
+  Scratch first_, second_;
   Lane* at_ = nullptr;                   ///< where the phase is
   Transfer* inner_ = nullptr;
   bool moved_ = false;

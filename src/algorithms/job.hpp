@@ -8,19 +8,10 @@
 
 #include "algorithms/combiner.hpp"
 #include "algorithms/messages.hpp"
+#include "algorithms/scratch.hpp"
 #include "algorithms/slices.hpp"
 
 namespace medley::algorithms {
-
-/// Memory for the time of one operation, not initialised: the system would clear it for nothing.
-class Scratch {
- public:
-  explicit Scratch(std::size_t bytes) : bytes_(new std::byte[bytes]) {}
-  std::byte* data() const { return bytes_.get(); }
-
- private:
-  std::unique_ptr<std::byte[]> bytes_;
-};
 
 struct Job {
   const Call& call;
