@@ -6,6 +6,7 @@
 # hosts-rate (the same with 100 µs or 1 Gbit/s between them), gpu2 and gpu4 (ranks that share one GPU under MPS, on CUDA memory).
 # Then bench/routes/table.py OUT prints the tables of docs/performance.md.
 #   OPS=all SIZES=4:4M      fewer of them leave more samples to each
+#   TUNE=SECONDS            another time for tune than for bench
 #   MEDLEY=…/bin/medley     another one than build/release's: installed, or carried from another machine (tests/gpu/pack)
 set -euo pipefail
 medley=${MEDLEY:+$(realpath "$MEDLEY")}
@@ -26,7 +27,7 @@ measure() {  # NAME COMMAND-PREFIX…: the prefix starts the ranks
   local name=$1
   shift
   rm -f "$out/$name.routes.json"
-  "$@" "$medley" tune "${options[@]}" "${backends[@]}" --seconds "$seconds" --op "$ops" --sizes "$sizes" -o "$out/$name.routes.json" \
+  "$@" "$medley" tune "${options[@]}" "${backends[@]}" --seconds "${TUNE:-$seconds}" --op "$ops" --sizes "$sizes" -o "$out/$name.routes.json" \
     >"$out/$name.tune.txt"
   "$@" "$medley" bench "${options[@]}" "${with_auto[@]}" --op "$ops" --sizes "$sizes" --algorithms all \
     --table "$out/$name.routes.json" --seconds "$seconds" --csv "$out/$name.csv" >/dev/null
