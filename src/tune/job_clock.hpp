@@ -36,6 +36,8 @@ class JobClock {
   /// Seconds since the clock was made, the same on all ranks.
   double seconds() { return static_cast<double>(time([] {}).released_ns - start_ns_) / 1e9; }
   double seconds_at(const Sample& sample) const { return static_cast<double>(sample.released_ns - start_ns_) / 1e9; }
+  /// Whether ranks outnumber their cores, or may: hosts do not tell each other.
+  bool crowded() const { return !host_ || host_->oversubscribed(); }
   bool across_hosts() const { return !host_; }
   const std::vector<int>& hosts() const { return hosts_; }
 

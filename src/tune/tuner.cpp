@@ -117,7 +117,9 @@ class Tuner {
   }
 
   void sample(Workload& workload, Contest& contest, double end) {
-    contest.warm_up(clock_, workload, 0, 1);   // a sample as bench takes it: a batch would favour who runs ahead
+    // Operations of a fraction of a microsecond are told apart by batches. Where ranks share cores a batch shows how far a root
+    // can run ahead, which is not how long an operation takes.
+    contest.warm_up(clock_, workload, clock_.crowded() ? 0 : 20, 100);
     bool over = false;
     for (std::size_t round = 0; !over; ++round) {
       const double now = clock_.seconds_at(contest.take_turns(clock_, workload, round));
