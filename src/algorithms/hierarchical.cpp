@@ -9,15 +9,13 @@
 #include "bootstrap/rendezvous.hpp"
 
 namespace medley::algorithms {
-
 namespace {
 
-/// As patient as the less patient half, but not so little that every phase ends in a nap.
-core::NapWaiter waiter_for(const Waiter* inside, const Waiter* between) {
-  constexpr int least_yields = 20;
-  if (!inside || !between) return {200, least_yields, false};
-  return {std::min(inside->spins(), between->spins()), std::max(least_yields, std::min(inside->yields(), between->yields())),
-          inside->crowded() || between->crowded()};
+/// Not so little patience that every phase ends in a nap.
+core::Manner manner_of(const Waiter* inside, const Waiter* between) {
+  core::Manner manner = both(core::Manner::of(inside), core::Manner::of(between));
+  manner.yields = std::max(manner.yields, core::Manner{}.yields);
+  return manner;
 }
 
 }  // namespace
@@ -25,7 +23,7 @@ core::NapWaiter waiter_for(const Waiter* inside, const Waiter* between) {
 HierarchicalBackend::HierarchicalBackend(Half inside, Half between, std::vector<std::string> hosts)
     : inside_(inside), between_(between), hosts_(std::move(hosts)),
       name_(fmt::format("{}+{}", inside.backend->name(), between.backend->name())),
-      waiter_(waiter_for(inside.backend->waiter(), between.backend->waiter())) {}
+      waiter_(manner_of(inside.backend->waiter(), between.backend->waiter())) {}
 
 bool HierarchicalBackend::native(Op op, DType, ReduceOp, Memory memory) const {
   if (memory != Memory::host) return false;

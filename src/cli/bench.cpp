@@ -67,7 +67,7 @@ const char* counts_name(const tune::BenchRow& row) {
 }
 
 nlohmann::ordered_json json_of(const std::vector<tune::BenchRow>& rows, const Context& context, const tune::JobClock& clock) {
-  nlohmann::ordered_json out{{"ranks", context.size()}, {"hosts", tune::shape_of(clock.hosts()).hosts},
+  nlohmann::ordered_json out{{"ranks", context.size()}, {"hosts", route::shape_of(clock.hosts()).hosts},
                              {"clock", clock.across_hosts() ? "compared" : "common"},
                              {"table", context.table().hash}, {"rows", nlohmann::ordered_json::array()}};
   for (const auto& row : rows) {

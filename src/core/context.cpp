@@ -133,11 +133,9 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
 }
 
 route::Shape ContextState::shape_of(const std::vector<int>& world_ranks) const {
-  std::map<std::string_view, int> ranks_on;
-  for (int r : world_ranks) ++ranks_on[hosts[static_cast<std::size_t>(r)]];
-  route::Shape shape{static_cast<int>(ranks_on.size()), 0};
-  for (const auto& [host, count] : ranks_on) shape.ranks_per_host = std::max(shape.ranks_per_host, count);
-  return shape;
+  std::vector<std::string_view> of_each;
+  for (int r : world_ranks) of_each.emplace_back(hosts[static_cast<std::size_t>(r)]);
+  return route::shape_of(of_each);
 }
 
 /// Once per job, by one rank: somebody tuned, and should know that the table does not reach this far.

@@ -17,6 +17,7 @@
 #include "core/diagnosis.hpp"
 #include "core/fork_guard.hpp"
 #include "core/operation.hpp"
+#include "core/manner.hpp"
 #include "core/progress_thread.hpp"
 #include "core/recorder.hpp"
 #include "core/referee.hpp"
@@ -175,14 +176,13 @@ class Engine {
   /// True if anything moved.
   bool progress_locked();
   void fail_locked(CommState& comm, const Error& why, bool tell = true);
-  /// How a thread waits: polls, yields its core, sleeps.
-  struct Manner {
-    int spins = 200, yields = 20;
-    bool crowded = false;
+  /// How a thread waits, by the lanes that are busy.
+  struct Waiting {
+    Manner manner;
     Waiter* waiter = nullptr;   ///< wakes it; none: it takes short naps
     bool owing = false;         ///< something of a lane that does not ring must be polled now and then
   };
-  Poll advance(const Operation& operation, bool first, Manner& manner);
+  Poll advance(const Operation& operation, bool first, Waiting& waiting);
   enum class Verdict { go_on, failed, late };
   Verdict expire(Operation& operation, Deadline deadline, Patience& patience);
   Operation& blamed_for(Operation& operation) const;
@@ -191,10 +191,10 @@ class Engine {
   Operation* expire_all(Patience& patience);
   void expire_in_streams(Patience& patience);
   void look_for_lost(CommState& comm, Deadline now);
-  bool sleep(Operation* operation, Deadline deadline, const Manner& manner, Patience& patience);
-  Manner manner_of_waiting() const;
-  static int yield(const Manner& manner);
-  static bool wait_a_little(const Manner& manner, Patience& patience);
+  bool sleep(Operation* operation, Deadline deadline, const Waiting& waiting, Patience& patience);
+  Waiting how_to_wait() const;
+  static int yield(const Waiting& waiting);
+  static bool wait_a_little(const Waiting& waiting, Patience& patience);
   bool leave_to_callers(ProgressThread& thread);
   void empty_graves(bool all = false) noexcept;
   /// Where a wait takes place: on the host, or in a stream if one is given.

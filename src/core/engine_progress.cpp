@@ -285,29 +285,22 @@ void Engine::empty_graves(bool all) noexcept {
   }
 }
 
-/// That of the lanes with active operations; where they differ, the shortest of each step, so that ranks that outnumber their
-/// cores do not spin because two libraries are at work.
-Engine::Manner Engine::manner_of_waiting() const {
+/// By the lanes with active operations; those that only owe something are polled beside them.
+Engine::Waiting Engine::how_to_wait() const {
   const bool any_active = std::any_of(busy_lanes_.begin(), busy_lanes_.end(), [](const LaneState* lane) { return lane->active > 0; });
-  Manner manner;
+  Waiting waiting;
   bool first = true;
   for (const LaneState* lane : busy_lanes_) {
     if (any_active && lane->active == 0) {
-      manner.owing = true;
+      waiting.owing = true;
       continue;
     }
-    const Waiter* waiter = lane->waiter;
-    const Manner own = waiter ? Manner{waiter->spins(), waiter->yields(), waiter->crowded(), lane->waiter} : Manner{};
-    if (std::exchange(first, false)) {
-      manner = {own.spins, own.yields, own.crowded, own.waiter, manner.owing};
-    } else {
-      manner.spins = std::min(manner.spins, own.spins);
-      manner.yields = std::min(manner.yields, own.yields);
-      manner.crowded = manner.crowded || own.crowded;
-      if (manner.waiter != own.waiter) manner.waiter = nullptr;
-    }
+    const Manner own = Manner::of(lane->waiter);
+    waiting.manner = first ? own : both(waiting.manner, own);
+    waiting.waiter = first || waiting.waiter == lane->waiter ? lane->waiter : nullptr;
+    first = false;
   }
-  return manner;
+  return waiting;
 }
 
 }  // namespace medley::core

@@ -70,8 +70,9 @@ struct Patience {
 };
 
 /// Yields the core and says how much patience that took.
-int Engine::yield(const Manner& manner) {
-  if (!manner.waiter && !manner.crowded) {
+int Engine::yield(const Waiting& waiting) {
+  const Manner& manner = waiting.manner;
+  if (!waiting.waiter && !manner.crowded) {
     sched_yield();
     return 1;
   }
@@ -84,24 +85,24 @@ int Engine::yield(const Manner& manner) {
 }
 
 /// One step of waiting; true when it is time to sleep.
-bool Engine::wait_a_little(const Manner& manner, Patience& patience) {
-  if (patience.spins++ < manner.spins) {
+bool Engine::wait_a_little(const Waiting& waiting, Patience& patience) {
+  if (patience.spins++ < waiting.manner.spins) {
     pause();
-  } else if (patience.yields < manner.yields) {
-    patience.yields += yield(manner);
+  } else if (patience.yields < waiting.manner.yields) {
+    patience.yields += yield(waiting);
   } else {
     return true;
   }
   return false;
 }
 
-Poll Engine::advance(const Operation& operation, bool first, Manner& manner) {
+Poll Engine::advance(const Operation& operation, bool first, Waiting& waiting) {
   const Hold hold(*this);
   if (first) note_wait(operation);
   const bool moved = progress_locked();
   if (operation.complete()) return Poll::complete;
   if (moved) return Poll::moved;
-  manner = manner_of_waiting();
+  waiting = how_to_wait();
   return Poll::waiting;
 }
 
@@ -195,8 +196,8 @@ void Engine::progress() {
 }
 
 /// True when the operation, or with none given everything, is complete.
-bool Engine::sleep(Operation* operation, Deadline deadline, const Manner& manner, Patience& patience) {
-  Waiter* const waiter = manner.waiter;
+bool Engine::sleep(Operation* operation, Deadline deadline, const Waiting& waiting, Patience& patience) {
+  Waiter* const waiter = waiting.waiter;
   // Announce the sleep, look once more, then sleep: what arrives in between rings the bell.
   const std::uint32_t ticket = waiter ? waiter->prepare() : 0;
   Operation* late = nullptr;
@@ -211,7 +212,7 @@ bool Engine::sleep(Operation* operation, Deadline deadline, const Manner& manner
     } else if (!done) {
       late = expire_all(patience);
     }
-    if (done || late || moved || waiter != manner_of_waiting().waiter) {
+    if (done || late || moved || waiter != how_to_wait().waiter) {
       if (waiter) waiter->cancel();
       if (!late) return done;
     } else if (waiter) {
@@ -227,7 +228,7 @@ bool Engine::sleep(Operation* operation, Deadline deadline, const Manner& manner
     return false;
   }
   const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(deadline - steady_clock::now(), 1us);
-  const std::chrono::nanoseconds nap = manner.owing             ? std::chrono::nanoseconds(nap_without_waiter.tv_nsec)
+  const std::chrono::nanoseconds nap = waiting.owing            ? std::chrono::nanoseconds(nap_without_waiter.tv_nsec)
                                        : patience.somebody_lost ? 1ms
                                                                 : patience.nap;
   waiter->sleep(ticket, std::min(nap, left));
@@ -245,14 +246,14 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
   bool ordered = false;
   callers_.fetch_add(1, std::memory_order_relaxed);
   Patience patience;
-  Manner manner;
+  Waiting waiting;
   for (bool first = true; !operation.complete(); first = false) {
     if (in_stream && (ordered = order_stream_behind(operation, *stream))) break;
-    const Poll seen = advance(operation, first, manner);
+    const Poll seen = advance(operation, first, waiting);
     if (seen == Poll::complete) break;
     if (seen == Poll::moved) {
       patience.spins = patience.yields = 0;
-    } else if (wait_a_little(manner, patience) && sleep(&operation, deadline, manner, patience)) {
+    } else if (wait_a_little(waiting, patience) && sleep(&operation, deadline, waiting, patience)) {
       break;
     } else if (until < deadline && steady_clock::now() >= until) {
       // On a busy machine a short wait may never come to sleep, where the lost and the late are looked for.
@@ -325,13 +326,13 @@ void Engine::tend(ProgressThread& thread) {
       continue;
     }
     naps = 0;
-    Manner manner;
+    Waiting waiting;
     bool moved = false, in_streams = false;
     {
       const Hold hold(*this);
       moved = progress_locked();
       in_streams = all_in_streams();
-      manner = manner_of_waiting();
+      waiting = how_to_wait();
       if (quiet()) return thread.going_idle();
     }
     if (in_streams) {   // the device moves them; what is left is deadlines and deaths
@@ -339,8 +340,8 @@ void Engine::tend(ProgressThread& thread) {
       expire_in_streams(patience);
     } else if (moved) {
       patience.spins = patience.yields = 0;
-    } else if (wait_a_little(manner, patience)) {
-      sleep(nullptr, steady_clock::now() + longest_sleep, manner, patience);
+    } else if (wait_a_little(waiting, patience)) {
+      sleep(nullptr, steady_clock::now() + longest_sleep, waiting, patience);
     }
   }
 }

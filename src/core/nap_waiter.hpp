@@ -3,17 +3,18 @@
 #pragma once
 
 #include <algorithm>
-#include <medley/backend.hpp>
 #include <thread>
+
+#include "core/manner.hpp"
 
 namespace medley::core {
 
 class NapWaiter final : public Waiter {
  public:
-  NapWaiter(int spins, int yields, bool crowded) : spins_(spins), yields_(yields), crowded_(crowded) {}
-  int spins() const override { return spins_; }
-  int yields() const override { return yields_; }
-  bool crowded() const override { return crowded_; }
+  explicit NapWaiter(const Manner& manner) : manner_(manner) {}
+  int spins() const override { return manner_.spins; }
+  int yields() const override { return manner_.yields; }
+  bool crowded() const override { return manner_.crowded; }
   std::uint32_t prepare() override { return 0; }
   void sleep(std::uint32_t, std::chrono::nanoseconds at_most) override {
     // A large transfer takes tens of round trips, each of which waits for somebody's nap.
@@ -23,8 +24,7 @@ class NapWaiter final : public Waiter {
   void wake_own() noexcept override {}  // naps end soon by themselves
 
  private:
-  int spins_, yields_;
-  bool crowded_;
+  Manner manner_;
 };
 
 }  // namespace medley::core

@@ -7,11 +7,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <map>
-#include <mutex>
-#include <vector>
 
 #include "bootstrap/environment.hpp"
+#include "core/kept_blocks.hpp"
 
 namespace medley::core {
 namespace {
@@ -28,13 +26,9 @@ RankDevice choose() {
 
 constexpr std::size_t least_block = 256;
 
-struct Pool {
-  std::mutex mutex;
-  std::map<std::size_t, std::vector<std::byte*>> free;
-};
-Pool& pool() {
-  static auto* const all = new Pool;
-  return *all;
+KeptBlocks& pool() {
+  static auto* const only = new KeptBlocks;
+  return *only;
 }
 
 }  // namespace
@@ -45,20 +39,12 @@ const RankDevice& rank_device() {
 }
 
 DeviceMemory::DeviceMemory(std::size_t bytes) : bytes_(std::bit_ceil(std::max(bytes, least_block))) {
-  const std::lock_guard lock(pool().mutex);
-  auto& free = pool().free[bytes_];
-  if (free.empty()) {
-    data_ = static_cast<std::byte*>(rank_device().device.allocate(bytes_));
-  } else {
-    data_ = free.back();
-    free.pop_back();
-  }
+  data_ = pool().take(bytes_);
+  if (!data_) data_ = static_cast<std::byte*>(rank_device().device.allocate(bytes_));
 }
 
 DeviceMemory::~DeviceMemory() {
-  if (!data_) return;
-  const std::lock_guard lock(pool().mutex);
-  pool().free[bytes_].push_back(data_);
+  if (data_) pool().keep(data_, bytes_);
 }
 
 void DeviceMemory::write(const void* from, std::size_t at, std::size_t bytes) const {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 
 #include "bootstrap/host.hpp"
 #include "tune/job_clock.hpp"
@@ -51,10 +50,9 @@ Places places_of(Comm& world) {
 }
 
 route::Shape shape_of(const std::vector<int>& who, const std::vector<int>& hosts) {
-  std::map<int, int> of_host;
-  int fullest = 0;
-  for (const int rank : who) fullest = std::max(fullest, ++of_host[hosts[static_cast<std::size_t>(rank)]]);
-  return {static_cast<int>(of_host.size()), fullest};
+  std::vector<int> of_each;
+  for (const int rank : who) of_each.push_back(hosts[static_cast<std::size_t>(rank)]);
+  return route::shape_of(of_each);
 }
 
 std::string_view backend_on(const route::Shape& shape, std::string_view backend) {

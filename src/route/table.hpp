@@ -2,9 +2,11 @@
 // each route took. Written by `medley tune`, read by contexts, `medley explain` and the planner.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +42,15 @@ struct Shape {
   auto operator<=>(const Shape&) const = default;
 };
 MEDLEY_API std::string text(const Shape& shape);
+/// Of a comm, by the host of each of its ranks.
+template <class Host>
+Shape shape_of(const std::vector<Host>& host_of_each) {
+  std::map<Host, int> ranks_on;
+  Shape shape{0, 0};
+  for (const Host& host : host_of_each) shape.ranks_per_host = std::max(shape.ranks_per_host, ++ranks_on[host]);
+  shape.hosts = static_cast<int>(ranks_on.size());
+  return shape;
+}
 
 struct Key {
   Op op{};                               ///< send stands for recv too

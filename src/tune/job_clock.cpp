@@ -41,17 +41,9 @@ std::vector<int> hosts_of(Comm& comm) {
   return hosts;
 }
 
-route::Shape shape_of(const std::vector<int>& hosts) {
-  route::Shape shape{*std::max_element(hosts.begin(), hosts.end()) + 1, 1};
-  for (int host = 0; host < shape.hosts; ++host) {
-    shape.ranks_per_host = std::max(shape.ranks_per_host, static_cast<int>(std::count(hosts.begin(), hosts.end(), host)));
-  }
-  return shape;
-}
-
 JobClock::JobClock(Context& context)
     : world_(context.world()), hosts_(hosts_of(world_)), progress_([&context] { context.progress(); }) {
-  if (shape_of(hosts_).hosts == 1) {
+  if (route::shape_of(hosts_).hosts == 1) {
     host_ = shared_clock(world_);
     // A library that moves only inside its calls must serve the ranks that are still in the operation.
     host_->while_waiting(progress_);

@@ -18,7 +18,6 @@ namespace medley::tune {
 
 /// Which host each rank of a comm is on, numbered from 0 in order of appearance. Collective.
 std::vector<int> hosts_of(Comm& comm);
-route::Shape shape_of(const std::vector<int>& hosts);
 
 class JobClock {
  public:

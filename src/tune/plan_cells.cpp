@@ -57,7 +57,7 @@ std::optional<route::Key> between(const route::Cell& smaller, const route::Cell&
 }  // namespace
 
 std::vector<ShapedComm> groups_of(Comm& world, const std::vector<int>& hosts) {
-  const route::Shape whole = shape_of(hosts);
+  const route::Shape whole = route::shape_of(hosts);
   std::vector<ShapedComm> groups{{whole, world}};
   const bool even = whole.hosts * whole.ranks_per_host == world.size();
   if (!even || whole.hosts == 1 || whole.ranks_per_host == 1) return groups;

@@ -3,12 +3,10 @@
 #pragma once
 
 #include <cstdlib>
-#include <map>
-#include <mutex>
 #include <string_view>
-#include <vector>
 
 #include "core/device.hpp"
+#include "core/kept_blocks.hpp"
 
 namespace medley::conformance {
 
@@ -25,39 +23,27 @@ inline core::Device& test_device() {
 /// Blocks are kept for the next image of their size, since freeing waits for all kernels.
 class DeviceImage {
  public:
-  explicit DeviceImage(std::size_t bytes) : bytes_(bytes) {
-    const std::lock_guard lock(pool().mutex);
-    auto& free = pool().free[bytes];
-    if (free.empty()) {
-      data_ = static_cast<std::byte*>(test_device().allocate(bytes));
-    } else {
-      data_ = free.back();
-      free.pop_back();
-    }
+  explicit DeviceImage(std::size_t bytes) : bytes_(bytes), data_(kept().take(bytes)) {
+    if (!data_) data_ = static_cast<std::byte*>(test_device().allocate(bytes));
   }
   DeviceImage(const DeviceImage&) = delete;
   DeviceImage& operator=(const DeviceImage&) = delete;
   ~DeviceImage() {
     std::byte last{};
     test_device().copy_now(&last, data_, 1);   // operations that the legacy stream waits for may still use it
-    const std::lock_guard lock(pool().mutex);
-    pool().free[bytes_].push_back(data_);
+    kept().keep(data_, bytes_);
   }
   std::byte* data() const { return data_; }
   void write(const std::byte* from) { test_device().copy_now(data_, from, bytes_); }
   void read(std::byte* to) const { test_device().copy_now(to, data_, bytes_); }
 
  private:
-  struct Pool {
-    std::mutex mutex;
-    std::map<std::size_t, std::vector<std::byte*>> free;
-  };
-  static Pool& pool() {
-    static auto* const all = new Pool;
+  static core::KeptBlocks& kept() {
+    static auto* const all = new core::KeptBlocks;
     return *all;
   }
   std::size_t bytes_;
-  std::byte* data_ = nullptr;
+  std::byte* data_;
 };
 
 }  // namespace medley::conformance

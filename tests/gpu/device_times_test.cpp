@@ -18,6 +18,8 @@ using namespace std::chrono_literals;
 using trace::Event;
 
 constexpr double ms = 1e6;
+constexpr auto lateness = 240ms;   // long beside what a busy machine takes for an operation
+constexpr double much = 160 * ms;
 
 /// The operations of both ranks; rank 1 comes late to the first and the second. Nobody's stream waits for the second, and the
 /// third is long done when one does.
@@ -31,7 +33,7 @@ std::vector<std::vector<Event>> traced() {
     conformance::DeviceImage image(4000);
     const Buffer numbers(image.data(), 1000, DType::f32, Memory::cuda, 0);
     const auto late = [&] {
-      if (world.rank() == 1) std::this_thread::sleep_for(60ms);
+      if (world.rank() == 1) std::this_thread::sleep_for(lateness);
     };
     late();
     world.all_reduce(numbers, sum, {.async = true}).wait();
@@ -41,7 +43,7 @@ std::vector<std::vector<Event>> traced() {
     Work second = world.all_reduce(numbers, sum, {.async = true});
     while (!second.complete()) std::this_thread::sleep_for(1ms);
     Work third = world.all_reduce(numbers, sum, {.async = true});
-    std::this_thread::sleep_for(60ms);
+    std::this_thread::sleep_for(lateness);
     third.wait();
     third.wait_host();
     world.barrier().wait_host();
@@ -72,14 +74,14 @@ TEST(DeviceTimes, TellWhenAnOperationRanAndHowLongTheStreamStood) {
   }
   const auto& early = events[0];
   const auto& late = events[1];
-  EXPECT_GT(early[0].duration(), 40 * ms) << "its kernel waits for the late one";
-  EXPECT_GT(early[0].exposed, 40 * ms);
-  EXPECT_LT(late[0].duration(), 40 * ms);
-  EXPECT_LT(late[0].exposed, 40 * ms);
+  EXPECT_GT(early[0].duration(), much) << "its kernel waits for the late one";
+  EXPECT_GT(early[0].exposed, much);
+  EXPECT_LT(late[0].duration(), much);
+  EXPECT_LT(late[0].exposed, much);
   EXPECT_NEAR(early[0].completed, late[0].completed, 20 * ms);
-  EXPECT_GT(early[1].duration(), 40 * ms);
+  EXPECT_GT(early[1].duration(), much);
   EXPECT_EQ(early[1].exposed, 0) << "nobody waited";
-  EXPECT_LT(early[2].duration(), 40 * ms) << "it was done long before the host asked";
+  EXPECT_LT(early[2].duration(), much) << "it was done long before the host asked";
   EXPECT_EQ(early[2].exposed, 0);
 }
 

@@ -1,46 +1,20 @@
 // The device plugin: the core's interface to CUDA memory, streams and events (core/device.hpp).
 #include "core/device.hpp"
 
-#include <map>
 #include <mutex>
 
 #include "backends/cuda/cuda.hpp"
+#include "core/kept_blocks.hpp"
 #include "core/spinlock.hpp"
 
 namespace medley::cuda {
 namespace {
 
-/// Pinned memory of the process by size, kept for ever: cudaFreeHost was seen to wait for a kernel that spins, while
-/// cudaHostAlloc was not (H200, driver 580).
-class PinnedPool {
- public:
-  void* take(std::size_t bytes) {
-    {
-      const std::lock_guard lock(mutex_);
-      auto& free = free_[bytes];
-      if (!free.empty()) {
-        void* memory = free.back();
-        free.pop_back();
-        return memory;
-      }
-    }
-    void* memory = nullptr;
-    check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc");
-    return memory;
-  }
-  void give_back(void* memory, std::size_t bytes) noexcept {
-    const std::lock_guard lock(mutex_);
-    free_[bytes].push_back(memory);
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::size_t, std::vector<void*>> free_;
-};
-
-PinnedPool& pinned_pool() {
-  static auto* const pool = new PinnedPool;
-  return *pool;
+/// Pinned memory of the process, kept for ever: cudaFreeHost was seen to wait for a kernel that spins, while cudaHostAlloc was
+/// not (H200, driver 580).
+core::KeptBlocks& pinned_blocks() {
+  static auto* const only = new core::KeptBlocks;
+  return *only;
 }
 
 int count_devices() {
@@ -102,10 +76,15 @@ class CudaDevice final : public core::Device {
     return status != cudaStreamCaptureStatusNone;
   }
   void* pinned(std::size_t bytes) override {
+    if (void* kept = pinned_blocks().take(bytes)) return kept;
     const Scope scope(index_);
-    return pinned_pool().take(bytes);
+    void* memory = nullptr;
+    check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc");
+    return memory;
   }
-  void give_back_pinned(void* memory, std::size_t bytes) noexcept override { pinned_pool().give_back(memory, bytes); }
+  void give_back_pinned(void* memory, std::size_t bytes) noexcept override {
+    pinned_blocks().keep(static_cast<std::byte*>(memory), bytes);
+  }
   void* make_stream() override {
     const Scope scope(index_);
     const std::lock_guard lock(mutex_);

@@ -80,7 +80,7 @@ Channel& NcclLane::channel(int peer, bool sends) {
   return *made;
 }
 
-void NcclLane::join(const Call& call, const Track& track, std::uint64_t number) {
+void NcclLane::join(const Call& call, Track& track, std::uint64_t number) {
   if (number == 0) {
     throw Error(ErrorKind::invalid, "NCCL is not connected for this yet, which a graph cannot capture; run the operation "
                                     "once before the capture");

@@ -42,7 +42,7 @@ class NcclLane final : public Lane {
   Transfer* start_collective(const Call& call);
   Transfer* start_message(const Call& call);
   /// Of a captured operation: the graph goes on in the user's stream after it.
-  static void join(const Call& call, const Track& track, std::uint64_t number);
+  static void join(const Call& call, Track& track, std::uint64_t number);
 
   const LaneCount count_;
   Group group_;

@@ -24,7 +24,12 @@ Retirees& retirees() {
   return *all;
 }
 
-void take_down(std::vector<Retiree> waiting) {
+void take_down_all() {
+  std::vector<Retiree> waiting;
+  {
+    const std::lock_guard lock(retirees().mutex);
+    waiting.swap(retirees().waiting);
+  }
   for (Retiree& one : waiting) {
     try {
       const cuda::Scope scope(one.device);
@@ -47,13 +52,7 @@ void retire(std::unique_ptr<Communicator> communicator, int device) {
 }
 
 void take_down_retired() {
-  if (Track::under_way() > 0) return;
-  std::vector<Retiree> waiting;
-  {
-    const std::lock_guard lock(retirees().mutex);
-    waiting.swap(retirees().waiting);
-  }
-  take_down(std::move(waiting));
+  if (Track::under_way() == 0) take_down_all();
 }
 
 LaneCount::LaneCount() {
@@ -62,13 +61,11 @@ LaneCount::LaneCount() {
 }
 
 LaneCount::~LaneCount() {
-  std::vector<Retiree> waiting;
   {
     const std::lock_guard lock(retirees().mutex);
     if (--retirees().lanes > 0) return;
-    waiting.swap(retirees().waiting);
   }
-  take_down(std::move(waiting));
+  take_down_all();
 }
 
 }  // namespace medley::nccl

@@ -74,7 +74,7 @@ class Track {
     if (marks_.empty()) done_ = number;
   }
   /// Makes a stream wait for a launch that is not known to be complete.
-  void order(std::uint64_t number, cudaStream_t behind) const {
+  void order(std::uint64_t number, cudaStream_t behind) {
     if (number <= done_ || behind == stream()) return;
     cuda::check(cudaStreamWaitEvent(behind, mark(number).event, 0), "cudaStreamWaitEvent");
   }
@@ -100,7 +100,6 @@ class Track {
     cudaEvent_t begin = nullptr, awaited = nullptr;   ///< where times are wanted
   };
   Mark& mark(std::uint64_t number) { return marks_[static_cast<std::size_t>(number - marks_.front().number)]; }
-  const Mark& mark(std::uint64_t number) const { return const_cast<Track*>(this)->mark(number); }
   void give_back(const Mark& mark) {
     for (cudaEvent_t event : {mark.event, mark.begin, mark.awaited}) {
       if (event) events_.give_back(event);
