@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "algorithms/job.hpp"
+#include "algorithms/registry.hpp"
 #include "core/task.hpp"
 
 namespace medley::algorithms {
@@ -80,7 +81,11 @@ class HierarchicalTransfer final : public Transfer {
     });
   }
   auto inside() { return over(*lane_.parts_.inside); }
-  auto between() { return over(*lane_.parts_.between); }
+  /// Reductions by Medley's own algorithms: those that MPI makes of nonblocking calls take up to twice as long.
+  auto between() {
+    if (reduces(part_.op) && hosts() > 1) part_.algorithm = choose(part_, hosts()).name;
+    return over(*lane_.parts_.between);
+  }
 
   /// Cuts a tensor into one slice for each place of a host.
   void slice(std::int64_t count) {
@@ -211,7 +216,7 @@ class HierarchicalTransfer final : public Transfer {
 };
 
 Transfer* HierarchicalLane::start(const Call& call) {
-  if (!is_collective(call.op)) return parts_.all->start(call);
+  if (!is_collective(call.op)) return start_message(call);
   auto* transfer = new HierarchicalTransfer(*this, call);
   try {
     if (transfer->poll() != Poll::complete) return transfer;   // the first phase leaves at once
@@ -221,6 +226,14 @@ Transfer* HierarchicalLane::start(const Call& call) {
   }
   transfer->release();
   return nullptr;
+}
+
+/// Of collectives those inside a host stay there. Users' go all one way: who receives from any source looks in one place only.
+Transfer* HierarchicalLane::start_message(const Call& call) {
+  if (call.tag >= 0 || call.root / places_ != host_) return parts_.all->start(call);
+  Call near = call;
+  near.root = call.root % places_;
+  return parts_.inside->start(near);
 }
 
 void HierarchicalLane::progress() {

@@ -15,7 +15,7 @@ class HierarchicalLane final : public Lane {
   struct Parts {
     std::unique_ptr<Lane> inside;    ///< the ranks of this host
     std::unique_ptr<Lane> between;   ///< those with the same place on every host
-    std::unique_ptr<Lane> all;       ///< for messages
+    std::unique_ptr<Lane> all;       ///< for messages to other hosts, and all of users
   };
   HierarchicalLane(Parts parts, int host, int place, int hosts, int places)
       : parts_(std::move(parts)), host_(host), place_(place), hosts_(hosts), places_(places) {}
@@ -30,6 +30,7 @@ class HierarchicalLane final : public Lane {
 
  private:
   friend class HierarchicalTransfer;
+  Transfer* start_message(const Call& call);
   Parts parts_;
   int host_, place_, hosts_, places_;
   std::vector<HierarchicalTransfer*> orphans_;   ///< failed ones, whose memory a library may write until the lane is aborted

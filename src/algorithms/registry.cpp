@@ -64,7 +64,8 @@ std::string_view chosen_name(const Call& call, int n) {
     case Op::reduce:
       return in <= 2 * kib ? "knomial" : in <= 64 * kib || n < 4 ? "binomial" : "rabenseifner";
     case Op::all_reduce:
-      return out <= 16 * kib             ? "recursive_doubling"
+      // Two exchange as many bytes in one round as in two.
+      return out <= (n == 2 ? 256 : 16) * kib ? "recursive_doubling"
              : out <= 256 * kib && n > 2 ? "rabenseifner"
              : n <= 8                    ? "pairwise"
                                          : "ring";

@@ -80,8 +80,8 @@ Answer answer_to(const Question& question, const route::Table& table) {
                               stretch.to == INT64_MAX ? "any size" : size_text(static_cast<std::size_t>(stretch.to))));
   }
   if (core::is_uneven(question.op)) {
-    why.push_back(fmt::format("the size that counts is what the ranks told each other of the {} {} calls before, since they know "
-                              "different counts", name(question.op), core::size_distance));
+    why.push_back(fmt::format("the size that counts is what the ranks told each other of {} calls up to {} before, since they know "
+                              "different counts", name(question.op), core::sizes_settle_after));
   }
   if (answer.chosen.shape != question.shape) {
     why.push_back(fmt::format("{} was not measured; the rows of {} are the nearest", route::text(question.shape),

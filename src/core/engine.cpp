@@ -122,7 +122,7 @@ const Route& Engine::admit(CommState& comm, Call& call, std::string_view backend
 
 /// Of a call that is admitted and counted: its route. Where that is open, `open` is set, and the route is a stand-in.
 const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
-                                  std::unique_ptr<SizeQuestion>& open) {
+                                  OpenSize& open) {
   if (!goes_by_agreed_size(comm, call, backend)) return admitted;
   try {
     auto [bytes, question] = comm.sizes->next(call);
@@ -151,7 +151,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
     const Hold hold(*this);
     const Route* route = &admit(comm, call, options.backend);
     ++(is_collective(call.op) ? comm.collectives : comm.messages);
-    std::unique_ptr<SizeQuestion> open;
+    OpenSize open;
     if (comm.sizes) [[unlikely]] route = &settle_route(comm, call, options.backend, *route, open);
     const Route& chosen = *route;
     LaneState& lane = *chosen.lane;
@@ -251,7 +251,7 @@ Operation* Engine::enlist(const std::shared_ptr<CommState>& comm, const Call& ca
 
 /// Behind what it conflicts with and what comes before it on its lane; starts at once where there is no such thing.
 Operation* Engine::enlist_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
-                                 const Route& chosen, std::unique_ptr<SizeQuestion> open) {
+                                 const Route& chosen, OpenSize open) {
   Operation* operation = enlist(comm, call, options, *chosen.lane);
   operation->size = std::move(open);
   operation->record = record(*comm, call, chosen, options, ticks());
@@ -322,8 +322,8 @@ void Engine::place_next(CommState& comm) {
   while (!comm.unplaced.empty()) {
     Operation& next = *comm.unplaced.front();
     if (next.size) {
-      if (!next.size->answered()) return;
-      const Route& chosen = *comm.routing.find_by_size(next.call, next.size->bytes());
+      if (!next.size.answered()) return;
+      const Route& chosen = *comm.routing.find_by_size(next.call, next.size.bytes());
       next.size.reset();
       next.lane = chosen.lane;
       take_algorithm(next.call, chosen);
@@ -340,7 +340,7 @@ void Engine::place_next(CommState& comm) {
 
 void Engine::look_for_size(Operation& operation) {
   try {
-    if (operation.size->answered()) place_next(*operation.comm);
+    if (operation.size.answered()) place_next(*operation.comm);
   } catch (const Error& error) {
     finish_with_error(operation, error);
   }

@@ -128,13 +128,13 @@ class Engine {
 
   const Route& admit(CommState& comm, Call& call, std::string_view backend) const;
   const Route& settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
-                            std::unique_ptr<SizeQuestion>& open);
+                            OpenSize& open);
   const Route& route(CommState& comm, const Call& call, std::string_view backend) const;
   Transfer* try_inline(CommState& comm, const Call& call, const Route& route, const Options& options, int& source,
                        std::uint64_t& record);
   Operation* enlist(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, LaneState& lane);
   Operation* enlist_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
-                           const Route& chosen, std::unique_ptr<SizeQuestion> open);
+                           const Route& chosen, OpenSize open);
   Operation* issue_on_device(const std::shared_ptr<CommState>& comm, Call& call, const Options& options);
   void use_device(const CommState& comm);
   void admit_on_device(const CommState& comm, Call& call, const LaneState& lane);

@@ -41,8 +41,7 @@ Error timeout_error(const Operation& operation, const Diagnosis& found) {
     sentence += fmt::format(" while waiting for rank{} {}", awaited.size() == 1 ? "" : "s", fmt::join(awaited, ", "));
   }
   if (operation.size && !awaited.empty()) {
-    sentence += fmt::format(" to tell the size of the {} {} calls before it, which decides its route", name(operation.call.op),
-                            size_distance);
+    sentence += fmt::format(" to tell the size of earlier {} calls, which decides its route", name(operation.call.op));
   } else if (operation.compared) {
     sentence += " before all ranks had called it";
   } else if (!operation.transfer && operation.lane) {

@@ -71,7 +71,7 @@ class Operation final : public Recycled<Operation> {
   std::atomic<int> source{-1};                ///< of a receive, once it is known
 
   Accesses accesses;
-  std::unique_ptr<SizeQuestion> size;         ///< its route is open until this is answered
+  OpenSize size;                              ///< its route is open until this is answered
   bool launched = false;                      ///< started, and on CUDA memory also in its stream
   bool waited_for = false;                    ///< its stream waits for it, so for the caller it is as good as complete
   std::vector<Operation*> follows;            ///< whose streams this one's waits for; a reference each
@@ -88,7 +88,7 @@ class Operation final : public Recycled<Operation> {
   bool collective() const { return is_collective(call.op); }
   /// The ranks that it waits for, as far as they are known.
   std::vector<int> awaited() const {
-    if (size) return size->awaited();
+    if (size) return size.awaited();
     return transfer ? transfer->awaited() : std::vector<int>{};
   }
   bool complete() const { return state.load(std::memory_order_acquire) == State::complete; }

@@ -21,13 +21,13 @@ Call message(Op op, int peer, int tag) {
 
 }  // namespace
 
-void Tellings::tell(Lane& lane, int tag, std::int64_t bytes, const std::vector<int>& ranks) {
-  Told& told = open_.emplace_back(Told{bytes, {}});
+void Tellings::tell(Lane& lane, int tag, std::vector<std::int64_t> sizes, const std::vector<int>& ranks) {
+  Told& told = open_.emplace_back(Told{std::move(sizes), {}});
   told.left.reserve(ranks.size());
   for (int rank : ranks) {
     Call call = message(Op::send, rank, tag);
-    call.in = &told.bytes;
-    call.in_count = sizeof told.bytes;
+    call.in = told.sizes.data();
+    call.in_count = static_cast<std::int64_t>(told.sizes.size() * sizeof(std::int64_t));
     try {
       if (Transfer* transfer = lane.start(call)) told.left.push_back(transfer);
     } catch (const Error&) {
@@ -62,14 +62,14 @@ void Tellings::drop() noexcept {
   open_.clear();
 }
 
-SizeQuestion::SizeQuestion(LaneState& lane, int tag, std::int64_t own_bytes)
-    : lane_(lane), totals_{own_bytes}, messages_(*lane.filled, in_host_memory, tag) {
+SizeQuestion::SizeQuestion(LaneState& lane, int tag, std::shared_ptr<AgreedSizes> agreed)
+    : lane_(lane), agreed_(std::move(agreed)), messages_(*lane.filled, in_host_memory, tag) {
   ++lane_.active;
 }
 
 void SizeQuestion::ask(const std::vector<int>& ranks) {
-  totals_.resize(1 + ranks.size(), totals_.front());
-  for (std::size_t i = 0; i < ranks.size(); ++i) messages_.recv(&totals_[1 + i], sizeof totals_[1 + i], ranks[i]);
+  told_.assign(ranks.size(), agreed_->largest);
+  for (std::size_t i = 0; i < ranks.size(); ++i) messages_.recv(told_[i].data(), told_[i].size() * sizeof(std::int64_t), ranks[i]);
   lane_.filled->progress();
 }
 
@@ -78,9 +78,15 @@ SizeQuestion::~SizeQuestion() {
   --lane_.active;
 }
 
-bool SizeQuestion::answered() { return messages_.poll() == 0; }
-
-std::int64_t SizeQuestion::bytes() const { return *std::max_element(totals_.begin(), totals_.end()); }
+bool SizeQuestion::answered() {
+  if (agreed_->known) return true;
+  if (messages_.poll() != 0) return false;
+  for (const std::vector<std::int64_t>& told : told_) {
+    std::transform(told.begin(), told.end(), agreed_->largest.begin(), agreed_->largest.begin(),
+                   [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
+  }
+  return agreed_->known = true;
+}
 
 std::size_t SizeAgreement::kind_of(const Call& call) {
   const std::size_t op = call.op == Op::gatherv ? 0 : call.op == Op::scatterv ? 1 : 2;
@@ -115,24 +121,44 @@ SizeAgreement::Decision SizeAgreement::next(const Call& call) {
   const int tag = -1 - algorithms::collective_tags - static_cast<int>(index);
   static_assert(algorithms::collective_tags + static_cast<int>(kinds) <= internal_tags);
   Kind& kind = kinds_[index];
-  const bool first_ones = kind.issued < size_distance;
-  Round& round = kind.rounds[kind.issued++ % size_distance];
-  const Round earlier = round;
-  // The root of a rooted operation knows all its counts, so it tells the others; otherwise each tells its own total.
-  round = {tensor_bytes(call, 1), rooted(call.op) ? call.root : -1};
-  if (round.root < 0 || round.root == rank_) lane_->tellings.tell(*lane_->filled, tag, round.bytes, others_);
-  if (first_ones) return {};
-  const bool known = earlier.root < 0 || earlier.root == rank_;
-  auto question = std::make_unique<SizeQuestion>(*lane_, tag, known ? earlier.bytes : 0);
-  question->ask(who_knows(earlier));
-  if (!question->answered()) return {.open = std::move(question)};
-  return {.bytes = question->bytes()};
+  const std::uint64_t operation = kind.issued++;
+  const SizeWindow window = SizeWindow::of(operation);
+  std::shared_ptr<SizeQuestion> question = kind.question.lock();
+  if (operation == window.first && window.number >= 2) {
+    const Window& told = kind.windows[(window.number - 2) % 3];
+    kind.agreed = std::make_shared<AgreedSizes>(AgreedSizes{false, told.sizes});
+    kind.question = question = std::make_shared<SizeQuestion>(*lane_, tag, kind.agreed);
+    question->ask(who_knows(told));
+  }
+  count(kind, window, call);
+  if (window.ends_with(operation)) {
+    const Window& whole = kind.windows[window.number % 3];
+    if (!rooted(call.op) || std::find(whole.roots.begin(), whole.roots.end(), rank_) != whole.roots.end()) {
+      lane_->tellings.tell(*lane_->filled, tag, whole.sizes, others_);
+    }
+  }
+  if (!kind.agreed) return {};
+  const std::size_t place = (operation - window.first) % kind.agreed->largest.size();
+  if (question && !question->answered()) return {.open = {std::move(question), place}};
+  return {.bytes = kind.agreed->largest[place]};
+}
+
+/// The root of a rooted operation knows all its counts; of others each rank knows its own.
+void SizeAgreement::count(Kind& kind, const SizeWindow& window, const Call& call) {
+  Window& current = kind.windows[window.number % 3];
+  if (kind.issued == window.first + 1) current = {};
+  current.sizes.push_back(!rooted(call.op) || call.root == rank_ ? tensor_bytes(call, 1) : 0);
+  if (rooted(call.op)) current.roots.push_back(call.root);
 }
 
 /// Besides this rank.
-std::vector<int> SizeAgreement::who_knows(const Round& round) const {
-  if (round.root < 0) return others_;
-  return round.root == rank_ ? std::vector<int>{} : std::vector<int>{round.root};
+std::vector<int> SizeAgreement::who_knows(const Window& window) const {
+  if (window.roots.empty()) return others_;
+  std::vector<int> roots = window.roots;
+  std::sort(roots.begin(), roots.end());
+  roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
+  std::erase(roots, rank_);
+  return roots;
 }
 
 }  // namespace medley::core

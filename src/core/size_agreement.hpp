@@ -1,6 +1,6 @@
 // How the ranks of a comm agree on the size of operations whose counts they do not all know (gatherv, scatterv, all_to_allv):
-// beside operation k they tell each other how large it is, and that decides the route of operation k + size_distance. Used by
-// the engine, for comms that route such operations by size.
+// now and then they tell each other how large the last ones were, and that decides the routes of those to come. Used by the
+// engine, for comms that route such operations by size.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <list>
 #include <medley/backend.hpp>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "algorithms/messages.hpp"
@@ -17,9 +18,33 @@ namespace medley::core {
 class CommState;
 struct LaneState;
 
-/// Even, since layers of experts and embeddings send there and back by turns, so that there follows there. The totals then
-/// have four operations' time to arrive before somebody waits for them; sizes change over many steps of training.
-inline constexpr std::uint64_t size_distance = 4;
+/// Operations of one kind (comm, operation, memory) in the order of their issue, cut into windows. At the end of one its sizes
+/// are told, which then decide the routes in the window after the next: telling takes as long as a small operation and so may not
+/// go with each, and it has a window's time to arrive before somebody waits for it. Sizes change over many steps of training.
+struct SizeWindow {
+  static constexpr std::uint64_t longest = 16;
+  std::uint64_t number, first, length;
+
+  /// The first are short, so that sizes count soon. Lengths are powers of two, since layers send there and back by turns and in
+  /// patterns: an operation goes by the one at its place in the pattern.
+  static constexpr SizeWindow of(std::uint64_t operation) {
+    if (operation < 4) return {0, 0, 4};
+    if (operation < 8) return {1, 4, 4};
+    if (operation < longest) return {2, 8, 8};
+    return {2 + operation / longest, operation / longest * longest, longest};
+  }
+  bool ends_with(std::uint64_t operation) const { return operation + 1 == first + length; }
+};
+
+/// By whose size the route of an operation goes; none for the first ones.
+constexpr std::optional<std::uint64_t> decided_by(std::uint64_t operation) {
+  const SizeWindow window = SizeWindow::of(operation);
+  if (window.number < 2) return {};
+  const SizeWindow before = SizeWindow::of(window.first - 1), told = SizeWindow::of(before.first - 1);
+  return told.first + (operation - window.first) % told.length;
+}
+/// So many operations after a change all go by the new sizes.
+inline constexpr std::uint64_t sizes_settle_after = 2 * SizeWindow::longest;
 
 /// The first of a kind, and where nothing can be agreed: about what a layer of experts or an embedding exchanges.
 inline constexpr std::int64_t nominal_v_bytes = std::int64_t{1} << 20;
@@ -32,24 +57,30 @@ class MEDLEY_API Tellings {
   Tellings& operator=(const Tellings&) = delete;
   ~Tellings() { drop(); }
 
-  void tell(Lane& lane, int tag, std::int64_t bytes, const std::vector<int>& ranks);
+  void tell(Lane& lane, int tag, std::vector<std::int64_t> sizes, const std::vector<int>& ranks);
   void poll() noexcept;
   void drop() noexcept;
   bool empty() const { return open_.empty(); }
 
  private:
   struct Told {
-    std::int64_t bytes;
+    std::vector<std::int64_t> sizes;
     std::vector<Transfer*> left;
   };
   static void poll(Told& told) noexcept;
-  std::list<Told> open_;   ///< a list: libraries read `bytes` where it is
+  std::list<Told> open_;
 };
 
-/// What an operation with an open route waits for: how large an earlier one was. Its lane counts as active meanwhile.
+/// What all ranks know of a window, once they do.
+struct AgreedSizes {
+  bool known = false;
+  std::vector<std::int64_t> largest;   ///< of each operation; until it is known, what this rank has to say
+};
+
+/// What operations with an open route wait for: how large those of an earlier window were. Its lane counts as active meanwhile.
 class SizeQuestion {
  public:
-  SizeQuestion(LaneState& lane, int tag, std::int64_t own_bytes);
+  SizeQuestion(LaneState& lane, int tag, std::shared_ptr<AgreedSizes> agreed);
   ~SizeQuestion();
   SizeQuestion(const SizeQuestion&) = delete;
   SizeQuestion& operator=(const SizeQuestion&) = delete;
@@ -58,14 +89,31 @@ class SizeQuestion {
   void ask(const std::vector<int>& ranks);
   /// Whether all have told. Throws what the lane throws, as does ask().
   bool answered();
-  /// The largest, once it is answered.
-  std::int64_t bytes() const;
+  const AgreedSizes& agreed() const { return *agreed_; }
   std::vector<int> awaited() const { return messages_.awaited(); }
 
  private:
   LaneState& lane_;
-  std::vector<std::int64_t> totals_;
+  std::shared_ptr<AgreedSizes> agreed_;
+  std::vector<std::vector<std::int64_t>> told_;   ///< by each that was asked
   algorithms::Messages messages_;
+};
+
+/// One operation of a window that was asked about.
+class OpenSize {
+ public:
+  OpenSize() = default;
+  OpenSize(std::shared_ptr<SizeQuestion> question, std::size_t place) : question_(std::move(question)), place_(place) {}
+  explicit operator bool() const { return question_ != nullptr; }
+  bool answered() const { return question_->answered(); }
+  /// Once it is answered.
+  std::int64_t bytes() const { return question_->agreed().largest[place_]; }
+  std::vector<int> awaited() const { return question_->awaited(); }
+  void reset() { question_.reset(); }
+
+ private:
+  std::shared_ptr<SizeQuestion> question_;
+  std::size_t place_ = 0;
 };
 
 class SizeAgreement {
@@ -77,31 +125,34 @@ class SizeAgreement {
   bool decides(const Call& call) const;
   struct Decision {
     std::int64_t bytes = nominal_v_bytes;
-    std::unique_ptr<SizeQuestion> open{};   ///< if set, it will tell the bytes
+    OpenSize open{};   ///< if set, it will tell the bytes
   };
-  /// Counts an operation that is being issued, tells the others what this rank knows of its size, and says what its route
-  /// goes by. Called in the same order on all ranks.
+  /// Counts an operation that is being issued, tells the others what this rank knows at the end of a window, and says what the
+  /// operation's route goes by. Called in the same order on all ranks.
   Decision next(const Call& call);
   /// What carries the totals.
   LaneState& lane() const { return *lane_; }
 
  private:
-  struct Round {
-    std::int64_t bytes = 0;
-    int root = -1;   ///< who knows the size; -1: it is the largest of all
+  struct Window {
+    std::vector<std::int64_t> sizes;   ///< of each operation what this rank knows; 0 where a root knows it all
+    std::vector<int> roots;            ///< of rooted operations: who knows
   };
   struct Kind {
     bool by_size = false;
     std::uint64_t issued = 0;
-    std::array<Round, size_distance> rounds;   ///< of the last operations
+    std::array<Window, 3> windows;                ///< the last ones, by number
+    std::shared_ptr<AgreedSizes> agreed{};        ///< what routes of this window go by; none in the first two
+    std::weak_ptr<SizeQuestion> question{};       ///< of the operations that wait for it
   };
-  static constexpr std::size_t kinds = 6;      ///< three operations, two kinds of memory
+  static constexpr std::size_t kinds = 6;         ///< three operations, two kinds of memory
   static std::size_t kind_of(const Call& call);
-  std::vector<int> who_knows(const Round& round) const;
+  void count(Kind& kind, const SizeWindow& window, const Call& call);
+  std::vector<int> who_knows(const Window& window) const;
 
   LaneState* lane_ = nullptr;
   int rank_ = 0;
-  std::vector<int> others_;                    ///< from the next rank on, so that not all begin with the same one
+  std::vector<int> others_;                       ///< from the next rank on, so that not all begin with the same one
   std::array<Kind, kinds> kinds_;
 };
 

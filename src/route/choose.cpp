@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/v_forms.hpp"
+#include "route/home.hpp"
 
 namespace medley::route {
 namespace {
@@ -54,8 +55,10 @@ struct Rung {
   }
   bool near_best(const Choice& route) const {
     const Timing* timing = find(route);
-    const double best = routes.front()->median_us;
-    return timing && (timing->median_us <= best * near_ratio || timing->median_us <= best + near_us);
+    const Timing& best = *routes.front();
+    if (!timing) return false;
+    const bool told_apart = timing->low_us > best.high_us || timing->median_us > best.median_us * tie_ratio;
+    return !told_apart || timing->median_us <= best.median_us * near_ratio || timing->median_us <= best.median_us + near_us;
   }
 };
 
@@ -71,8 +74,19 @@ const Choice* least_loss(const std::vector<const Choice*>& candidates, const Run
   return best;
 }
 
+/// Of the candidates those of the comm's own library, if there are such.
+std::vector<const Choice*> at_home(std::vector<const Choice*> candidates, Home& home) {
+  const auto is_of = [](std::string_view library) {
+    return [library](const Choice* route) { return library_of(route->backend) == library; };
+  };
+  if (std::all_of(candidates.begin(), candidates.end(), is_of(library_of(candidates.front()->backend)))) return candidates;
+  const auto others = std::stable_partition(candidates.begin(), candidates.end(), is_of(home.library()));
+  if (others != candidates.begin()) candidates.erase(others, candidates.end());
+  return candidates;
+}
+
 /// The fewest stretches in which one route is near the best at every size: each goes on as long as some route is.
-std::vector<Stretch> join(const std::vector<Rung>& rungs) {
+std::vector<Stretch> join(const std::vector<Rung>& rungs, Home& home) {
   std::vector<Stretch> stretches;
   for (std::size_t begin = 0; begin < rungs.size();) {
     std::vector<const Choice*> candidates;
@@ -87,7 +101,7 @@ std::vector<Stretch> join(const std::vector<Rung>& rungs) {
       if (left.empty()) break;
       candidates = std::move(left);
     }
-    const Choice* route = least_loss(candidates, rungs.data() + begin, rungs.data() + end);
+    const Choice* route = least_loss(at_home(std::move(candidates), home), rungs.data() + begin, rungs.data() + end);
     const std::int64_t from = stretches.empty() ? 0 : stretches.back().to + 1;
     const std::int64_t to = end == rungs.size() ? INT64_MAX : border(rungs[end - 1].bytes, rungs[end].bytes);
     if (!stretches.empty() && stretches.back().route.backend == route->backend &&
@@ -161,7 +175,8 @@ Chosen choose(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape 
   if (one) {
     chosen.stretches = {{0, INT64_MAX, *one}};
   } else {
-    chosen.stretches = is_collective(op) ? join(rungs) : one_for_all(rungs);
+    Home home(table, memory, *nearest);
+    chosen.stretches = is_collective(op) ? join(rungs, home) : one_for_all(rungs);
   }
   return chosen;
 }

@@ -14,9 +14,12 @@ namespace medley::route {
 // 0.2 µs that `auto` may lose to the best.
 inline constexpr double near_ratio = 1.03;
 inline constexpr double near_us = 0.1;
-/// What telling each other the size costs an uneven operation (0.3 to 0.5 µs on two cores), and what is worth giving for it.
-inline constexpr double telling_us = 0.5;
-inline constexpr double telling_ratio = 1.1;
+/// So far behind it still counts as equal where the intervals of the two medians overlap.
+inline constexpr double tie_ratio = 1.06;
+/// What is worth giving for not having to tell each other the sizes of uneven operations, which costs one in sixteen about the
+/// time of a small one (core/size_agreement.hpp).
+inline constexpr double telling_us = 0.2;
+inline constexpr double telling_ratio = 1.05;
 
 /// Routes of an operation from one size to another, both included.
 struct Stretch {

@@ -37,10 +37,13 @@ std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, Memory memory,
       continue;
     }
     if (!works(trial, {backend, {}})) continue;
-    // Of a backend made of two only what it does itself is a route of its own: messages, and algorithms over them, are those of
-    // its second half.
+    // A backend made of two has users' messages from its second half. Of algorithms over messages those in which every byte goes
+    // straight to where it belongs can be worth it; for the others it has phases.
     const bool pair = wanted.every_algorithm && backend.find('+') != std::string::npos;
     if (!is_collective(op) && pair) continue;
+    const auto worth_it = [&](const std::string& algorithm) {
+      return !pair || (!reduces(op) && (algorithm == "linear" || algorithm == "pairwise"));
+    };
     if (!is_collective(op)) {   // messages have no algorithms
       found.push_back({{backend, {}}, backend, "native"});
       continue;
@@ -48,7 +51,7 @@ std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, Memory memory,
     const bool native = comm.size() == 1 || works(trial, {backend, "native"});
     if (named.empty()) found.push_back({{backend, {}}, backend, native ? "native" : "filled"});
     for (const std::string& algorithm : named) {
-      if (algorithm == "native" ? native : !pair && comm.size() > 1 && works(trial, {backend, algorithm})) {
+      if (algorithm == "native" ? native : comm.size() > 1 && worth_it(algorithm) && works(trial, {backend, algorithm})) {
         found.push_back({{backend, algorithm}, backend, algorithm});
       }
     }

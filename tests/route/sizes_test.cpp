@@ -1,4 +1,4 @@
-// Operations whose counts differ from rank to rank: all ranks take the same route, by the size of the operation four before,
+// Operations whose counts differ from rank to rank: all ranks take the same route, by the sizes that they told each other,
 // as the record shows; and nobody hangs over it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ namespace medley {
 namespace {
 
 using core::nominal_v_bytes;
-using core::size_distance;
+using core::SizeWindow;
 using ::testing::HasSubstr;
 using Counts = std::vector<std::int64_t>;
 using Table = std::vector<Counts>;   ///< [from][to]
@@ -86,9 +86,28 @@ struct Exchange {
 std::vector<std::string> routes_by(const std::vector<std::int64_t>& sizes, const std::string& small, const std::string& large) {
   std::vector<std::string> routes;
   for (std::size_t k = 0; k < sizes.size(); ++k) {
-    routes.push_back((k < size_distance ? nominal_v_bytes : sizes[k - size_distance]) <= border ? small : large);
+    const auto by = core::decided_by(k);
+    routes.push_back((by ? sizes[*by] : nominal_v_bytes) <= border ? small : large);
   }
   return routes;
+}
+
+constexpr int first_ones = 8;   ///< which go by the nominal size
+
+TEST(SizeWindow, says_by_whose_size_an_operation_goes) {
+  std::vector<std::int64_t> by;
+  for (std::uint64_t k = 0; k < 52; ++k) by.push_back(core::decided_by(k) ? static_cast<std::int64_t>(*core::decided_by(k)) : -1);
+  EXPECT_EQ(by, (std::vector<std::int64_t>{-1, -1, -1, -1, -1, -1, -1, -1, 0, 1, 2, 3, 0, 1, 2, 3,           //
+                                           4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7,                   //
+                                           8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15,       //
+                                           16, 17, 18, 19}));
+  for (std::uint64_t k = first_ones; k < 1000; ++k) {
+    const SizeWindow told = SizeWindow::of(*core::decided_by(k)), own = SizeWindow::of(k);
+    EXPECT_EQ(told.number + 2, own.number);
+    EXPECT_EQ((k - *core::decided_by(k)) % 4, 0u) << k;
+    EXPECT_LE(k - *core::decided_by(k), core::sizes_settle_after);
+    EXPECT_EQ(own.ends_with(k), SizeWindow::of(k + 1).number != own.number);
+  }
 }
 
 class Sizes : public test::Traced {
@@ -119,8 +138,8 @@ std::vector<std::int64_t> sizes_of(int steps) {
   return sizes;
 }
 
-TEST_F(Sizes, of_experts_decide_alike_on_all_ranks_four_operations_later) {
-  constexpr int steps = 60;
+TEST_F(Sizes, of_experts_decide_alike_on_all_ranks) {
+  constexpr int steps = 90;
   run([](Context& context) {
     Comm world = context.world();
     std::vector<std::int32_t> sum_of_all{1};
@@ -149,7 +168,7 @@ TEST_F(Sizes, of_experts_decide_alike_on_all_ranks_four_operations_later) {
 }
 
 TEST_F(Sizes, of_rooted_operations_are_told_by_their_roots) {
-  constexpr int steps = 30;
+  constexpr int steps = 60;
   const auto counts_of = [](int step) {
     Counts counts;
     for (int r = 0; r < ranks; ++r) counts.push_back(step % 4 < 2 ? r + 1 : r == step % ranks ? 2000 : 3);
@@ -176,7 +195,7 @@ TEST_F(Sizes, of_rooted_operations_are_told_by_their_roots) {
 }
 
 TEST_F(Sizes, of_operations_that_name_their_backend_do_not_count) {
-  constexpr int steps = 12;
+  constexpr int steps = 40;
   run([](Context& context) {
     Comm world = context.world();
     for (int step = 0; step < steps; ++step) {
@@ -194,7 +213,7 @@ TEST_F(Sizes, of_operations_that_name_their_backend_do_not_count) {
 
 /// What a straggler finds: all that the others issued without waiting for it.
 TEST_F(Sizes, of_a_straggler_hold_nobody_who_issues) {
-  constexpr int steps = static_cast<int>(2 * size_distance) + 3;
+  constexpr int steps = 2 * first_ones + 3;
   std::atomic<int> ahead{0};
   run([&](Context& context) {
     Comm world = context.world();
@@ -250,11 +269,11 @@ void expect_told(const std::function<void(Comm&)>& calls, ErrorKind kind, const 
 void issue_ahead(Comm& world, const Options& last) {
   std::vector<std::unique_ptr<Exchange>> many;
   std::vector<Work> works;
-  for (int step = 0; step < static_cast<int>(size_distance); ++step) {
+  for (int step = 0; step < first_ones; ++step) {
     many.push_back(std::make_unique<Exchange>(world, step));
     works.push_back(many.back()->issue(world, {.async = true}));
   }
-  Exchange held(world, size_distance);
+  Exchange held(world, first_ones);
   held.issue(world, last);
 }
 
@@ -274,7 +293,7 @@ TEST_F(Sizes, are_left_behind_when_comms_go) {
     for (int i = 0; i < 40; ++i) {
       Comm comm = context.world().dup();
       const auto me = static_cast<std::size_t>(comm.rank());
-      for (int step = 0; step < i % 9; ++step) {   // all but the root may be gone before it comes
+      for (int step = 0; step < i % 19; ++step) {   // all but the root may be gone before it comes
         const Counts counts{1, 2, 2000};
         std::vector<std::int32_t> mine(static_cast<std::size_t>(counts[me]), step), all(comm.rank() == 1 ? 2003 : 0);
         comm.gatherv(mine, all, {counts}, 1);
@@ -290,7 +309,7 @@ TEST_F(Sizes, travel_over_any_backend) {
   for (const auto& known : core::known_backends()) {
     if ((known->name() == "gloo" || known->name() == "ucx") && known->unavailable().empty()) names.push_back(known->name());
   }
-  constexpr int steps = 15;
+  constexpr int steps = 21;
   const auto body = [&](Context& context) {
     for (const std::string& over : names) {
       Comm comm = context.world().dup({.rules = "send=" + over});
@@ -315,7 +334,7 @@ TEST_F(Sizes, travel_over_any_backend) {
 #endif
 
 TEST_F(Sizes, are_compared_with_check_mode_on) {
-  constexpr int steps = 12;
+  constexpr int steps = 40;
   setenv("MEDLEY_CHECK", "1", 1);
   run([](Context& context) {
     Comm world = context.world();

@@ -5,8 +5,9 @@
 
 namespace medley::route {
 
-inline Timing timing(std::string backend, std::string algorithm, double median) {
-  return {{std::move(backend), std::move(algorithm)}, median, median * 0.9, median * 1.1, 20};
+/// `reach`: of the interval of the median, to either side.
+inline Timing timing(std::string backend, std::string algorithm, double median, double reach = 0.1) {
+  return {{std::move(backend), std::move(algorithm)}, median, median * (1 - reach), median * (1 + reach), 20};
 }
 
 inline Cell cell(Op op, Shape shape, std::int64_t bytes, std::vector<Timing> routes) {

@@ -1,5 +1,9 @@
 #include "backends/ucx/worker.hpp"
 
+#include <ucs/config/global_opts.h>
+
+#include <cstdlib>
+
 #include "backends/ucx/endpoint.hpp"
 #include "backends/ucx/lane.hpp"
 #include "backends/ucx/notice.hpp"
@@ -9,7 +13,13 @@
 namespace medley::ucx {
 namespace {
 
+/// UCX writes what goes wrong into the standard output of the program, where a result may be; Medley tells it itself, in errors.
+void keep_quiet() {
+  if (!std::getenv("UCX_LOG_LEVEL")) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
+}
+
 ucp_context_h make_context(int ranks) {
+  keep_quiet();
   ucp_config_t* config = nullptr;
   require(ucp_config_read(nullptr, nullptr, &config), "read its configuration (the variables UCX_…)");
   ucp_params_t params{};

@@ -1,0 +1,41 @@
+#include "route/home.hpp"
+
+#include <cmath>
+#include <functional>
+#include <map>
+
+namespace medley::route {
+namespace {
+
+/// What counts for a library that a cell does not have: it was so far behind that it was not measured.
+constexpr double absent_ratio = 5;
+
+using Losses = std::map<std::string, double, std::less<>>;
+
+/// How much slower than the best each library's best route is.
+Losses losses_in(const Cell& cell) {
+  Losses losses;
+  for (const Timing& timing : cell.routes) {   // fastest first: the first of a library is its best
+    losses.emplace(library_of(timing.route.backend), std::log(timing.median_us / cell.routes.front().median_us));
+  }
+  return losses;
+}
+
+}  // namespace
+
+const std::string& Home::library() {
+  if (found_) return *found_;
+  Losses whole;
+  for (const Cell& cell : table_.cells()) {
+    if (cell.key.memory != memory_ || cell.key.shape != shape_) continue;
+    for (const auto& [library, loss] : losses_in(cell)) whole[library] += loss - std::log(absent_ratio);
+  }
+  double least = INFINITY;
+  for (const auto& [library, loss] : whole) {
+    if (loss < least) found_ = library, least = loss;
+  }
+  if (!found_) found_.emplace();
+  return *found_;
+}
+
+}  // namespace medley::route

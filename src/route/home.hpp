@@ -1,0 +1,33 @@
+// The library that a comm is at home with: the one that loses least to the best routes over all its operations. Where the
+// measurement does not tell two routes apart, choosing takes the one of this library, since operations that overlap are slower
+// over two libraries than over one: both want to be polled, and neither knows of the other.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "route/table.hpp"
+
+namespace medley::route {
+
+/// Of a backend made of two, such as shm+mpi, the one between the hosts, which takes most of the time.
+inline std::string_view library_of(std::string_view backend) {
+  const std::size_t plus = backend.find('+');
+  return plus == std::string_view::npos ? backend : backend.substr(plus + 1);
+}
+
+class Home {
+ public:
+  Home(const Table& table, Memory memory, const Shape& shape) : table_(table), memory_(memory), shape_(shape) {}
+  /// Looked for when it is asked for: most choices are clear without it.
+  const std::string& library();
+
+ private:
+  const Table& table_;
+  Memory memory_;
+  Shape shape_;
+  std::optional<std::string> found_;
+};
+
+}  // namespace medley::route
