@@ -52,13 +52,17 @@ def routes(path):
 def mixes(path):
     rows = json.load(open(path))["rows"]
     names = list(dict.fromkeys(row["backend"] for row in rows))
-    print("| step, µs | " + " | ".join(names) + " | auto against the best single |")
-    print("|---|" + "--:|" * (len(names) + 1))
+    pairs = any("+" in name for name in names)
+    print("| step, µs | " + " | ".join(names) + " | auto against the best library |" + (" … of two |" if pairs else ""))
+    print("|---|" + "--:|" * (len(names) + 1 + pairs))
     for mix in dict.fromkeys(row["mix"] for row in rows):
         times = {row["backend"]: row["median_us"] for row in rows if row["mix"] == mix}
-        best = min(us for name, us in times.items() if name != "auto")
-        gain = f"{best / times['auto']:.2f}×" if "auto" in times else ""
-        print(f"| {mix} | " + " | ".join(f"{times[n]:.0f}" if n in times else "" for n in names) + f" | {gain} |")
+
+        def gain(of_two):
+            best = min((us for name, us in times.items() if name != "auto" and ("+" in name) == of_two), default=None)
+            return f" {best / times['auto']:.2f}× |" if best and "auto" in times else " |"
+
+        print(f"| {mix} | " + " | ".join(f"{times[n]:.0f}" if n in times else "" for n in names) + " |" + gain(False) + (gain(True) if pairs else ""))
 
 
 def main():

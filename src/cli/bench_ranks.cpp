@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 #include <sched.h>
 
-#include "bootstrap/environment.hpp"
+#include <algorithm>
+#include <functional>
+#include <type_traits>
+
+#include "bootstrap/host.hpp"
 #include "cli/sizes.hpp"
 #include "core/plugins.hpp"
 #include "core/rank_device.hpp"
@@ -66,14 +70,26 @@ ContextOptions context_for(std::vector<std::string> backends, Memory memory) {
   return options;
 }
 
-void bind_to_core() {
-  const auto place = find_place(process_environment());
-  cpu_set_t allowed, one;
-  if (!place || place->source != Place::Source::medley || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  if (CPU_COUNT(&allowed) < place->size) return;
+void bind_to_core(Context& context) {
+  struct Where {
+    std::size_t machine = std::hash<std::string>{}(kernel_identity());
+    cpu_set_t cores{};
+    bool operator==(const Where& other) const { return machine == other.machine && CPU_EQUAL(&cores, &other.cores); }
+  } mine;
+  static_assert(std::is_trivially_copyable_v<Where>);
+  const bool known = sched_getaffinity(0, sizeof mine.cores, &mine.cores) == 0;
+  if (!known) CPU_ZERO(&mine.cores);
+  std::vector<Where> all(static_cast<std::size_t>(context.size()));
+  context.world().all_gather(ConstBuffer(&mine, sizeof mine, DType::u8), Buffer(all.data(), static_cast<std::int64_t>(all.size() * sizeof mine), DType::u8));
+  const auto here = [&](const Where& other) { return other.machine == mine.machine; };
+  const auto ranks = std::count_if(all.begin(), all.end(), here);
+  const bool bound = ranks != std::count(all.begin(), all.end(), mine);
+  if (!known || bound || ranks > usable_cores()) return;
+  auto place = std::count_if(all.begin(), all.begin() + context.rank(), here);
+  cpu_set_t one;
   CPU_ZERO(&one);
-  for (int core = 0, seen = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &allowed) && seen++ == place->rank) CPU_SET(core, &one);
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &mine.cores) && place-- == 0) CPU_SET(core, &one);
   }
   sched_setaffinity(0, sizeof one, &one);
 }

@@ -100,10 +100,10 @@ void draw(const tune::TuneProgress& progress, double seconds) {
 
 int tune_here(const TuneArguments& given) {
   tune::TuneOptions options = options_of(given);
-  if (options.memory == Memory::host) bind_to_core();   // as in bench
   stop_gently();
   const std::filesystem::path file = given.file.empty() ? route::cached_table() : std::filesystem::path(given.file);
   Context context(context_for(options.backends, options.memory));
+  if (options.memory == Memory::host) bind_to_core(context);   // as in bench
   if (options.backends.empty()) options.backends = available_backends(context);
   const bool reports = context.rank() == 0, on_terminal = reports && isatty(STDERR_FILENO) == 1;
   route::Table table;

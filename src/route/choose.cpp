@@ -51,7 +51,7 @@ struct Rung {
   }
   double ratio(const Choice& route) const {
     const Timing* timing = find(route);
-    return timing ? timing->median_us / routes.front()->median_us : INFINITY;
+    return timing ? timing->median_us / routes.front()->median_us : absent_ratio;
   }
   bool near_best(const Choice& route) const {
     const Timing* timing = find(route);
@@ -132,14 +132,11 @@ const Choice* will_do_for_all(const std::vector<Rung>& rungs) {
 
 /// One route for all sizes: a receive may be larger than what is sent to it, so sizes must not decide.
 std::vector<Stretch> one_for_all(const std::vector<Rung>& rungs) {
-  std::vector<const Choice*> everywhere;
-  for (const Timing* timing : rungs.front().routes) {
-    if (std::all_of(rungs.begin(), rungs.end(), [&](const Rung& rung) { return rung.find(timing->route); })) {
-      everywhere.push_back(&timing->route);
-    }
+  std::vector<const Choice*> candidates;
+  for (const Rung& rung : rungs) {
+    for (const Timing* timing : rung.routes) candidates.push_back(&timing->route);
   }
-  if (everywhere.empty()) return {};
-  return {{0, INT64_MAX, *least_loss(everywhere, rungs.data(), rungs.data() + rungs.size())}};
+  return {{0, INT64_MAX, *least_loss(candidates, rungs.data(), rungs.data() + rungs.size())}};
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ namespace medley::route {
 // 0.2 µs that `auto` may lose to the best.
 inline constexpr double near_ratio = 1.03;
 inline constexpr double near_us = 0.1;
+/// What counts for a route that a row does not have: it was so far behind that it was not measured.
+inline constexpr double absent_ratio = 5;
 /// So far behind it still counts as equal where the intervals of the two medians overlap.
 inline constexpr double tie_ratio = 1.06;
 /// What is worth giving for not having to tell each other the sizes of uneven operations, which costs one in sixteen about the

@@ -4,11 +4,10 @@
 #include <functional>
 #include <map>
 
+#include "route/choose.hpp"
+
 namespace medley::route {
 namespace {
-
-/// What counts for a library that a cell does not have: it was so far behind that it was not measured.
-constexpr double absent_ratio = 5;
 
 using Losses = std::map<std::string, double, std::less<>>;
 

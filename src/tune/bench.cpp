@@ -35,14 +35,14 @@ std::vector<Cell> cells_of(const BenchOptions& options, int ranks) {
 
 constexpr int least_samples = 5;         // even when they take longer than the time there is
 constexpr std::size_t most_samples = 100'000;
-/// A route far behind needs no more samples: its time is better spent on those that are close.
-void drop_the_slow(Contest& contest, double far_slower) {
+/// A route far behind needs no more samples, or fewer: its time is better spent on those that are close.
+void drop_the_slow(Contest& contest, double far_slower, bool Contest::Contestant::*mark) {
   double best = INFINITY;
   for (const Contest::Contestant& contestant : contest.contestants) {
-    if (!contestant.out) best = std::min(best, median_interval(contestant.samples_us).high);
+    if (!contestant.out && !contestant.rare) best = std::min(best, median_interval(contestant.samples_us).high);
   }
   for (Contest::Contestant& contestant : contest.contestants) {
-    contestant.out = contestant.out || median_interval(contestant.samples_us).low > far_slower * best;
+    if (median_interval(contestant.samples_us).low > far_slower * best) contestant.*mark = true;
   }
 }
 
@@ -56,8 +56,8 @@ void measure_by_turns(JobClock& clock, Workload& workload, Contest& contest, dou
   double now = 0;
   for (std::size_t round = 0; round < most_samples && (now < end || round < least_samples); ++round) {
     now = clock.seconds_at(contest.take_turns(clock, workload, round));
-    if (round + 1 == hopeless_samples) drop_the_slow(contest, hopeless_ratio);
-    if ((round + 1) % 20 == 0) drop_the_slow(contest, 1.5);
+    if (round + 1 == hopeless_samples) drop_the_slow(contest, hopeless_ratio, &Contest::Contestant::out);
+    if ((round + 1) % 20 == 0) drop_the_slow(contest, 1.5, &Contest::Contestant::rare);
   }
 }
 

@@ -109,17 +109,18 @@ class Tuner {
       contest.contestants.back().route.algorithm = candidate.route.algorithm;
     }
     if (contest.contestants.empty()) return;
-    sample(workload, contest, end);
+    sample(workload, key.op, contest, end);
     for (auto& contestant : contest.contestants) {
       if (contestant.route.algorithm.empty()) contestant.route.algorithm = "native";   // messages
     }
     keep(key, contest);
   }
 
-  void sample(Workload& workload, Contest& contest, double end) {
-    // Operations of a fraction of a microsecond are told apart by batches. Where ranks share cores a batch shows how far a root
-    // can run ahead, which is not how long an operation takes.
-    contest.warm_up(clock_, workload, clock_.crowded() ? 0 : 20, 100);
+  void sample(Workload& workload, Op op, Contest& contest, double end) {
+    // Operations of a fraction of a microsecond are told apart by batches. Where somebody can run ahead in a batch (who only
+    // sends; and any rank, where ranks share cores) it shows how far, which is not how long an operation takes.
+    const bool in_step = is_collective(op) && !rooted(op) && !clock_.crowded();
+    contest.warm_up(clock_, workload, in_step ? 5 : 0, 100);
     bool over = false;
     for (std::size_t round = 0; !over; ++round) {
       const double now = clock_.seconds_at(contest.take_turns(clock_, workload, round));
