@@ -49,17 +49,23 @@ struct Rung {
     }
     return nullptr;
   }
-  double ratio(const Choice& route) const {
+  /// What is not told apart hardly counts: one disturbed row must not decide for all sizes.
+  double loss(const Choice& route) const {
     const Timing* timing = find(route);
-    return timing ? timing->median_us / routes.front()->median_us : absent_ratio;
+    if (!timing) return std::log(absent_ratio);
+    const double by_median = std::log(timing->median_us / routes.front()->median_us);
+    return told_apart(*timing) ? by_median : by_median / 10;
   }
   bool near_best(const Choice& route) const {
     const Timing* timing = find(route);
-    const Timing& best = *routes.front();
+    const double best = routes.front()->median_us;
     if (!timing) return false;
-    const bool told_apart = timing->low_us > best.high_us || timing->median_us > best.median_us * tie_ratio;
-    return !told_apart || timing->median_us <= best.median_us * near_ratio || timing->median_us <= best.median_us + near_us;
+    const bool tie = !told_apart(*timing) && timing->median_us <= best * tie_ratio;
+    return tie || timing->median_us <= best * near_ratio || timing->median_us <= best + near_us;
   }
+
+ private:
+  bool told_apart(const Timing& timing) const { return timing.low_us > routes.front()->high_us; }
 };
 
 /// Of the candidates, the one that loses least to the best over some rungs.
@@ -68,7 +74,7 @@ const Choice* least_loss(const std::vector<const Choice*>& candidates, const Run
   double least = INFINITY;
   for (const Choice* candidate : candidates) {
     double loss = 0;
-    for (const Rung* rung = begin; rung != end; ++rung) loss += std::log(rung->ratio(*candidate));
+    for (const Rung* rung = begin; rung != end; ++rung) loss += rung->loss(*candidate);
     if (!best || loss < least) best = candidate, least = loss;
   }
   return best;

@@ -51,15 +51,34 @@ inline void judge(route::Cell& cell) {
   }
 }
 
-/// A cell that was measured again: routes that were not keep their times; of two measurements of one route the one with
-/// more samples counts, the new one where they are equal.
+/// By how much everything took longer in one visit to a cell than in another: the routes that both measured tell.
+inline double weather(const route::Cell& now, const route::Cell& before) {
+  std::vector<double> ratios;
+  for (const route::Timing& timing : now.routes) {
+    if (const route::Timing* old = before.find(timing.route)) ratios.push_back(timing.median_us / old->median_us);
+  }
+  return ratios.empty() ? 1 : median(std::move(ratios));
+}
+
+/// Two measurements of one route: both count by their samples. Where they contradict each other the interval holds both.
+inline route::Timing pooled(const route::Timing& a, const route::Timing& b) {
+  const double share = static_cast<double>(a.samples) / static_cast<double>(a.samples + b.samples);
+  const auto between = [&](double of_a, double of_b) { return std::exp(share * std::log(of_a) + (1 - share) * std::log(of_b)); };
+  const bool contradict = a.low_us > b.high_us || b.low_us > a.high_us;
+  return {a.route, between(a.median_us, b.median_us),
+          contradict ? std::min(a.low_us, b.low_us) : between(a.low_us, b.low_us),
+          contradict ? std::max(a.high_us, b.high_us) : between(a.high_us, b.high_us), a.samples + b.samples};
+}
+
+/// A cell that was measured again: what was known before is brought to the weather of this visit and counts too.
 inline route::Cell merged(route::Cell cell, const route::Cell& before) {
-  for (const route::Timing& old : before.routes) {
-    const route::Timing* same = cell.find(old.route);
-    if (!same) {
+  const double factor = weather(cell, before);
+  for (route::Timing old : before.routes) {
+    old.median_us *= factor, old.low_us *= factor, old.high_us *= factor;
+    if (const route::Timing* same = cell.find(old.route)) {
+      cell.routes[static_cast<std::size_t>(same - cell.routes.data())] = pooled(*same, old);
+    } else {
       cell.routes.push_back(old);
-    } else if (old.samples > same->samples) {
-      cell.routes[static_cast<std::size_t>(same - cell.routes.data())] = old;
     }
   }
   judge(cell);
@@ -72,7 +91,8 @@ class Contest {
     Choice route;
     std::vector<double> samples_us{};
     int batch = 1;
-    double first_us = 0;   ///< of one operation, before the turns
+    std::vector<double> tried_us{};   ///< single operations, before the turns
+    double first_us = 0;   ///< the least of these
     bool out = false;  ///< lost: no more time is spent on it
     bool rare = false; ///< behind: measured in some rounds only, so that it meets the same weather as the others
   };
@@ -85,13 +105,25 @@ class Contest {
   void warm_up(Clock& clock, Workload& workload, double batch_us, double most) {
     for (Contestant& one : contestants) {
       workload.check(one.route);
-      one.first_us = INFINITY;
-      for (int k = 0; k < 3; ++k) {   // the least of three: the first meets what the route before left behind
-        one.first_us = std::min(one.first_us, std::max(workload.time(clock, one.route).us, 0.02));
-      }
+      for (int k = 0; k < 3; ++k) one.tried_us.push_back(std::max(workload.time(clock, one.route).us, 0.02));
+      // The least of three: the first meets what the route before left behind.
+      one.first_us = *std::min_element(one.tried_us.begin(), one.tried_us.end());
       one.batch = static_cast<int>(std::clamp(std::ceil(batch_us / one.first_us), 1., most));
     }
   }
+
+  /// Before the turns: routes of which even the best of three calls is this far behind get no turn. Not for want of time alone:
+  /// such a library's threads are at work for milliseconds after each.
+  void drop_hopeless() {
+    double least = INFINITY;
+    for (const Contestant& one : contestants) least = std::min(least, one.first_us);
+    for (Contestant& one : contestants) {
+      if (one.first_us <= hopeless_at_first * std::max(least, 1.)) continue;
+      one.out = true;
+      one.samples_us = one.tried_us;
+    }
+  }
+  static constexpr double hopeless_at_first = 10;
 
   /// A sample of every route that is still in, in an order that changes; returns the last. What the route before leaves behind
   /// (caches, threads of its library) is taken in by operations that are not timed. Slow routes come last: gloo's threads go

@@ -134,6 +134,19 @@ std::optional<route::Key> where_it_is_close(const route::Table& table, const std
   return least ? std::optional(least->key) : std::nullopt;
 }
 
+std::optional<route::Key> to_confirm(const route::Table& table, const std::vector<route::Key>& cells,
+                                     const std::map<route::Key, int>& visits) {
+  double least = 2;
+  std::optional<route::Key> found;
+  for (const route::Key& key : cells) {
+    const route::Cell* cell = table.find(key);
+    if (!cell || cell->routes.size() < 2 || visits.contains(key)) continue;
+    const double lead = cell->routes[1].median_us / cell->routes[0].median_us;
+    if (lead < least) found = key, least = lead;
+  }
+  return found;
+}
+
 bool far_behind(const route::Table& table, const route::Key& key, const Choice& route) {
   bool behind = false;   // at the nearest smaller size that knows the route: where it was far behind it is not measured
   for (const route::Cell& cell : table.cells()) {

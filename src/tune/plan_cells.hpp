@@ -33,6 +33,11 @@ std::optional<route::Key> where_it_is_close(const route::Table& table, const std
                                             const TuneOptions& options, const std::map<route::Key, int>& visits);
 inline constexpr int most_visits = 4;
 
+/// Of these cells the one whose first leads by least and that was not visited again: one that looks clear may have been measured in
+/// passing weather, such as other work on the machine. None where all are visited or lead by a factor of 2.
+std::optional<route::Key> to_confirm(const route::Table& table, const std::vector<route::Key>& cells,
+                                     const std::map<route::Key, int>& visits);
+
 /// Whether the next smaller size that was measured has this route five times slower than the best: larger sizes within a
 /// factor of 64 need not try it.
 bool far_behind(const route::Table& table, const route::Key& key, const Choice& route);

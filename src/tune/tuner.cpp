@@ -42,7 +42,10 @@ class Tuner {
       measure(cells[i], left / static_cast<double>(cells.size() - i));
     }
     std::map<route::Key, int> visits;   // each cell gets more time every time, and none is visited for ever
-    while (const auto next = where_it_is_close(table_, shapes(), options_, visits)) {
+    for (;;) {
+      auto next = where_it_is_close(table_, shapes(), options_, visits);
+      if (!next) next = to_confirm(table_, cells, visits);
+      if (!next) return;
       if (used() >= options_.seconds || stopped(*next)) return;
       const int visit = ++visits[*next];
       measure(*next, std::min(0.2 * visit, std::max(options_.seconds - used(), least_seconds)));
@@ -121,6 +124,7 @@ class Tuner {
     // sends; and any rank, where ranks share cores) it shows how far, which is not how long an operation takes.
     const bool in_step = is_collective(op) && !rooted(op) && !clock_.crowded();
     contest.warm_up(clock_, workload, in_step ? 5 : 0, 100);
+    contest.drop_hopeless();
     bool over = false;
     for (std::size_t round = 0; !over; ++round) {
       const double now = clock_.seconds_at(contest.take_turns(clock_, workload, round));

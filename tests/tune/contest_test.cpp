@@ -71,20 +71,78 @@ TEST(Contest, EqualRoutesNeedNoWinner) {
   EXPECT_TRUE(contest.settle());
 }
 
+route::Timing known(const char* algorithm, double middle, std::int64_t samples) {
+  return {{"shm", algorithm}, middle, middle * 0.98, middle * 1.02, samples};
+}
+
 TEST(Merged, JudgesOverKeptRoutesToo) {
-  const auto timing = [](const char* algorithm, double middle, std::int64_t samples) {
-    return route::Timing{{"shm", algorithm}, middle, middle - 0.1, middle + 0.1, samples};
-  };
-  const route::Cell before{{}, {timing("kept", 5, 20), timing("better_known", 9, 40), timing("again", 30, 10)}, 0.97};
-  const route::Cell fresh{{}, {timing("better_known", 4, 10), timing("again", 5.02, 10)}, 1};
+  const route::Cell before{{}, {known("kept", 5, 20), known("again", 5.2, 40), known("last", 9, 10)}, 0.97};
+  const route::Cell fresh{{}, {known("again", 5.2, 10), known("last", 9, 10)}, 1};
   const route::Cell cell = merged(fresh, before);
   ASSERT_EQ(cell.routes.size(), 3u);
   EXPECT_EQ(cell.routes[0].route.algorithm, "kept");
-  EXPECT_EQ(cell.routes[1].route.algorithm, "again");
-  EXPECT_EQ(cell.routes[1].median_us, 5.02) << "as many samples: the new one counts";
-  EXPECT_EQ(cell.routes[2].median_us, 9) << "more samples count";
+  EXPECT_EQ(cell.routes[1].samples, 50);
+  EXPECT_NEAR(cell.routes[1].median_us, 5.2, 1e-9);
   EXPECT_DOUBLE_EQ(cell.confidence, confidence_of(cell.routes[0], cell.routes[1]));
+}
+
+TEST(Merged, BringsWhatWasKnownToTheWeatherOfTheNewVisit) {
+  const route::Cell before{{}, {known("kept", 5, 20), known("again", 9, 40), known("last", 30, 10)}, 0.97};
+  const route::Cell fresh{{}, {known("again", 18, 10), known("last", 60, 10)}, 1};
+  const route::Cell cell = merged(fresh, before);
+  ASSERT_EQ(cell.routes.size(), 3u);
+  EXPECT_DOUBLE_EQ(cell.routes[0].median_us, 10);
+  EXPECT_DOUBLE_EQ(cell.routes[0].high_us, 10.2);
+  EXPECT_NEAR(cell.routes[1].median_us, 18, 1e-9);
+  EXPECT_NEAR(cell.routes[2].median_us, 60, 1e-9);
+}
+
+TEST(Merged, IsUnsureWhereTwoVisitsContradictEachOther) {
+  const route::Cell before{{}, {known("a", 10, 20), known("b", 12, 20), known("c", 40, 20), known("d", 50, 20), known("e", 60, 20)}, 1};
+  const route::Cell fresh{{}, {known("b", 10, 20), known("a", 12, 20), known("c", 40, 20), known("d", 50, 20), known("e", 60, 20)}, 1};
+  const route::Cell cell = merged(fresh, before);
+  EXPECT_NEAR(cell.routes[0].median_us, std::sqrt(120.), 1e-9);
+  EXPECT_LE(cell.routes[0].low_us, 10);
+  EXPECT_GE(cell.routes[0].high_us, 12);
   EXPECT_LT(cell.confidence, 0.95);
+}
+
+/// A clock and routes of which each takes what it is made to take.
+struct MadeUp {
+  struct Clock {};
+  std::vector<double> us;
+  int checked = 0;
+  void check(const Choice&) { ++checked; }
+  void run(const Choice&, int) {}
+  Sample time(Clock&, const Choice& route, int = 1) { return {us[static_cast<std::size_t>(route.algorithm[1] - '0')], 0, 0}; }
+};
+
+TEST(Contest, GivesNoTurnToWhatIsHopelessFromTheBeginning) {
+  Contest contest = contest_of({{}, {}, {}, {}});
+  MadeUp workload{{5, 20, 51, 5000}};
+  MadeUp::Clock clock;
+  contest.warm_up(clock, workload, 0, 1);
+  contest.drop_hopeless();
+  EXPECT_EQ(workload.checked, 4);
+  for (std::size_t round = 0; round < Contest::least_samples; ++round) contest.take_turns(clock, workload, round);
+  EXPECT_TRUE(contest.settle());
+  const route::Cell cell = contest.cell({});
+  ASSERT_EQ(cell.routes.size(), 4u);
+  EXPECT_EQ(cell.routes[1].samples, Contest::least_samples);
+  EXPECT_EQ(cell.routes[2].samples, 3);
+  EXPECT_EQ(cell.routes[3].samples, 3);
+  EXPECT_EQ(cell.confidence, 1);
+}
+
+TEST(Contest, MeasuresWhatIsBehindRarelyButAllAlong) {
+  Contest contest = contest_of({{}, {}});
+  MadeUp workload{{5, 9}};
+  MadeUp::Clock clock;
+  contest.warm_up(clock, workload, 0, 1);
+  contest.contestants[1].rare = true;
+  for (std::size_t round = 0; round < 4 * Contest::rare_rounds; ++round) contest.take_turns(clock, workload, round);
+  EXPECT_EQ(contest.contestants[0].samples_us.size(), 4 * Contest::rare_rounds);
+  EXPECT_EQ(contest.contestants[1].samples_us.size(), 4u);
 }
 
 TEST(Confidence, IsACoinForEqualsAndGrowsWithTheDistance) {

@@ -99,6 +99,21 @@ TEST(WhereItIsClose, GivesTimeToTheLeastSureAndEnds) {
   EXPECT_EQ(steps, 2 * most_visits);
 }
 
+TEST(ToConfirm, TakesEveryCellOnceTheClosestFirstUnlessOneLeadsByFar) {
+  route::Table table;
+  std::vector<route::Key> keys;
+  for (const auto& [bytes, second] : {std::pair{64, 15.}, {256, 11.}, {1024, 25.}}) {
+    table.put(cell(Op::all_gather, {1, 2}, bytes, {timing("shm", "a", 10), timing("shm", "b", second)}));
+  }
+  table.put(cell(Op::all_gather, {1, 2}, 4096, {timing("shm", "a", 10)}));
+  for (const route::Cell& row : table.cells()) keys.push_back(row.key);
+  std::map<route::Key, int> visits;
+  std::vector<std::int64_t> sizes;
+  while (const auto next = to_confirm(table, keys, visits)) sizes.push_back(next->bytes), ++visits[*next];
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{256, 64}));
+  EXPECT_FALSE(to_confirm(table, {}, {})) << "a table that is resumed is not measured again";
+}
+
 TEST(FarBehind, IsToldByTheNextSmallerSize) {
   route::Table table;
   table.put(cell(Op::all_gather, {1, 2}, 1024, {timing("shm", "a", 1), timing("shm", "b", 6)}));
