@@ -1,5 +1,8 @@
 #include "algorithms/hierarchical_lane.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -25,7 +28,7 @@ class HierarchicalTransfer final : public Transfer {
   }
   std::vector<int> awaited() const override {
     std::vector<int> ranks = inner_ ? inner_->awaited() : std::vector<int>{};
-    for (int& rank : ranks) rank = at_ == lane_.parts_.inside.get() ? lane_.host_ * places() + rank : rank * places() + lane_.place_;
+    for (int& rank : ranks) rank = lane_.whole_rank(at_, rank);
     return ranks;
   }
   void release() noexcept override {
@@ -73,6 +76,7 @@ class HierarchicalTransfer final : public Transfer {
     inner_ = lane.start(part_);
     return core::until([this] {
       if (!inner_) return true;
+      at_->progress();   // who waits for a collective does not ask whether its phases are filled in
       const Poll seen = inner_->poll();
       moved_ = moved_ || seen == Poll::moved;
       if (seen != Poll::complete) return false;
@@ -81,9 +85,8 @@ class HierarchicalTransfer final : public Transfer {
     });
   }
   auto inside() { return over(*lane_.parts_.inside); }
-  /// Reductions by Medley's own algorithms: those that MPI makes of nonblocking calls take up to twice as long.
   auto between() {
-    if (reduces(part_.op) && hosts() > 1) part_.algorithm = choose(part_, hosts()).name;
+    if (reduces(part_.op) && lane_.parts_.own_reductions) part_.algorithm = choose(part_, hosts()).name;
     return over(*lane_.parts_.between);
   }
 
@@ -245,11 +248,30 @@ bool HierarchicalLane::undelivered() const {
 }
 
 void HierarchicalLane::check() {
-  for (Lane* lane : {parts_.inside.get(), parts_.between.get(), parts_.all.get()}) lane->check();
+  for (Lane* lane : {parts_.inside.get(), parts_.between.get(), parts_.all.get()}) {
+    try {
+      lane->check();
+    } catch (const Error& error) {
+      if (lane == parts_.all.get()) throw;
+      ErrorContext context = error.context();
+      for (int& rank : context.ranks) rank = whole_rank(lane, rank);
+      throw Error(error.kind(), fmt::format("{} (a rank of this {} is meant)", error.what(),
+                                            lane == parts_.inside.get() ? "host" : "place on every host"), context);
+    }
+  }
 }
 
 void HierarchicalLane::abort(const Error& why) noexcept {
-  for (Lane* lane : {parts_.inside.get(), parts_.between.get(), parts_.all.get()}) lane->abort(why);
+  for (Lane* lane : {parts_.inside.get(), parts_.between.get(), parts_.all.get()}) {
+    ErrorContext context = why.context();
+    context.ranks.clear();
+    const int ranks = lane == parts_.inside.get() ? places_ : lane == parts_.between.get() ? hosts_ : hosts_ * places_;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto& meant = why.context().ranks;
+      if (std::find(meant.begin(), meant.end(), whole_rank(lane, rank)) != meant.end()) context.ranks.push_back(rank);
+    }
+    lane->abort(Error(why.kind(), why.what(), context));
+  }
   for (HierarchicalTransfer* orphan : orphans_) delete orphan;
   orphans_.clear();
 }

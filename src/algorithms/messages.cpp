@@ -37,19 +37,19 @@ Messages::Ticket Messages::start(const Call& message) {
   moved_ = true;
   if (!transfer) return 0;
   const bool receive = message.op == Op::recv;
-  active_.push_back({++last_, transfer, receive ? message.root : -1, receive ? message.out_count : -1});
+  active_.push_back({++last_, transfer, message.root, receive ? message.out_count : -1});
   return last_;
 }
 
 /// One that is too long is refused by its backend; one that is too short would leave old bytes in its place.
 void Messages::check_length(const Active& receive) {
-  if (receive.from < 0) return;
+  if (receive.expected < 0) return;
   const std::int64_t came = receive.transfer->received();
   if (came < 0 || came == receive.expected) return;
   throw Error(ErrorKind::mismatch,
               fmt::format("rank {} sent {} bytes where this rank expects {}: the ranks gave different counts",
-                          receive.from, came, receive.expected),
-              {.ranks = {receive.from}});
+                          receive.peer, came, receive.expected),
+              {.ranks = {receive.peer}});
 }
 
 std::size_t Messages::poll() {
@@ -80,8 +80,8 @@ bool Messages::finished(Ticket ticket) {
 std::vector<int> Messages::awaited() const {
   std::vector<int> ranks;
   for (const Active& active : active_) {
-    if (!active.transfer) continue;
-    for (int rank : active.transfer->awaited()) ranks.push_back(rank);
+    // By the numbers of this comm: the lane may be part of one that counts otherwise.
+    if (active.transfer && !active.transfer->awaited().empty()) ranks.push_back(active.peer);
   }
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());

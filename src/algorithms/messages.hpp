@@ -46,8 +46,8 @@ class Messages {
   struct Active {
     Ticket ticket;
     Transfer* transfer;
-    int from;               ///< of a receive, -1 of a send
-    std::int64_t expected;  ///< bytes that a receive must bring
+    int peer;
+    std::int64_t expected;  ///< bytes that a receive must bring, -1 of a send
   };
   static void check_length(const Active& receive);
   Ticket start(const Call& call);

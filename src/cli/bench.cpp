@@ -68,7 +68,7 @@ const char* counts_name(const tune::BenchRow& row) {
 
 nlohmann::ordered_json json_of(const std::vector<tune::BenchRow>& rows, const Context& context, const tune::JobClock& clock) {
   nlohmann::ordered_json out{{"ranks", context.size()}, {"hosts", route::shape_of(clock.hosts()).hosts},
-                             {"clock", clock.across_hosts() ? "compared" : "common"},
+                             {"clock", clock.compared() ? "compared" : "common"},
                              {"table", context.table().hash}, {"rows", nlohmann::ordered_json::array()}};
   for (const auto& row : rows) {
     out["rows"].push_back({{"op", name(row.op)}, {"backend", row.backend}, {"algorithm", row.algorithm},
@@ -115,7 +115,7 @@ std::vector<std::string> without_auto(std::vector<std::string> backends) {
 /// What a reader of the figures should know, once.
 void say(const Context& context, const tune::JobClock& clock, const tune::BenchOptions& options) {
   const auto& listed = options.wanted.backends;
-  if (clock.across_hosts()) {
+  if (clock.compared()) {
     fmt::print(stderr, "medley bench: the hosts' clocks were compared by messages: times are right to within microseconds of the network\n");
   }
   if (std::find(listed.begin(), listed.end(), "auto") == listed.end()) return;

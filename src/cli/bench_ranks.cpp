@@ -81,11 +81,14 @@ void bind_to_core(Context& context) {
   if (!known) CPU_ZERO(&mine.cores);
   std::vector<Where> all(static_cast<std::size_t>(context.size()));
   context.world().all_gather(ConstBuffer(&mine, sizeof mine, DType::u8), Buffer(all.data(), static_cast<std::int64_t>(all.size() * sizeof mine), DType::u8));
-  const auto here = [&](const Where& other) { return other.machine == mine.machine; };
-  const auto ranks = std::count_if(all.begin(), all.end(), here);
-  const bool bound = ranks != std::count(all.begin(), all.end(), mine);
-  if (!known || bound || ranks > usable_cores()) return;
-  auto place = std::count_if(all.begin(), all.begin() + context.rank(), here);
+  // Launchers may have given several ranks the cores of a socket: among those with the same cores each takes another.
+  const bool overlaps = std::any_of(all.begin(), all.end(), [&](const Where& other) {
+    cpu_set_t common;
+    CPU_AND(&common, &mine.cores, &other.cores);
+    return other.machine == mine.machine && !(other == mine) && CPU_COUNT(&common) > 0;
+  });
+  if (!known || overlaps || std::count(all.begin(), all.end(), mine) > usable_cores()) return;
+  auto place = std::count(all.begin(), all.begin() + context.rank(), mine);
   cpu_set_t one;
   CPU_ZERO(&one);
   for (int core = 0; core < CPU_SETSIZE; ++core) {

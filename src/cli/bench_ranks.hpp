@@ -19,8 +19,8 @@ Memory memory_of_word(const std::string& word);
 /// What a context needs to measure these backends on such memory: of CUDA memory the rank's device, and where only nccl is
 /// named something beside it that moves host memory, since ranks also tell each other their times.
 ContextOptions context_for(std::vector<std::string> backends, Memory memory);
-/// A core for each rank of a machine where there are enough and no launcher has bound them: two ranks that wait by yielding can share
-/// a core for seconds while another is free. The threads that libraries have started stay free to go anywhere. Collective.
+/// A core for each rank of a machine where there are enough: two ranks that wait by yielding can share one for seconds while
+/// another is free. Threads that libraries have started before stay free to go anywhere. Collective.
 void bind_to_core(Context& context);
 std::vector<std::string> available_backends(const Context& context);
 

@@ -25,9 +25,9 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds tick{200};
-constexpr milliseconds goodbye_grace{150};    // a goodbye may take a few hops while the process has already ended
+constexpr milliseconds goodbye_grace{300};    // a goodbye may take a few hops while the process has already ended
 constexpr milliseconds handshake_limit{3000};
-constexpr milliseconds farewell_limit{200};   // how long a goodbye may take to leave
+constexpr milliseconds farewell_limit{1000};  // how long a goodbye may take to leave
 
 Descriptor begin_connect(const std::string& address, std::uint16_t port) {
   addrinfo hints{};

@@ -8,7 +8,6 @@
 #include <list>
 #include <medley/backend.hpp>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "algorithms/messages.hpp"
@@ -36,13 +35,6 @@ struct SizeWindow {
   bool ends_with(std::uint64_t operation) const { return operation + 1 == first + length; }
 };
 
-/// By whose size the route of an operation goes; none for the first ones.
-constexpr std::optional<std::uint64_t> decided_by(std::uint64_t operation) {
-  const SizeWindow window = SizeWindow::of(operation);
-  if (window.number < 2) return {};
-  const SizeWindow before = SizeWindow::of(window.first - 1), told = SizeWindow::of(before.first - 1);
-  return told.first + (operation - window.first) % told.length;
-}
 /// So many operations after a change all go by the new sizes.
 inline constexpr std::uint64_t sizes_settle_after = 2 * SizeWindow::longest;
 
@@ -118,7 +110,7 @@ class OpenSize {
 
 class SizeAgreement {
  public:
-  /// Null where there is nothing to agree on: no such operation is routed by size, or the comm has no lane for the totals.
+  /// Null where there is nothing to agree on: no such operation is routed by size, or the comm has no lane to tell them.
   static std::unique_ptr<SizeAgreement> make(const CommState& comm);
 
   /// Whether this call's route, if it names none, goes by the agreed size.
@@ -130,7 +122,7 @@ class SizeAgreement {
   /// Counts an operation that is being issued, tells the others what this rank knows at the end of a window, and says what the
   /// operation's route goes by. Called in the same order on all ranks.
   Decision next(const Call& call);
-  /// What carries the totals.
+  /// What carries what is told.
   LaneState& lane() const { return *lane_; }
 
  private:

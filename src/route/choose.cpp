@@ -178,7 +178,7 @@ Chosen choose(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape 
   if (one) {
     chosen.stretches = {{0, INT64_MAX, *one}};
   } else {
-    Home home(table, memory, *nearest);
+    Home home(table, memory, *nearest, usable);
     chosen.stretches = is_collective(op) ? join(rungs, home) : one_for_all(rungs);
   }
   return chosen;

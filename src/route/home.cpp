@@ -12,10 +12,13 @@ namespace {
 using Losses = std::map<std::string, double, std::less<>>;
 
 /// How much slower than the best each library's best route is.
-Losses losses_in(const Cell& cell) {
+Losses losses_in(const Cell& cell, const Usable& usable) {
   Losses losses;
+  double best = 0;
   for (const Timing& timing : cell.routes) {   // fastest first: the first of a library is its best
-    losses.emplace(library_of(timing.route.backend), std::log(timing.median_us / cell.routes.front().median_us));
+    if (!usable({timing.route.backend, "native"})) continue;   // whether the comm has the backend; algorithms are of other operations
+    if (best == 0) best = timing.median_us;
+    losses.emplace(library_of(timing.route.backend), std::log(timing.median_us / best));
   }
   return losses;
 }
@@ -27,7 +30,7 @@ const std::string& Home::library() {
   Losses whole;
   for (const Cell& cell : table_.cells()) {
     if (cell.key.memory != memory_ || cell.key.shape != shape_) continue;
-    for (const auto& [library, loss] : losses_in(cell)) whole[library] += loss - std::log(absent_ratio);
+    for (const auto& [library, loss] : losses_in(cell, usable_)) whole[library] += loss - std::log(absent_ratio);
   }
   double least = INFINITY;
   for (const auto& [library, loss] : whole) {

@@ -3,6 +3,7 @@
 // over two libraries than over one: both want to be polled, and neither knows of the other.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,7 +20,9 @@ inline std::string_view library_of(std::string_view backend) {
 
 class Home {
  public:
-  Home(const Table& table, Memory memory, const Shape& shape) : table_(table), memory_(memory), shape_(shape) {}
+  /// `usable`: which routes the comm can take, of any of its operations.
+  Home(const Table& table, Memory memory, const Shape& shape, const std::function<bool(const Choice&)>& usable)
+      : table_(table), memory_(memory), shape_(shape), usable_(usable) {}
   /// Looked for when it is asked for: most choices are clear without it.
   const std::string& library();
 
@@ -27,6 +30,7 @@ class Home {
   const Table& table_;
   Memory memory_;
   Shape shape_;
+  const std::function<bool(const Choice&)>& usable_;
   std::optional<std::string> found_;
 };
 

@@ -38,7 +38,7 @@ std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, Memory memory,
     }
     if (!works(trial, {backend, {}})) continue;
     // A backend made of two has users' messages from its second half. Of algorithms over messages those in which every byte goes
-    // straight to where it belongs can be worth it; for the others it has phases.
+    // straight to where it belongs can be worth it; trees and rings would take the network where phases do not.
     const bool pair = wanted.every_algorithm && backend.find('+') != std::string::npos;
     if (!is_collective(op) && pair) continue;
     const auto worth_it = [&](const std::string& algorithm) {

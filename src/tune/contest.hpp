@@ -34,8 +34,8 @@ inline constexpr std::int64_t hopeless_samples = 5;   ///< but not two: both may
 inline double confidence_of(const route::Timing& first, const route::Timing& second) {
   const std::int64_t samples = std::min(first.samples, second.samples);
   if (samples < 2) return 0.5;
-  // Few samples are no interval: they tell only what is hopeless.
-  const double most = samples >= few_samples || second.low_us > hopeless_ratio * first.high_us ? 1 : 0.9;
+  if (second.low_us > hopeless_ratio * first.high_us) return 1;
+  const double most = samples >= few_samples ? 1 : 0.9;   // few samples are no interval: they tell only what is hopeless
   const double spread = std::hypot(first.high_us - first.low_us, second.high_us - second.low_us) / (2 * 1.96);
   if (spread <= 0) return first.median_us < second.median_us ? most : 0.5;
   return std::min(most, 0.5 * std::erfc(-(second.median_us - first.median_us) / spread / std::sqrt(2.0)));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 
 #include "bootstrap/host.hpp"
@@ -26,14 +27,26 @@ std::unique_ptr<SampleClock> shared_clock(Comm& world) {
   return clock;
 }
 
+/// What each rank says of itself, as a number that is equal for equal texts. Collective.
+std::vector<std::int64_t> said_by_all(Comm& comm, const std::string& text) {
+  const std::vector<std::int64_t> mine{static_cast<std::int64_t>(std::hash<std::string>{}(text))};
+  std::vector<std::int64_t> all(static_cast<std::size_t>(comm.size()));
+  comm.all_gather(mine, all);
+  return all;
+}
+
+/// Equal where CLOCK_MONOTONIC is one clock: on one kernel and in one time namespace, such as in most containers of a machine.
+std::string clock_identity() {
+  std::error_code missing;
+  return kernel_identity() + std::filesystem::read_symlink("/proc/self/ns/time", missing).string();
+}
+
 }  // namespace
 
 std::vector<int> hosts_of(Comm& comm) {
-  const std::vector<std::int64_t> mine{static_cast<std::int64_t>(std::hash<std::string>{}(host_identity()))};
-  std::vector<std::int64_t> all(static_cast<std::size_t>(comm.size())), seen;
-  comm.all_gather(mine, all);
+  std::vector<std::int64_t> seen;
   std::vector<int> hosts;
-  for (const std::int64_t host : all) {
+  for (const std::int64_t host : said_by_all(comm, host_identity())) {
     const auto at = std::find(seen.begin(), seen.end(), host);
     hosts.push_back(static_cast<int>(at - seen.begin()));
     if (at == seen.end()) seen.push_back(host);
@@ -50,7 +63,9 @@ JobClock::JobClock(Context& context)
     host_->meet();
   } else {
     choose_carrier(context);
-    compare_clocks();
+    const std::vector<std::int64_t> clocks = said_by_all(world_, clock_identity());
+    compared_ = std::count(clocks.begin(), clocks.end(), clocks.front()) < world_.size();
+    if (compared_) compare_clocks();
   }
   start_ns_ = time([] {}).released_ns;
 }

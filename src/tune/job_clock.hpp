@@ -1,6 +1,7 @@
 // The stopwatch of a whole job: a common start on a common clock. On one host that is the SampleClock. Across hosts the clocks
-// are compared with rank 0's by messages (to within the difference of the two ways, microseconds), the ranks agree on a moment
-// a little later, and a sample lasts from when the last rank began until the last was done. Used by bench and tune.
+// are compared with rank 0's by messages (to within the difference of the two ways, microseconds) unless they are one, as of
+// containers on one machine; the ranks agree on a moment a little later, and a sample lasts from when the last rank began until the
+// last was done. Used by bench and tune.
 #pragma once
 
 #include <array>
@@ -37,7 +38,8 @@ class JobClock {
   double seconds_at(const Sample& sample) const { return static_cast<double>(sample.released_ns - start_ns_) / 1e9; }
   /// Whether ranks outnumber their cores, or may: hosts do not tell each other.
   bool crowded() const { return !host_ || host_->oversubscribed(); }
-  bool across_hosts() const { return !host_; }
+  /// Whether the ranks have different clocks.
+  bool compared() const { return compared_; }
   const std::vector<int>& hosts() const { return hosts_; }
 
  private:
@@ -53,6 +55,7 @@ class JobClock {
   std::unique_ptr<SampleClock> host_;
   std::function<void()> progress_;
   std::string carrier_;               ///< the backend for the clock's own messages
+  bool compared_ = false;
   std::int64_t offset_ns_ = 0;        ///< from this rank's clock to rank 0's
   std::int64_t start_ns_ = 0;         ///< when the clock was made
   std::int64_t next_ns_ = 0;          ///< the start of the sample that is being taken

@@ -85,6 +85,7 @@ run_ranks() {
 }
 
 # Open MPI starts its daemon on the other host through an agent; both talk over the bridge's subnet only.
+# It binds nobody: on each host it would begin with the first core of the one machine.
 mpirun_ranks() {
   command -v mpirun.openmpi >/dev/null || skip "Open MPI is not installed"
   local hosts=$1 each=$2 exports=() i
@@ -99,7 +100,7 @@ exec unshare --uts sh -c 'hostname "$1"; exec ip netns exec "$1" sh -c "$2"' sh 
 END
   chmod +x "$hosts_work/agent"
   for ((i = 0; i < hosts; i++)); do echo "${host_name[i]} slots=$each"; done >"$hosts_work/hostfile"
-  on_host 0 mpirun.openmpi --allow-run-as-root --hostfile "$hosts_work/hostfile" -n $((hosts * each)) \
+  on_host 0 mpirun.openmpi --allow-run-as-root --bind-to none --hostfile "$hosts_work/hostfile" -n $((hosts * each)) \
     --mca plm rsh --mca plm_rsh_agent "$hosts_work/agent" --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 \
     "${exports[@]}" -x MEDLEY_STORE="${host_address[0]}:29400" -x MEDLEY_TOKEN="$hosts_tag" "$@"
 }

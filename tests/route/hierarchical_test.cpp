@@ -6,7 +6,9 @@
 #include <sched.h>
 #include <sys/mount.h>
 
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "harness/ranks.hpp"
 
@@ -124,6 +126,67 @@ void exchanges(Comm& world, std::size_t count) {
     std::vector<std::int32_t> tensor(count, rank == root ? root + 7 : 0);
     world.broadcast(tensor, root, paired);
     for (const std::int32_t value : tensor) ASSERT_EQ(value, root + 7);
+  }
+}
+
+/// Filled in over messages that stay inside a host or cross.
+void uneven(Comm& world, std::int64_t count) {
+  const int rank = world.rank();
+  std::vector<std::int64_t> of_rank(ranks), same(ranks, count * (rank + 1));
+  std::iota(of_rank.begin(), of_rank.end(), 1);
+  for (std::int64_t& n : of_rank) n *= count;
+  const auto whole = static_cast<std::size_t>(10 * count);
+  std::vector<std::int32_t> part(static_cast<std::size_t>(count * (rank + 1)), rank), in(whole), out(whole), back(part.size(), -1);
+  const auto expect_parts = [&](const std::vector<std::int32_t>& all) {
+    std::size_t at = 0;
+    for (int r = 0; r < ranks; ++r) {
+      for (std::int64_t i = 0; i < of_rank[static_cast<std::size_t>(r)]; ++i) ASSERT_EQ(all[at++], r);
+    }
+  };
+  for (int root = 0; root < ranks; ++root) {
+    std::vector<std::int32_t> all(rank == root ? whole : 0);
+    world.gatherv(part, all, {of_rank}, root, paired);
+    if (rank == root) expect_parts(all);
+    world.scatterv(all, {of_rank}, back, root, paired);
+    ASSERT_EQ(back, part);
+  }
+  std::size_t at = 0;
+  for (int r = 0; r < ranks; ++r) {
+    for (std::int64_t i = 0; i < of_rank[static_cast<std::size_t>(r)]; ++i) in[at++] = 10 * rank + r;
+  }
+  std::vector<std::int32_t> taken(static_cast<std::size_t>(ranks * count * (rank + 1)));
+  for (const char* algorithm : {"linear", "pairwise"}) {
+    std::fill(taken.begin(), taken.end(), -1);
+    world.all_to_allv(in, {of_rank}, taken, {same}, {.backend = "shm+gloo", .algorithm = algorithm});
+    for (std::size_t i = 0; i < taken.size(); ++i) ASSERT_EQ(taken[i], 10 * static_cast<int>(i / part.size()) + rank);
+  }
+  world.all_gatherv(part, out, {of_rank}, paired);
+  expect_parts(out);
+}
+
+TEST(Hierarchical, SendsEachPartOfUnevenOperationsToWhereItBelongs) {
+  if (!on_two_hosts([](Context& context) {
+        Comm world = context.world();
+        for (const std::int64_t count : {1, 30, 20'000}) uneven(world, count);
+      })) {
+    GTEST_SKIP() << "this user may not make namespaces, or there is no network but loopback";
+  }
+}
+
+/// Inside a host ranks have other numbers: those that wait for one must not take another for it.
+TEST(Hierarchical, WaitsForARankOfTheSecondHostAfterTheFirstHostHasLeft) {
+  if (!on_two_hosts([](Context& context) {
+        Comm world = context.world();
+        world.barrier();
+        if (context.rank() == 3) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+        std::vector<std::int32_t> mine{context.rank()}, all(context.rank() == 2 ? ranks : 0);
+        const std::vector<std::int64_t> one(ranks, 1);
+        world.gatherv(mine, all, {one}, 2, paired);
+        if (context.rank() == 2) {
+          EXPECT_EQ(all, (std::vector<std::int32_t>{0, 1, 2, 3}));
+        }
+      })) {
+    GTEST_SKIP() << "this user may not make namespaces, or there is no network but loopback";
   }
 }
 

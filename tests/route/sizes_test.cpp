@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <medley/scope.hpp>
 #include <numeric>
+#include <optional>
 
 #include "core/plugins.hpp"
 #include "core/size_agreement.hpp"
@@ -82,11 +83,19 @@ struct Exchange {
   std::vector<std::int32_t> in, out;
 };
 
+/// By whose size the route of an operation goes; none for the first ones.
+std::optional<std::uint64_t> decided_by(std::uint64_t operation) {
+  const SizeWindow window = SizeWindow::of(operation);
+  if (window.number < 2) return {};
+  const SizeWindow before = SizeWindow::of(window.first - 1), told = SizeWindow::of(before.first - 1);
+  return told.first + (operation - window.first) % told.length;
+}
+
 /// What the route of each operation must be, by the sizes of all.
 std::vector<std::string> routes_by(const std::vector<std::int64_t>& sizes, const std::string& small, const std::string& large) {
   std::vector<std::string> routes;
   for (std::size_t k = 0; k < sizes.size(); ++k) {
-    const auto by = core::decided_by(k);
+    const auto by = decided_by(k);
     routes.push_back((by ? sizes[*by] : nominal_v_bytes) <= border ? small : large);
   }
   return routes;
@@ -96,16 +105,16 @@ constexpr int first_ones = 8;   ///< which go by the nominal size
 
 TEST(SizeWindow, says_by_whose_size_an_operation_goes) {
   std::vector<std::int64_t> by;
-  for (std::uint64_t k = 0; k < 52; ++k) by.push_back(core::decided_by(k) ? static_cast<std::int64_t>(*core::decided_by(k)) : -1);
+  for (std::uint64_t k = 0; k < 52; ++k) by.push_back(decided_by(k) ? static_cast<std::int64_t>(*decided_by(k)) : -1);
   EXPECT_EQ(by, (std::vector<std::int64_t>{-1, -1, -1, -1, -1, -1, -1, -1, 0, 1, 2, 3, 0, 1, 2, 3,           //
                                            4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7,                   //
                                            8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15,       //
                                            16, 17, 18, 19}));
   for (std::uint64_t k = first_ones; k < 1000; ++k) {
-    const SizeWindow told = SizeWindow::of(*core::decided_by(k)), own = SizeWindow::of(k);
+    const SizeWindow told = SizeWindow::of(*decided_by(k)), own = SizeWindow::of(k);
     EXPECT_EQ(told.number + 2, own.number);
-    EXPECT_EQ((k - *core::decided_by(k)) % 4, 0u) << k;
-    EXPECT_LE(k - *core::decided_by(k), core::sizes_settle_after);
+    EXPECT_EQ((k - *decided_by(k)) % 4, 0u) << k;
+    EXPECT_LE(k - *decided_by(k), core::sizes_settle_after);
     EXPECT_EQ(own.ends_with(k), SizeWindow::of(k + 1).number != own.number);
   }
 }

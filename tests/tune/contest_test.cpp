@@ -134,6 +134,11 @@ TEST(Contest, GivesNoTurnToWhatIsHopelessFromTheBeginning) {
   EXPECT_EQ(cell.confidence, 1);
 }
 
+TEST(Confidence, IsNotShakenByAHopelessRouteThatVaries) {
+  const route::Timing first{{"shm", "a"}, 5, 4.9, 5.1, 20}, wild{{"gloo", "a"}, 60, 55, 5000, 3};
+  EXPECT_EQ(confidence_of(first, wild), 1);
+}
+
 TEST(Contest, MeasuresWhatIsBehindRarelyButAllAlong) {
   Contest contest = contest_of({{}, {}});
   MadeUp workload{{5, 9}};
