@@ -18,8 +18,8 @@ inline constexpr double near_us = 0.1;
 inline constexpr double absent_ratio = 5;
 /// So far behind it still counts as equal where the intervals of the two medians overlap.
 inline constexpr double tie_ratio = 1.06;
-/// What is worth giving for not having to tell each other the sizes of uneven operations, which costs one in sixteen about the
-/// time of a small one (core/size_agreement.hpp).
+/// What is worth giving for not having to tell each other the sizes of uneven operations, which costs two in sixteen about the
+/// time of a small one together (core/size_agreement.hpp).
 inline constexpr double telling_us = 0.2;
 inline constexpr double telling_ratio = 1.05;
 
