@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <medley/rules.hpp>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "route/choose.hpp"
@@ -112,15 +113,24 @@ class Contest {
     }
   }
 
-  /// Before the turns: routes of which even the best of three calls is this far behind get no turn. Not for want of time alone:
-  /// such a library's threads are at work for milliseconds after each.
-  void drop_hopeless() {
-    double least = INFINITY;
-    for (const Contestant& one : contestants) least = std::min(least, one.first_us);
-    for (Contestant& one : contestants) {
-      if (one.first_us <= hopeless_at_first * std::max(least, 1.)) continue;
-      one.out = true;
-      one.samples_us = one.tried_us;
+  /// Before the turns: routes of which even the best call is this far behind get no turn. Not for want of time alone: such a
+  /// library's threads are at work for milliseconds after each, which may be what held another up. So whoever looks hopeless is
+  /// tried again when these have come to rest, the quickest first.
+  template <class Clock, class Workload>
+  void drop_hopeless(Clock& clock, Workload& workload) {
+    std::vector<Contestant*> quickest_first;
+    for (Contestant& one : contestants) quickest_first.push_back(&one);
+    std::stable_sort(quickest_first.begin(), quickest_first.end(), [](const auto* a, const auto* b) { return a->first_us < b->first_us; });
+    double least = quickest_first.front()->first_us;
+    bool rested = false;
+    for (Contestant* one : quickest_first) {
+      if (one->first_us <= hopeless_at_first * std::max(least, 1.)) continue;
+      if (!std::exchange(rested, true)) workload.run(quickest_first.front()->route, operations_in(aftermath_us, least));
+      for (int k = 0; k < 2; ++k) one->tried_us.push_back(workload.time(clock, one->route).us);
+      one->first_us = *std::min_element(one->tried_us.begin(), one->tried_us.end());
+      least = std::min(least, one->first_us);
+      one->out = one->first_us > hopeless_at_first * std::max(least, 1.);
+      if (one->out) one->samples_us = one->tried_us;
     }
   }
   static constexpr double hopeless_at_first = 10;
@@ -140,7 +150,7 @@ class Contest {
       Contestant& one = contestants[i];
       if (one.out || (one.rare && round % rare_rounds != 0)) continue;
       const bool slow = is_slow(one);
-      const int untimed = slow ? 0 : after_slow_ ? static_cast<int>(std::clamp(aftermath_us / one.first_us, 1., 1000.)) : 1;
+      const int untimed = slow ? 0 : after_slow_ ? operations_in(aftermath_us, one.first_us) : 1;
       if (untimed > 0) workload.run(one.route, untimed);
       last = workload.time(clock, one.route, one.batch);
       one.samples_us.push_back(last.us);
@@ -150,6 +160,7 @@ class Contest {
   }
   static constexpr double slow_us = 100, slow_ratio = 5, aftermath_us = 5000;
   static constexpr std::size_t rare_rounds = 16;
+  static int operations_in(double us, double each_us) { return static_cast<int>(std::clamp(us / each_us, 1., 1000.)); }
 
   route::Timing timing(const Contestant& contestant) const {
     const double middle = std::max(median(contestant.samples_us), 0.001);  // the least a table can hold

@@ -124,7 +124,7 @@ class Tuner {
     // sends; and any rank, where ranks share cores) it shows how far, which is not how long an operation takes.
     const bool in_step = is_collective(op) && !rooted(op) && !clock_.crowded();
     contest.warm_up(clock_, workload, in_step ? 5 : 0, 100);
-    contest.drop_hopeless();
+    contest.drop_hopeless(clock_, workload);
     bool over = false;
     for (std::size_t round = 0; !over; ++round) {
       const double now = clock_.seconds_at(contest.take_turns(clock_, workload, round));

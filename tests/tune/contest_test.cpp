@@ -122,16 +122,28 @@ TEST(Contest, GivesNoTurnToWhatIsHopelessFromTheBeginning) {
   MadeUp workload{{5, 20, 51, 5000}};
   MadeUp::Clock clock;
   contest.warm_up(clock, workload, 0, 1);
-  contest.drop_hopeless();
+  contest.drop_hopeless(clock, workload);
   EXPECT_EQ(workload.checked, 4);
   for (std::size_t round = 0; round < Contest::least_samples; ++round) contest.take_turns(clock, workload, round);
   EXPECT_TRUE(contest.settle());
   const route::Cell cell = contest.cell({});
   ASSERT_EQ(cell.routes.size(), 4u);
   EXPECT_EQ(cell.routes[1].samples, Contest::least_samples);
-  EXPECT_EQ(cell.routes[2].samples, 3);
-  EXPECT_EQ(cell.routes[3].samples, 3);
+  EXPECT_EQ(cell.routes[2].samples, 5);
+  EXPECT_EQ(cell.routes[3].samples, 5);
   EXPECT_EQ(cell.confidence, 1);
+}
+
+TEST(Contest, GivesASecondChanceToWhatWasHeldUp) {
+  Contest contest = contest_of({{}, {}, {}});
+  MadeUp workload{{5000, 60, 4000}};
+  MadeUp::Clock clock;
+  contest.warm_up(clock, workload, 0, 1);
+  workload.us[0] = 5;   // when the disturbance is over
+  contest.drop_hopeless(clock, workload);
+  EXPECT_FALSE(contest.contestants[0].out);
+  EXPECT_EQ(contest.contestants[0].first_us, 5);
+  EXPECT_TRUE(contest.contestants[2].out);
 }
 
 TEST(Confidence, IsNotShakenByAHopelessRouteThatVaries) {
