@@ -7,6 +7,7 @@
 # Then bench/routes/table.py OUT prints the tables of docs/performance.md.
 #   OPS=all SIZES=4:4M      fewer of them leave more samples to each
 #   TUNE=SECONDS            another time for tune than for bench
+#   MIXES=only              no single routes: tunes, runs the steps and prints them
 #   MEDLEY=…/bin/medley     another one than build/release's: installed, or carried from another machine (tests/gpu/pack)
 set -euo pipefail
 medley=${MEDLEY:+$(realpath "$MEDLEY")}
@@ -29,10 +30,13 @@ measure() {  # NAME COMMAND-PREFIX…: the prefix starts the ranks
   rm -f "$out/$name.routes.json"
   "$@" "$medley" tune "${options[@]}" "${backends[@]}" --seconds "${TUNE:-$seconds}" --op "$ops" --sizes "$sizes" -o "$out/$name.routes.json" \
     >"$out/$name.tune.txt"
-  "$@" "$medley" bench "${options[@]}" "${with_auto[@]}" --op "$ops" --sizes "$sizes" --algorithms all \
-    --table "$out/$name.routes.json" --seconds "$seconds" --csv "$out/$name.csv" >/dev/null
+  if [ "${MIXES-}" != only ]; then
+    "$@" "$medley" bench "${options[@]}" "${with_auto[@]}" --op "$ops" --sizes "$sizes" --algorithms all \
+      --table "$out/$name.routes.json" --seconds "$seconds" --csv "$out/$name.csv" >/dev/null
+  fi
   "$@" "$medley" bench "${options[@]}" "${with_auto[@]}" --mix all --table "$out/$name.routes.json" \
     --seconds $((seconds / 2)) --json "$out/$name.mixes.json" >"$out/$name.mixes.txt"
+  if [ "${MIXES-}" = only ]; then cat "$out/$name.mixes.txt"; fi
 }
 
 # Of nccl, shm and mpi those that work here, with commas.

@@ -11,6 +11,7 @@
 
 #include "cli/bench_ranks.hpp"
 #include "cli/command.hpp"
+#include "cli/mix_report.hpp"
 #include "cli/own_ranks.hpp"
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
@@ -124,35 +125,6 @@ void say(const Context& context, const tune::JobClock& clock, const tune::BenchO
   if (!table.note.empty()) fmt::print(stderr, "medley bench: {}\n", table.note);
 }
 
-/// How much faster a row is than the best of its mix over one library, or over a backend made of two; 0 where there is none.
-double gain_over(const std::vector<tune::MixRow>& rows, const tune::MixRow& row, bool made_of_two) {
-  double best = INFINITY;
-  for (const auto& other : rows) {
-    const bool of_two = other.backend.find('+') != std::string::npos;
-    if (other.mix == row.mix && other.backend != "auto" && of_two == made_of_two) best = std::min(best, other.time.median);
-  }
-  return std::isinf(best) ? 0 : best / row.time.median;
-}
-
-int report_mixes(const std::vector<tune::MixRow>& rows, const Context& context, const BenchArguments& given) {
-  const bool pairs = std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return gain_over(rows, row, true) > 0; });
-  Table table({"mix", "memory", "backend", "median µs", "mad", "against the best library", pairs ? "against the best of two" : ""});
-  nlohmann::ordered_json out{{"ranks", context.size()}, {"table", context.table().hash}, {"rows", nlohmann::ordered_json::array()}};
-  for (const auto& row : rows) {
-    const double over_one = gain_over(rows, row, false), over_two = gain_over(rows, row, true);
-    const auto shown = [&](double gain) { return row.backend == "auto" && gain > 0 ? fmt::format("{:.2f}x as fast", gain) : ""; };
-    table.add({row.mix, std::string(name(row.memory)), row.backend, fmt::format("{:.1f}", row.time.median),
-               fmt::format("{:.1f}", row.time.mad), shown(over_one), shown(over_two)});
-    out["rows"].push_back({{"mix", row.mix}, {"backend", row.backend}, {"memory", name(row.memory)},
-                           {"median_us", row.time.median}, {"mad_us", row.time.mad}, {"p99_us", row.time.p99},
-                           {"iterations", row.iterations}, {"speedup", over_one}});
-    if (over_two > 0) out["rows"].back()["speedup_over_two"] = over_two;
-  }
-  if (given.json != "-") fmt::print("{}", table.str());
-  write_json(given.json, out);
-  return 0;
-}
-
 int bench_here(const BenchArguments& given) {
   tune::BenchOptions options = options_of(given);
   ContextOptions wishes = context_for(without_auto(options.wanted.backends), options.memory);
@@ -171,7 +143,8 @@ int bench_here(const BenchArguments& given) {
   if (reports) say(context, clock, options);
   if (!given.mixes.empty()) {
     const auto rows = tune::bench_mixes(context, clock, mixes_of(given, options));
-    return reports ? report_mixes(rows, context, given) : 0;
+    if (reports) report_mixes(rows, context, given.json);
+    return 0;
   }
   const auto rows = tune::bench(context, clock, options, [&](std::size_t done, std::size_t of) {
     if (on_terminal) fmt::print(stderr, "\r{} of {} cells{}", done, of, done == of ? "\r\033[K" : "");

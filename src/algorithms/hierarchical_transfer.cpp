@@ -1,0 +1,106 @@
+#include "algorithms/hierarchical_transfer.hpp"
+
+#include <cstring>
+
+namespace medley::algorithms {
+
+/// Each place reduces a slice inside its host, then with the same place of the other hosts, then all places share.
+core::Task HierarchicalTransfer::all_reduce() {
+  const std::int64_t count = call_.out_count;
+  slice(count);
+  Call& scatter = phase(Op::reduce_scatterv, in(), count, out(own_offset()), own_count());
+  scatter.in_counts = counts_.data();
+  scatter.in_offsets = offsets_.data();
+  co_await inside();
+  if (own_count() > 0) {
+    phase(Op::all_reduce, out(own_offset()), own_count(), out(own_offset()), own_count());
+    co_await between();
+  }
+  gather_slices(out(), count);
+  co_await inside();
+}
+
+/// Copies parts from [host][place] to [place][host] order.
+void HierarchicalTransfer::by_place(std::byte* to, const std::byte* from, std::int64_t part) const {
+  for (int h = 0; h < hosts(); ++h) {
+    for (int p = 0; p < places(); ++p) {
+      std::memcpy(to + bytes(part * (p * hosts() + h)), from + bytes(part * (h * places() + p)), bytes(part));
+    }
+  }
+}
+void HierarchicalTransfer::by_host(std::byte* to, const std::byte* from, std::int64_t part) const {
+  for (int p = 0; p < places(); ++p) {
+    for (int h = 0; h < hosts(); ++h) {
+      std::memcpy(to + bytes(part * (h * places() + p)), from + bytes(part * (p * hosts() + h)), bytes(part));
+    }
+  }
+}
+
+core::Task HierarchicalTransfer::reduce_scatter() {
+  const std::int64_t part = call_.out_count, whole = call_.in_count;
+  if (part == 0) co_return;
+  std::byte* packed = room(first_, whole);
+  std::byte* slices = room(second_, part * hosts());
+  by_place(packed, in(), part);
+  phase(Op::reduce_scatter, packed, whole, slices, part * hosts());
+  co_await inside();
+  phase(Op::reduce_scatter, slices, part * hosts(), out(), part);
+  co_await between();
+}
+
+core::Task HierarchicalTransfer::all_gather() {
+  const std::int64_t part = call_.in_count, whole = call_.out_count;
+  if (part == 0) co_return;
+  std::byte* column = room(first_, part * hosts());
+  phase(Op::all_gather, in(), part, column, part * hosts());
+  co_await between();
+  std::byte* packed = room(second_, whole);
+  phase(Op::all_gather, column, part * hosts(), packed, whole);
+  co_await inside();
+  by_host(out(), packed, part);
+}
+
+/// The root's host scatters slices among its places, each goes to the other hosts, and every host puts them together;
+/// the root's own host takes the tensor from the root.
+core::Task HierarchicalTransfer::broadcast() {
+  const int root_host = call_.root / places(), root_place = call_.root % places();
+  const bool at_root_host = lane_.host_ == root_host, root = at_root_host && lane_.place_ == root_place;
+  const std::int64_t count = root ? call_.in_count : call_.out_count;
+  slice(count);
+  const std::byte* own = root ? in(own_offset()) : out(own_offset());
+  if (at_root_host) {
+    // The root's own slice stays where it is; a scatter to nobody but itself would need a place to write to.
+    sent_ = counts_;
+    sent_[static_cast<std::size_t>(root_place)] = 0;
+    Call& scatter = phase(Op::scatterv, root ? call_.in : nullptr, root ? count - own_count() : 0,
+                          root ? nullptr : out(own_offset()), root ? 0 : own_count(), root_place);
+    if (root) scatter.in_counts = sent_.data(), scatter.in_offsets = offsets_.data();
+    co_await inside();
+  }
+  if (own_count() > 0) {
+    phase(Op::broadcast, at_root_host ? own : nullptr, at_root_host ? own_count() : 0, at_root_host ? nullptr : out(own_offset()),
+          at_root_host ? 0 : own_count(), root_host);
+    co_await between();
+  }
+  if (at_root_host) {
+    phase(Op::broadcast, root ? call_.in : nullptr, root ? count : 0, root ? nullptr : call_.out, root ? 0 : count, root_place);
+  } else {
+    gather_slices(out(), count);
+  }
+  co_await inside();
+}
+
+core::Task HierarchicalTransfer::all_to_all() {
+  const std::int64_t part = call_.in_count / (hosts() * places()), whole = call_.in_count;
+  if (part == 0) co_return;
+  std::byte* packed = room(first_, whole);
+  std::byte* met = room(second_, whole);
+  by_place(packed, in(), part);
+  phase(Op::all_to_all, packed, whole, met, whole);   // everything for my place, from all of my host
+  co_await inside();
+  by_host(packed, met, part);
+  phase(Op::all_to_all, packed, whole, out(), whole);
+  co_await between();
+}
+
+}  // namespace medley::algorithms

@@ -1,0 +1,85 @@
+// What samples say of a cell: how far a median can be trusted, how sure it is which route is the fastest, and what several visits say
+// together. Used by contests, the tuner and bench.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "route/table.hpp"
+#include "tune/statistics.hpp"
+
+namespace medley::tune {
+
+/// 95 % interval of the median by order statistics: no assumption about how the noise is distributed.
+inline Interval median_interval(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  const double n = static_cast<double>(samples.size()), reach = 0.98 * std::sqrt(n);
+  const double low = std::max(0.0, std::floor((n - 1) / 2 - reach)),
+               high = std::min(n - 1, std::ceil((n - 1) / 2 + reach));
+  return {samples[static_cast<std::size_t>(low)], samples[static_cast<std::size_t>(high)]};
+}
+
+inline constexpr std::int64_t few_samples = 8;  ///< fewer cannot part two intervals at 95 %
+inline constexpr double hopeless_ratio = 3;     ///< so far behind, few samples are enough,
+inline constexpr std::int64_t hopeless_samples = 5;   ///< but not two: both may have met the same disturbance
+
+/// How sure it is that `first` is faster than `second`: 0.5 when they are equal, by the normal law of two
+/// medians.
+inline double confidence_of(const route::Timing& first, const route::Timing& second) {
+  const std::int64_t samples = std::min(first.samples, second.samples);
+  if (samples < 2) return 0.5;
+  if (second.low_us > hopeless_ratio * first.high_us) return 1;
+  const double most = samples >= few_samples ? 1 : 0.9;   // few samples are no interval: they tell only what is hopeless
+  const double spread = std::hypot(first.high_us - first.low_us, second.high_us - second.low_us) / (2 * 1.96);
+  if (spread <= 0) return first.median_us < second.median_us ? most : 0.5;
+  return std::min(most, 0.5 * std::erfc(-(second.median_us - first.median_us) / spread / std::sqrt(2.0)));
+}
+
+/// Puts the routes in order and says how sure it is that the first is the fastest.
+inline void judge(route::Cell& cell) {
+  std::stable_sort(cell.routes.begin(), cell.routes.end(),
+                   [](const auto& a, const auto& b) { return a.median_us < b.median_us; });
+  cell.confidence = 1;
+  for (std::size_t i = 1; i < cell.routes.size(); ++i) {
+    cell.confidence = std::min(cell.confidence, confidence_of(cell.routes[0], cell.routes[i]));
+  }
+}
+
+/// By how much everything took longer in one visit to a cell than in another: the routes that both measured tell.
+inline double weather(const route::Cell& now, const route::Cell& before) {
+  std::vector<double> ratios;
+  for (const route::Timing& timing : now.routes) {
+    if (const route::Timing* old = before.find(timing.route)) ratios.push_back(timing.median_us / old->median_us);
+  }
+  return ratios.empty() ? 1 : median(std::move(ratios));
+}
+
+/// Two measurements of one route: both count by their samples. Where they contradict each other the interval holds both.
+inline route::Timing pooled(const route::Timing& a, const route::Timing& b) {
+  const double share = static_cast<double>(a.samples) / static_cast<double>(a.samples + b.samples);
+  const auto between = [&](double of_a, double of_b) { return std::exp(share * std::log(of_a) + (1 - share) * std::log(of_b)); };
+  const bool contradict = a.low_us > b.high_us || b.low_us > a.high_us;
+  return {a.route, between(a.median_us, b.median_us),
+          contradict ? std::min(a.low_us, b.low_us) : between(a.low_us, b.low_us),
+          contradict ? std::max(a.high_us, b.high_us) : between(a.high_us, b.high_us), a.samples + b.samples};
+}
+
+/// A cell that was measured again: what was known before is brought to the weather of this visit and counts too.
+inline route::Cell merged(route::Cell cell, const route::Cell& before) {
+  const double factor = weather(cell, before);
+  for (route::Timing old : before.routes) {
+    old.median_us *= factor, old.low_us *= factor, old.high_us *= factor;
+    if (const route::Timing* same = cell.find(old.route)) {
+      cell.routes[static_cast<std::size_t>(same - cell.routes.data())] = pooled(*same, old);
+    } else {
+      cell.routes.push_back(old);
+    }
+  }
+  judge(cell);
+  return cell;
+}
+
+}  // namespace medley::tune
