@@ -173,6 +173,21 @@ TEST(Choose, SendsTakeOneRouteForAllSizes) {
   EXPECT_EQ(chosen.stretches.front().route.backend, "b");
 }
 
+TEST(Choose, OneDisturbedRowDoesNotDecideForMessages) {
+  Table table;
+  for (const std::int64_t bytes : {4, 64, 1024}) {
+    table.put(cell(Op::send, {1, 2}, bytes, {timing("shm", "native", 1, 0.02), timing("mpi", "native", 1.3, 0.02)}));
+  }
+  table.put(cell(Op::send, {1, 2}, 4 << 20, {timing("mpi", "native", 900, 0.3), timing("shm", "native", 2700, 0.7)}));   // intervals overlap
+  EXPECT_EQ(ask(table, Op::send, {1, 2}).stretches.front().route.backend, "shm");
+  table.put(cell(Op::send, {1, 2}, 16 << 20, {timing("mpi", "native", 900, 0.02)}));   // left out of this one
+  EXPECT_EQ(ask(table, Op::send, {1, 2}).stretches.front().route.backend, "mpi") << "so far behind that it was not measured";
+  for (const std::int64_t bytes : {16, 256, 4096, 16384}) {
+    table.put(cell(Op::send, {1, 2}, bytes, {timing("shm", "native", 1, 0.02), timing("mpi", "native", 1.6, 0.02)}));
+  }
+  EXPECT_EQ(ask(table, Op::send, {1, 2}).stretches.front().route.backend, "shm") << "one such row is outweighed by many";
+}
+
 TEST(Choose, AnotherClassOfTypesStandsIn) {
   const Chosen chosen = choose(small_table(), Op::all_reduce, Memory::host, DTypeClass::half, {1, 2}, all_usable);
   EXPECT_EQ(chosen.dtype, DTypeClass::floating);
