@@ -1,6 +1,7 @@
 // A backend made of two: one inside each host, one between hosts, such as shm+mpi. It carries all_reduce, all_gather,
 // reduce_scatter, broadcast and all_to_all in phases, each byte crossing the network once; the rest is filled in over
-// messages, which take the first inside a host and the second between hosts. A context makes one when `shm+mpi` stands in its list of backends or in its route table.
+// messages, which take the first inside a host and the second between hosts. A context makes one when `shm+mpi` stands in
+// its list of backends or in its route table.
 #pragma once
 
 #include <medley/backend.hpp>

@@ -30,7 +30,7 @@ Transfer* HierarchicalLane::start_message(const Call& call) {
 }
 
 void HierarchicalLane::progress() {
-  for (Lane* lane : {parts_.inside.get(), parts_.between.get(), parts_.all.get()}) lane->progress();
+  for (Lane* lane : lanes()) lane->progress();
 }
 
 bool HierarchicalLane::undelivered() const {
@@ -38,7 +38,7 @@ bool HierarchicalLane::undelivered() const {
 }
 
 void HierarchicalLane::check() {
-  for (Lane* lane : {parts_.inside.get(), parts_.between.get(), parts_.all.get()}) {
+  for (Lane* lane : lanes()) {
     try {
       lane->check();
     } catch (const Error& error) {
@@ -52,7 +52,7 @@ void HierarchicalLane::check() {
 }
 
 void HierarchicalLane::abort(const Error& why) noexcept {
-  for (Lane* lane : {parts_.inside.get(), parts_.between.get(), parts_.all.get()}) {
+  for (Lane* lane : lanes()) {
     ErrorContext context = why.context();
     context.ranks.clear();
     const int ranks = lane == parts_.inside.get() ? places_ : lane == parts_.between.get() ? hosts_ : hosts_ * places_;

@@ -2,6 +2,7 @@
 // over them. One collective at a time, so that all ranks start the phases of all collectives in the same order.
 #pragma once
 
+#include <array>
 #include <medley/backend.hpp>
 #include <memory>
 #include <vector>
@@ -33,6 +34,7 @@ class HierarchicalLane final : public Lane {
  private:
   friend class HierarchicalTransfer;
   Transfer* start_message(const Call& call);
+  std::array<Lane*, 3> lanes() const { return {parts_.inside.get(), parts_.between.get(), parts_.all.get()}; }
   /// The number that a rank of a part has in the whole.
   int whole_rank(const Lane* part, int rank) const {
     return part == parts_.inside.get() ? host_ * places_ + rank : part == parts_.between.get() ? rank * places_ + place_ : rank;

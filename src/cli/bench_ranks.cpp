@@ -4,13 +4,12 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <functional>
-#include <type_traits>
 
 #include "bootstrap/host.hpp"
 #include "cli/sizes.hpp"
 #include "core/plugins.hpp"
 #include "core/rank_device.hpp"
+#include "tune/told_by_all.hpp"
 
 namespace medley::cli {
 
@@ -71,23 +70,15 @@ ContextOptions context_for(std::vector<std::string> backends, Memory memory) {
 }
 
 void bind_to_core(Context& context) {
-  struct Where {
-    std::size_t machine = std::hash<std::string>{}(kernel_identity());
-    cpu_set_t cores{};
-    bool operator==(const Where& other) const { return machine == other.machine && CPU_EQUAL(&cores, &other.cores); }
-  } mine;
-  static_assert(std::is_trivially_copyable_v<Where>);
-  const bool known = sched_getaffinity(0, sizeof mine.cores, &mine.cores) == 0;
-  if (!known) CPU_ZERO(&mine.cores);
-  std::vector<Where> all(static_cast<std::size_t>(context.size()));
-  context.world().all_gather(ConstBuffer(&mine, sizeof mine, DType::u8), Buffer(all.data(), static_cast<std::int64_t>(all.size() * sizeof mine), DType::u8));
+  const std::vector<tune::Whereabouts> all = tune::whereabouts_of_all(context.world());
+  const tune::Whereabouts& mine = all[static_cast<std::size_t>(context.rank())];
   // Launchers may have given several ranks the cores of a socket: among those with the same cores each takes another.
-  const bool overlaps = std::any_of(all.begin(), all.end(), [&](const Where& other) {
+  const bool overlaps = std::any_of(all.begin(), all.end(), [&](const tune::Whereabouts& other) {
     cpu_set_t common;
     CPU_AND(&common, &mine.cores, &other.cores);
     return other.machine == mine.machine && !(other == mine) && CPU_COUNT(&common) > 0;
   });
-  if (!known || overlaps || std::count(all.begin(), all.end(), mine) > usable_cores()) return;
+  if (CPU_COUNT(&mine.cores) == 0 || overlaps || std::count(all.begin(), all.end(), mine) > usable_cores()) return;
   auto place = std::count(all.begin(), all.begin() + context.rank(), mine);
   cpu_set_t one;
   CPU_ZERO(&one);

@@ -8,6 +8,7 @@
 
 #include "cli/command.hpp"
 #include "cli/table.hpp"
+#include "route/pair_name.hpp"
 
 namespace medley::cli {
 namespace {
@@ -16,8 +17,7 @@ namespace {
 double gain_over(const std::vector<tune::MixRow>& rows, const tune::MixRow& row, bool made_of_two) {
   double best = INFINITY;
   for (const auto& other : rows) {
-    const bool of_two = other.backend.find('+') != std::string::npos;
-    if (other.mix == row.mix && other.backend != "auto" && of_two == made_of_two) best = std::min(best, other.time.median);
+    if (other.mix == row.mix && other.backend != "auto" && route::is_pair(other.backend) == made_of_two) best = std::min(best, other.time.median);
   }
   return std::isinf(best) ? 0 : best / row.time.median;
 }

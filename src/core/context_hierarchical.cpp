@@ -7,10 +7,11 @@
 
 #include "algorithms/hierarchical.hpp"
 #include "core/context_state.hpp"
+#include "route/pair_name.hpp"
 
 namespace medley::core {
 
-bool is_pair(std::string_view backend) { return backend.find('+') != std::string_view::npos; }
+using route::between_of, route::inside_of, route::is_pair;
 
 std::vector<std::string> with_halves(const std::vector<std::string>& wanted) {
   std::vector<std::string> names;
@@ -21,7 +22,7 @@ std::vector<std::string> with_halves(const std::vector<std::string>& wanted) {
     if (!is_pair(name)) add(name);
   }
   for (const std::string& name : wanted) {
-    if (is_pair(name)) add(name.substr(0, name.find('+'))), add(name.substr(name.find('+') + 1));
+    if (is_pair(name)) add(std::string(inside_of(name))), add(std::string(between_of(name)));
   }
   return names;
 }
@@ -58,8 +59,8 @@ void ContextState::make_pairs(const std::vector<std::string>& wanted) {
     return {};
   };
   for (const std::string& pair : pairs) {
-    const algorithms::Half inside = half(std::string_view(pair).substr(0, pair.find('+')));
-    const algorithms::Half between = half(std::string_view(pair).substr(pair.find('+') + 1));
+    const algorithms::Half inside = half(inside_of(pair));
+    const algorithms::Half between = half(between_of(pair));
     if (!inside.backend || !between.backend || inside.backend == between.backend) continue;   // those named were refused before
     auto backend = std::make_unique<algorithms::HierarchicalBackend>(inside, between, hosts);
     infos.push_back({.name = pair, .version = backend->version(), .available = true, .reason = {}});

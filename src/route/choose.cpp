@@ -7,6 +7,7 @@
 
 #include "core/v_forms.hpp"
 #include "route/home.hpp"
+#include "route/pair_name.hpp"
 
 namespace medley::route {
 namespace {
@@ -83,9 +84,9 @@ const Choice* least_loss(const std::vector<const Choice*>& candidates, const Run
 /// Of the candidates those of the comm's own library, if there are such.
 std::vector<const Choice*> at_home(std::vector<const Choice*> candidates, Home& home) {
   const auto is_of = [](std::string_view library) {
-    return [library](const Choice* route) { return library_of(route->backend) == library; };
+    return [library](const Choice* route) { return between_of(route->backend) == library; };
   };
-  if (std::all_of(candidates.begin(), candidates.end(), is_of(library_of(candidates.front()->backend)))) return candidates;
+  if (std::all_of(candidates.begin(), candidates.end(), is_of(between_of(candidates.front()->backend)))) return candidates;
   const auto others = std::stable_partition(candidates.begin(), candidates.end(), is_of(home.library()));
   if (others != candidates.begin()) candidates.erase(others, candidates.end());
   return candidates;

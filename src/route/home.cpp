@@ -5,6 +5,7 @@
 #include <map>
 
 #include "route/choose.hpp"
+#include "route/pair_name.hpp"
 
 namespace medley::route {
 namespace {
@@ -18,7 +19,7 @@ Losses losses_in(const Cell& cell, const Usable& usable) {
   for (const Timing& timing : cell.routes) {   // fastest first: the first of a library is its best
     if (!usable({timing.route.backend, "native"})) continue;   // whether the comm has the backend; algorithms are of other operations
     if (best == 0) best = timing.median_us;
-    losses.emplace(library_of(timing.route.backend), std::log(timing.median_us / best));
+    losses.emplace(between_of(timing.route.backend), std::log(timing.median_us / best));
   }
   return losses;
 }

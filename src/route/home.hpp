@@ -1,4 +1,4 @@
-// The library that a comm is at home with: the one that loses least to the best routes over all its operations. Where the
+// The library that a comm is at home with (of shm+mpi it is mpi, which takes most of the time): the one that loses least to the best routes over all its operations. Where the
 // measurement does not tell two routes apart, choosing takes the one of this library, since operations that overlap are slower
 // over two libraries than over one: both want to be polled, and neither knows of the other.
 #pragma once
@@ -6,17 +6,10 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "route/table.hpp"
 
 namespace medley::route {
-
-/// Of a backend made of two, such as shm+mpi, the one between the hosts, which takes most of the time.
-inline std::string_view library_of(std::string_view backend) {
-  const std::size_t plus = backend.find('+');
-  return plus == std::string_view::npos ? backend : backend.substr(plus + 1);
-}
 
 class Home {
  public:

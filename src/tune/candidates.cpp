@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algorithms/registry.hpp"
+#include "route/pair_name.hpp"
 #include "tune/workload.hpp"
 
 namespace medley::tune {
@@ -39,7 +40,7 @@ std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, Memory memory,
     if (!works(trial, {backend, {}})) continue;
     // A backend made of two has users' messages from its second half. Of algorithms over messages those in which every byte goes
     // straight to where it belongs can be worth it; trees and rings would take the network where phases do not.
-    const bool pair = wanted.every_algorithm && backend.find('+') != std::string::npos;
+    const bool pair = wanted.every_algorithm && route::is_pair(backend);
     if (!is_collective(op) && pair) continue;
     const auto worth_it = [&](const std::string& algorithm) {
       return !pair || (!reduces(op) && (algorithm == "linear" || algorithm == "pairwise"));

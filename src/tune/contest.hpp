@@ -36,9 +36,7 @@ class Contest {
   void warm_up(Clock& clock, Workload& workload, double batch_us, double most) {
     for (Contestant& one : contestants) {
       workload.check(one.route);
-      for (int k = 0; k < 3; ++k) one.tried_us.push_back(std::max(workload.time(clock, one.route).us, 0.02));
-      // The least of three: the first meets what the route before left behind.
-      one.first_us = *std::min_element(one.tried_us.begin(), one.tried_us.end());
+      try_calls(clock, workload, one, 3);
       one.batch = static_cast<int>(std::clamp(std::ceil(batch_us / one.first_us), 1., most));
     }
   }
@@ -56,8 +54,7 @@ class Contest {
     for (Contestant* one : quickest_first) {
       if (one->first_us <= hopeless_at_first * std::max(least, 1.)) continue;
       if (!std::exchange(rested, true)) workload.run(quickest_first.front()->route, operations_in(aftermath_us, least));
-      for (int k = 0; k < 2; ++k) one->tried_us.push_back(workload.time(clock, one->route).us);
-      one->first_us = *std::min_element(one->tried_us.begin(), one->tried_us.end());
+      try_calls(clock, workload, *one, 2);
       least = std::min(least, one->first_us);
       one->out = one->first_us > hopeless_at_first * std::max(least, 1.);
       if (one->out) one->samples_us = one->tried_us;
@@ -139,6 +136,13 @@ class Contest {
   static constexpr std::int64_t plenty = 60;
 
  private:
+  /// The least counts: the first meets what the route before left behind.
+  template <class Clock, class Workload>
+  static void try_calls(Clock& clock, Workload& workload, Contestant& one, int calls) {
+    for (int k = 0; k < calls; ++k) one.tried_us.push_back(std::max(workload.time(clock, one.route).us, 0.02));
+    one.first_us = *std::min_element(one.tried_us.begin(), one.tried_us.end());
+  }
+
   bool after_slow_ = true;
 };
 

@@ -8,6 +8,8 @@
 #include <functional>
 
 #include "bootstrap/host.hpp"
+#include "route/pair_name.hpp"
+#include "tune/told_by_all.hpp"
 
 namespace medley::tune {
 namespace {
@@ -27,12 +29,9 @@ std::unique_ptr<SampleClock> shared_clock(Comm& world) {
   return clock;
 }
 
-/// What each rank says of itself, as a number that is equal for equal texts. Collective.
-std::vector<std::int64_t> said_by_all(Comm& comm, const std::string& text) {
-  const std::vector<std::int64_t> mine{static_cast<std::int64_t>(std::hash<std::string>{}(text))};
-  std::vector<std::int64_t> all(static_cast<std::size_t>(comm.size()));
-  comm.all_gather(mine, all);
-  return all;
+/// As numbers that are equal for equal texts. Collective.
+std::vector<std::size_t> texts_of_all(const Comm& comm, const std::string& text) {
+  return told_by_all(comm, std::hash<std::string>{}(text));
 }
 
 /// Equal where CLOCK_MONOTONIC is one clock: on one kernel and in one time namespace, such as in most containers of a machine.
@@ -44,9 +43,9 @@ std::string clock_identity() {
 }  // namespace
 
 std::vector<int> hosts_of(Comm& comm) {
-  std::vector<std::int64_t> seen;
+  std::vector<std::size_t> seen;
   std::vector<int> hosts;
-  for (const std::int64_t host : said_by_all(comm, host_identity())) {
+  for (const std::size_t host : texts_of_all(comm, host_identity())) {
     const auto at = std::find(seen.begin(), seen.end(), host);
     hosts.push_back(static_cast<int>(at - seen.begin()));
     if (at == seen.end()) seen.push_back(host);
@@ -63,7 +62,7 @@ JobClock::JobClock(Context& context)
     host_->meet();
   } else {
     choose_carrier(context);
-    const std::vector<std::int64_t> clocks = said_by_all(world_, clock_identity());
+    const std::vector<std::size_t> clocks = texts_of_all(world_, clock_identity());
     compared_ = std::count(clocks.begin(), clocks.end(), clocks.front()) < world_.size();
     if (compared_) compare_clocks();
   }
@@ -74,7 +73,7 @@ JobClock::JobClock(Context& context)
 void JobClock::choose_carrier(const Context& context) {
   double least = INFINITY;
   for (const BackendInfo& backend : context.backends()) {
-    if (!backend.available || backend.name.find('+') != std::string::npos) continue;
+    if (!backend.available || route::is_pair(backend.name)) continue;
     std::array<double, 1> took{INFINITY};
     try {
       for (int i = 0; i < 20; ++i) {
