@@ -35,6 +35,7 @@ std::vector<std::vector<Event>> traced() {
     const auto late = [&] {
       if (world.rank() == 1) std::this_thread::sleep_for(lateness);
     };
+    world.barrier(Memory::cuda).wait_host();   // connected: the first operation would wait for that on the host, not on the device
     late();
     world.all_reduce(numbers, sum, {.async = true}).wait();
     std::byte last{};
