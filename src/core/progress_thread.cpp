@@ -10,8 +10,10 @@ ProgressThread::ProgressThread(Engine& engine) : engine_(engine) {
 }
 
 ProgressThread::~ProgressThread() {
-  stop_.store(true, std::memory_order_relaxed);
-  idle_.store(false, std::memory_order_relaxed);
+  // Sequentially consistent, as are going_idle() and stopping(): either the thread sees the stop, or this store comes after
+  // its own to idle_ and ends its wait. With weaker orders both could miss the other.
+  stop_.store(true);
+  idle_.store(false);
   idle_.notify_one();
   thread_.join();
 }

@@ -24,8 +24,8 @@ class ProgressThread {
     idle_.store(false, std::memory_order_relaxed);
     idle_.notify_one();
   }
-  void going_idle() noexcept { idle_.store(true, std::memory_order_relaxed); }
-  bool stopping() const noexcept { return stop_.load(std::memory_order_relaxed); }
+  void going_idle() noexcept { idle_.store(true); }
+  bool stopping() const noexcept { return stop_.load(); }
 
  private:
   void run();

@@ -7,6 +7,7 @@
 #include "backends/nccl/combine.hpp"
 #include "backends/nccl/rendezvous.hpp"
 #include "backends/nccl/transfers.hpp"
+#include "core/as_error.hpp"
 
 namespace medley::nccl {
 namespace {
@@ -136,7 +137,12 @@ void NcclLane::check() {
 
 /// Throws what a peer gave the comm up for.
 void NcclLane::look_for_abort() {
-  const auto text = group_.store->try_get(abort_key);
+  std::optional<std::string> text;
+  try {
+    text = group_.store->try_get(abort_key);
+  } catch (const Error&) {
+    return;   // whoever serves the store may have left before the others: that fails nobody
+  }
   if (!text) return;
   int kind = 0, by = 0, named = 0;
   char tail[1] = {};
@@ -145,7 +151,7 @@ void NcclLane::look_for_abort() {
   const char* rest = text->c_str() + named;
   for (int rank = 0, used = 0; sscanf(rest, "%d%n", &rank, &used) == 1; rest += used) ranks.push_back(rank);
   if (ranks.empty()) ranks.push_back(by);
-  throw Error(static_cast<ErrorKind>(kind), fmt::format("rank {} gave the comm up", by), {.ranks = ranks});
+  throw Error(core::error_kind(kind), fmt::format("rank {} gave the comm up", by), {.ranks = ranks});
 }
 
 void NcclLane::abort(const Error& why) noexcept {

@@ -104,7 +104,7 @@ void Exchanger::copy_own(const Exchange& exchange) const {
 
 void Exchanger::read(void* to, int rank, std::uint64_t where, std::size_t bytes) const {
   try {
-    direct_read(to, neighbours_.process(members_[static_cast<std::size_t>(rank)]), where, bytes, rank);
+    neighbours_.read(to, members_[static_cast<std::size_t>(rank)], where, bytes, rank);
   } catch (const Error&) {
     board_.throw_if_aborted();   // a giver that gave up may have freed its memory
     throw;

@@ -88,8 +88,7 @@ Poll RecvTransfer::poll() {
   if (state_ == State::reading) {
     const std::size_t now = std::min<std::size_t>(breath, offer_.bytes - done_);
     try {
-      direct_read(data_ + done_, mail_.neighbours_.process(mail_.members_[static_cast<std::size_t>(from_)]),
-                  offer_.where + done_, now, from_);
+      mail_.neighbours_.read(data_ + done_, mail_.members_[static_cast<std::size_t>(from_)], offer_.where + done_, now, from_);
     } catch (const Error&) {
       mail_.board_.throw_if_aborted();   // a sender that gave up may have freed its memory
       throw;

@@ -31,6 +31,9 @@ class Neighbourhood final : public Waiter {
   int process(int neighbour) const { return processes_[static_cast<std::size_t>(neighbour)]; }
   /// Whether the neighbour's process is gone.
   bool dead(int neighbour) const;
+  /// Copies `bytes` out of a neighbour's memory, which is `rank` in the comm. Throws when it cannot, as when the neighbour
+  /// died: also when its number may already be that of another process. Called under the engine's lock.
+  void read(void* to, int neighbour, std::uint64_t from, std::size_t bytes, int rank) const;
   /// Whether process_vm_readv works between all neighbours, as a probe at the start showed; MEDLEY_SHM_DIRECT=0 in
   /// the environment of any of them says no without a probe, for tests and for hosts where it is slow.
   bool direct_reads() const { return direct_reads_; }
@@ -57,6 +60,7 @@ class Neighbourhood final : public Waiter {
   std::vector<int> index_;
   std::vector<int> processes_;
   std::vector<int> process_files_;    ///< pidfds
+  mutable std::vector<Deadline> seen_alive_;   ///< when its pidfd last said so
   int own_ = 0;
   int cores_ = 1;
   bool may_stream_ = true;

@@ -15,7 +15,7 @@
 #include <utility>
 
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23  // Linux 5.14; older kernels answer EINVAL
+#define MADV_POPULATE_WRITE 23  // Linux 5.14
 #endif
 
 namespace medley::shm {
@@ -31,6 +31,17 @@ std::string mebibytes(std::size_t bytes) { return fmt::format("{:.1f} MiB", stat
               fmt::format("{} is too small for {}: {} are needed and {} are free; enlarge it (docker run --shm-size, "
                           "mount -o remount,size=…) or leave shm out of the backends",
                           folder, purpose, mebibytes(needed), mebibytes(available)));
+}
+
+/// Whether the kernel can take memory for a part of a mapping (Linux 5.14).
+bool can_populate() {
+  static const bool can = [] {
+    void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool done = page != MAP_FAILED && madvise(page, 4096, MADV_POPULATE_WRITE) == 0;
+    if (page != MAP_FAILED) munmap(page, 4096);
+    return done;
+  }();
+  return can;
 }
 
 std::shared_ptr<std::byte> map_anew(int file, std::size_t bytes) {
@@ -67,7 +78,9 @@ std::shared_ptr<std::byte> map(int file, std::size_t bytes) { return map_anew(fi
 
 }  // namespace
 
-Segment Segment::make(std::size_t bytes, const std::string& purpose) {
+Segment Segment::make(std::size_t bytes, const std::string& purpose) { return make(bytes, purpose, !can_populate()); }
+
+Segment Segment::make(std::size_t bytes, const std::string& purpose, bool reserve) {
   const int file = ::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file < 0) {
     throw Error(ErrorKind::unavailable, fmt::format("cannot make shared memory in {}: {}", folder, strerror(errno)));
@@ -83,6 +96,10 @@ Segment Segment::make(std::size_t bytes, const std::string& purpose) {
     const int error = errno;
     ::close(file);
     throw Error(ErrorKind::system, fmt::format("cannot size {} of shared memory: {}", mebibytes(bytes), strerror(error)));
+  }
+  if (reserve && fallocate(file, 0, 0, static_cast<off_t>(bytes)) != 0) {
+    ::close(file);
+    too_small(bytes, available, purpose);
   }
   return {file, map(file, bytes)};
 }
@@ -133,7 +150,7 @@ void Segment::populate(std::size_t offset, std::size_t bytes) const {
   constexpr std::size_t page = 4096;
   const std::size_t begin = offset / page * page;
   if (madvise(data() + begin, offset + bytes - begin, MADV_POPULATE_WRITE) == 0) return;
-  if (errno == EINVAL || errno == ENOSYS) return;
+  if (!can_populate()) return;   // all of it was reserved when it was made
   throw Error(ErrorKind::unavailable,
               fmt::format("{} is full: {} more are needed for a comm's buffers ({}); enlarge it or use fewer comms",
                           folder, mebibytes(bytes), strerror(errno)));

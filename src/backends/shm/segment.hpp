@@ -19,6 +19,8 @@ class Segment {
   static Segment open_published(const std::string& published, std::size_t bytes);
   /// Makes one of `bytes`, zeroed; throws when /dev/shm has no room, naming the size needed.
   static Segment make(std::size_t bytes, const std::string& purpose);
+  /// The same; `reserve`: takes all its memory now, for kernels that cannot populate() parts of it later.
+  static Segment make(std::size_t bytes, const std::string& purpose, bool reserve);
   /// Opens the one that another process offers at `address()`.
   static Segment open(const std::string& address, std::size_t bytes);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/as_error.hpp"
+
 namespace medley::ucx {
 namespace {
 
@@ -32,15 +34,16 @@ std::string Notice::pack() const {
   return bytes + std::string(why.what()).substr(0, most_text);
 }
 
-Notice Notice::unpack(const void* data, std::size_t bytes) {
+std::optional<Notice> Notice::unpack(const void* data, std::size_t bytes) {
   Header header{};
-  std::memcpy(&header, data, std::min(bytes, sizeof header));
+  if (bytes < sizeof header) return std::nullopt;
+  std::memcpy(&header, data, sizeof header);
   const std::string text(static_cast<const char*>(data) + sizeof header, bytes - sizeof header);
   std::vector<int> ranks(header.at_fault, header.at_fault + std::min<std::size_t>(header.ranks, most_ranks));
   if (ranks.empty()) ranks.push_back(header.from);
-  return {header.comm, header.from,
-          Error(static_cast<ErrorKind>(header.kind),
-                fmt::format("rank {} gave up the comm: {}", header.from, text), {.ranks = ranks})};
+  return Notice{header.comm, header.from,
+                Error(core::error_kind(header.kind), fmt::format("rank {} gave up the comm: {}", header.from, text),
+                      {.ranks = ranks})};
 }
 
 }  // namespace medley::ucx

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <medley/error.hpp>
+#include <optional>
 #include <string>
 
 namespace medley::ucx {
@@ -14,8 +15,8 @@ struct Notice {
   Error why;
 
   std::string pack() const;
-  /// Of bytes that pack() gave.
-  static Notice unpack(const void* data, std::size_t bytes);
+  /// Of bytes that pack() gave; none if they cannot be that.
+  static std::optional<Notice> unpack(const void* data, std::size_t bytes);
 };
 
 }  // namespace medley::ucx

@@ -106,14 +106,16 @@ void Worker::stop(const Error& why) {
   stopped_ = why;
 }
 
+/// Called by UCX, which is C: nothing may be thrown here.
 ucs_status_t Worker::on_notice(void* self, const void* header, std::size_t header_bytes, void*, std::size_t,
-                               const ucp_am_recv_param_t*) {
+                               const ucp_am_recv_param_t*) noexcept {
   auto& worker = *static_cast<Worker*>(self);
-  const Notice notice = Notice::unpack(header, header_bytes);
-  const std::lock_guard lock(worker.routes_mutex_);
-  const auto found = worker.routes_.find(notice.comm);
-  if (found != worker.routes_.end()) found->second->given_up(notice);
   worker.moved_ = true;
+  const std::optional<Notice> notice = Notice::unpack(header, header_bytes);
+  if (!notice) return UCS_OK;
+  const std::lock_guard lock(worker.routes_mutex_);
+  const auto found = worker.routes_.find(notice->comm);
+  if (found != worker.routes_.end()) found->second->given_up(*notice);
   return UCS_OK;
 }
 

@@ -68,7 +68,7 @@ class Worker {
 
  private:
   static ucs_status_t on_notice(void* self, const void* header, std::size_t header_bytes, void*, std::size_t,
-                                const ucp_am_recv_param_t*);
+                                const ucp_am_recv_param_t*) noexcept;
   void make_worker();
 
   ucp_context_h context_ = nullptr;
