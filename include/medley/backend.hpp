@@ -20,7 +20,7 @@
 namespace medley {
 
 /// Changes whenever a class below changes its layout; a plugin built against another is refused.
-inline constexpr std::string_view backend_abi = "medley-backend-7";
+inline constexpr std::string_view backend_abi = "medley-backend-8";
 
 /// Sends and receives that Medley makes of itself, such as those of filled-in collectives, have tags from -internal_tags to -1, which no user can name.
 /// They match like all others: by peer and tag, in order.
@@ -93,6 +93,13 @@ class Transfer {
   virtual DeviceTimes device_times() const { return {}; }
   /// Gives it back to its lane.
   virtual void release() noexcept { delete this; }
+  /// Gives back one that is not complete, once its lane was aborted or poll() threw. `memory` owns everything the operation
+  /// uses besides the caller's buffers: counts and offsets, scratch, pinned blocks. A library that cannot take back what it
+  /// has begun (MPI) holds on to `memory` until it is done with it; all others let it go here.
+  virtual void abandon(std::shared_ptr<const void> memory) noexcept {
+    release();
+    memory.reset();
+  }
 
  protected:
   virtual ~Transfer() = default;

@@ -14,6 +14,12 @@ namespace medley {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
+/// That long from now. A duration beyond the end of the clock, such as nanoseconds::max(), gives the end: it never passes.
+inline Deadline deadline_after(std::chrono::nanoseconds duration) {
+  const Deadline now = std::chrono::steady_clock::now();
+  return duration > Deadline::max() - now ? Deadline::max() : now + duration;
+}
+
 /// Keys and values are byte strings. Every method may be called from any thread, and none waits beyond its deadline.
 class MEDLEY_API Store {
  public:

@@ -10,9 +10,16 @@
 
 namespace medley::algorithms {
 
-/// A collective made of messages.
+/// A collective made of messages. Its coroutine owns the scratch memory that these use, so it is shared with those that the
+/// backend could not take back when the lane was aborted: it goes with the last of them, which may be after its lane.
 class FilledTransfer final : public Transfer {
  public:
+  static FilledTransfer* make(FilledLane& lane, const Call& call, const Algorithm& algorithm, std::uint64_t sequence) {
+    auto made = std::make_shared<FilledTransfer>(lane, call, algorithm, sequence);
+    FilledTransfer* const transfer = made.get();
+    transfer->self_ = std::move(made);
+    return transfer;
+  }
   FilledTransfer(FilledLane& lane, const Call& call, const Algorithm& algorithm, std::uint64_t sequence)
       : lane_(lane),
         call_(call),
@@ -20,6 +27,7 @@ class FilledTransfer final : public Transfer {
         messages_(*lane.inner_, call_, tag()),
         job_{call_, lane.rank_, lane.size_, messages_},
         task_(run(algorithm)) {}
+  ~FilledTransfer() override = default;   // touches no lane
 
   Poll poll() override {
     const Poll seen = step();
@@ -27,7 +35,15 @@ class FilledTransfer final : public Transfer {
     return seen == Poll::waiting && messages_.take_moved() ? Poll::moved : seen;
   }
   std::vector<int> awaited() const override { return messages_.awaited(); }
-  void release() noexcept override { lane_.forget(*this), delete this; }
+  void release() noexcept override {
+    std::erase(lane_.running_, this);
+    lane_.adopt_messages_of(*this);
+    const auto gone = std::move(self_);
+  }
+  void abandon(std::shared_ptr<const void> memory) noexcept override {
+    memory_ = std::move(memory);
+    release();
+  }
 
  private:
   friend class FilledLane;
@@ -52,6 +68,8 @@ class FilledTransfer final : public Transfer {
   Messages messages_;
   Job job_;
   core::Task task_;
+  std::shared_ptr<const void> memory_;   ///< what the call points to, of one that was abandoned
+  std::shared_ptr<FilledTransfer> self_;
 };
 
 void FilledLane::check_algorithm(const Call& call, Memory memory) const {
@@ -87,7 +105,7 @@ Transfer* FilledLane::start(const Call& call) {
     do_alone(call);
     return nullptr;
   }
-  auto* transfer = new FilledTransfer(*this, call, algorithm_of(call), sequence);
+  FilledTransfer* const transfer = FilledTransfer::make(*this, call, algorithm_of(call), sequence);
   running_.push_back(transfer);
   try {
     if (transfer->poll() != Poll::complete) return transfer;  // the first messages leave at once
@@ -103,18 +121,14 @@ bool FilledLane::may_run(std::uint64_t sequence) const {
   return running_.empty() || running_.front()->sequence_ + collective_tags > sequence;
 }
 
-void FilledLane::forget(FilledTransfer& transfer) noexcept {
-  running_.erase(std::find(running_.begin(), running_.end(), &transfer));
-  for (Transfer* message : transfer.messages_.abandon()) orphans_.push_back(message);
+void FilledLane::adopt_messages_of(FilledTransfer& transfer) noexcept {
+  for (Transfer* message : transfer.messages_.abandon()) orphans_.push_back({message, transfer.self_});
 }
 
 void FilledLane::abort(const Error& why) noexcept {
   inner_->abort(why);
-  for (FilledTransfer* transfer : running_) {
-    // What arrives from now on must not find the memory of an operation that is gone.
-    for (Transfer* message : transfer->messages_.abandon()) orphans_.push_back(message);
-  }
-  for (Transfer* orphan : orphans_) orphan->release();
+  for (FilledTransfer* transfer : running_) adopt_messages_of(*transfer);
+  for (Orphan& orphan : orphans_) orphan.message->abandon(std::move(orphan.collective));
   orphans_.clear();
 }
 

@@ -53,7 +53,8 @@ class MEDLEY_API FilledLane final : public Lane {
   const Algorithm& algorithm_of(const Call& call) const;
   /// Whether number `sequence` may use its tag: the collective that had it before is complete.
   bool may_run(std::uint64_t sequence) const;
-  void forget(FilledTransfer& transfer) noexcept;
+  /// Takes the messages that a collective has not completed.
+  void adopt_messages_of(FilledTransfer& transfer) noexcept;
 
   std::unique_ptr<Lane> inner_;
   core::Capabilities capabilities_;
@@ -61,7 +62,12 @@ class MEDLEY_API FilledLane final : public Lane {
   int rank_, size_;
   std::uint64_t collectives_ = 0;         ///< started so far, the same on all ranks
   std::vector<FilledTransfer*> running_;  ///< in order of start
-  std::vector<Transfer*> orphans_;        ///< messages of failed collectives, until the lane is aborted
+  /// Messages of failed collectives, until the lane is aborted, with the collective that owns their memory.
+  struct Orphan {
+    Transfer* message;
+    std::shared_ptr<FilledTransfer> collective;
+  };
+  std::vector<Orphan> orphans_;
 };
 
 }  // namespace medley::algorithms

@@ -62,7 +62,7 @@ void HierarchicalLane::abort(const Error& why) noexcept {
     }
     lane->abort(Error(why.kind(), why.what(), context));
   }
-  for (HierarchicalTransfer* orphan : orphans_) delete orphan;
+  for (HierarchicalTransfer* orphan : orphans_) orphan->abandon({});
   orphans_.clear();
 }
 

@@ -41,7 +41,7 @@ class HierarchicalLane final : public Lane {
   }
   Parts parts_;
   int host_, place_, hosts_, places_;
-  std::vector<HierarchicalTransfer*> orphans_;   ///< failed ones, whose memory a library may write until the lane is aborted
+  std::vector<HierarchicalTransfer*> orphans_;   ///< failed ones, until the lane is aborted
 };
 
 }  // namespace medley::algorithms

@@ -17,9 +17,7 @@ namespace medley::algorithms {
 class HierarchicalTransfer final : public Transfer {
  public:
   HierarchicalTransfer(HierarchicalLane& lane, const Call& call) : lane_(lane), call_(call), task_(run()) {}
-  ~HierarchicalTransfer() override {
-    if (inner_) inner_->release();
-  }
+  ~HierarchicalTransfer() override = default;   // touches no lane
 
   Poll poll() override {
     moved_ = false;
@@ -38,6 +36,12 @@ class HierarchicalTransfer final : public Transfer {
     } else {
       lane_.orphans_.push_back(this);
     }
+  }
+  /// The phase under way owns this, its scratch and its lists, until its library is done with them.
+  void abandon(std::shared_ptr<const void> memory) noexcept override {
+    if (!inner_) return release();
+    memory_ = std::move(memory);
+    std::exchange(inner_, nullptr)->abandon(std::shared_ptr<HierarchicalTransfer>(this));
   }
 
  private:
@@ -125,6 +129,7 @@ class HierarchicalTransfer final : public Transfer {
   Transfer* inner_ = nullptr;
   bool moved_ = false;
   bool complete_ = false;
+  std::shared_ptr<const void> memory_;   ///< what the call points to, of one that was abandoned
   core::Task task_;
 };
 

@@ -9,6 +9,7 @@
 #include <thread>
 #include <tuple>
 
+#include "core/as_error.hpp"
 #include "core/fork_guard.hpp"
 
 namespace medley {
@@ -22,18 +23,6 @@ using Strand = std::tuple<Op, int, int>;
 Strand strand_of(const Call& call) {
   const bool message = call.op == Op::send || call.op == Op::recv;
   return message ? Strand{call.op, call.root, call.tag} : Strand{Op::barrier, 0, 0};
-}
-
-Error as_error(std::exception_ptr thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::exception& error) {
-    return Error(ErrorKind::system, error.what());
-  } catch (...) {
-    return Error(ErrorKind::system, "the library threw something that is no std::exception");
-  }
 }
 
 /// One operation on its way to a worker and back. Owns what its call points to, but for the user's buffers.
@@ -52,6 +41,7 @@ struct Errand {
   Call call;
   std::string algorithm;
   std::vector<std::int64_t> parts;
+  std::shared_ptr<const void> memory;  ///< of an abandoned operation, kept until its worker comes back
   std::exception_ptr thrown;  ///< these two are written before `done`
   int source = -1;
   std::atomic<bool> done{false};
@@ -62,7 +52,7 @@ class ErrandTransfer final : public Transfer {
   explicit ErrandTransfer(std::shared_ptr<Errand> errand) : errand_(std::move(errand)) {}
   Poll poll() override {
     if (!errand_->done.load(std::memory_order_acquire)) return Poll::waiting;
-    if (errand_->thrown) throw as_error(errand_->thrown);
+    if (errand_->thrown) throw core::as_error(errand_->thrown);
     return Poll::complete;
   }
   std::vector<int> awaited() const override {
@@ -71,6 +61,10 @@ class ErrandTransfer final : public Transfer {
     return message && call.root >= 0 ? std::vector<int>{call.root} : std::vector<int>{};
   }
   int source() const override { return errand_->source; }
+  void abandon(std::shared_ptr<const void> memory) noexcept override {
+    errand_->memory = std::move(memory);  // the worker, if it is still inside the library, holds the errand
+    release();
+  }
 
  private:
   std::shared_ptr<Errand> errand_;
@@ -147,7 +141,7 @@ void BlockingLane::State::run_one(std::unique_lock<std::mutex>& lock) {
   ++performing;
   lock.unlock();
   try {
-    errand->source = library->perform(errand->call, std::chrono::steady_clock::now() + patience);
+    errand->source = library->perform(errand->call, deadline_after(patience));
   } catch (...) {
     errand->thrown = std::current_exception();
   }

@@ -20,7 +20,7 @@ struct Bid {
 
 /// Everyone's bid, by rank of the parent. Polls, so that operations of other comms go on meanwhile.
 std::vector<Bid> exchange_bids(core::ContextState& context, core::CommState& parent, const std::string& prefix, Bid mine) {
-  const Deadline deadline = std::chrono::steady_clock::now() + parent.deadline;
+  const Deadline deadline = deadline_after(parent.deadline);
   context.store->set(fmt::format("{}/{}", prefix, parent.rank), fmt::format("{} {} {}", mine.color, mine.key, mine.rules));
   std::vector<Bid> bids;
   Deadline next_check{};

@@ -16,6 +16,7 @@
 
 namespace medley::core {
 
+class CommState;
 class ContextState;
 class Engine;
 class Operation;
@@ -28,6 +29,7 @@ struct LaneState {
   LaneState& operator=(const LaneState&) = delete;
 
   Backend* backend = nullptr;
+  CommState* comm = nullptr;
   std::string name;                       ///< the backend's
   std::uint8_t note = 0;                  ///< the backend's in records
   std::unique_ptr<Lane> lane;
@@ -37,6 +39,7 @@ struct LaneState {
   bool host = true, cuda = false;         ///< the memory it moves
   bool staged = false;
   bool in_streams = false;
+  bool broken = false;                    ///< its progress() threw: it is not called again
   Operation* last_collective = nullptr;   ///< the latest one that is not complete
   int active = 0;                         ///< started and not complete
   int in_order = 0;                       ///< those of them that are collectives launched in the lane's stream
@@ -45,7 +48,7 @@ struct LaneState {
 
   bool has(Memory memory) const { return memory == Memory::cuda ? cuda : host; }
   /// Whether something that nobody waits for here still needs to be moved.
-  bool owes() const { return filled->undelivered() || !tellings.empty(); }
+  bool owes() const { return !broken && (filled->undelivered() || !tellings.empty()); }
   /// A barrier moves no memory, so every lane has it; only some can put it behind a stream.
   bool moves(Op op, Memory memory) const { return has(memory) || (op == Op::barrier && memory == Memory::host); }
 };

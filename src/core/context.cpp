@@ -10,7 +10,9 @@
 #include "bootstrap/environment.hpp"
 #include "bootstrap/rendezvous.hpp"
 #include "bootstrap/store.hpp"
+#include "core/as_error.hpp"
 #include "core/context_state.hpp"
+#include "core/progressing_store.hpp"
 #include "core/staged_lane.hpp"
 
 namespace medley {
@@ -23,7 +25,7 @@ std::string text_of_rules(const ContextOptions& options) {
 }
 
 void find_place_in_job(const ContextOptions& options, ContextState& state) {
-  const Deadline deadline = std::chrono::steady_clock::now() + options.deadline;
+  const Deadline deadline = deadline_after(options.deadline);
   if (options.rank >= 0 || options.size > 0 || options.store) {
     if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
       throw Error(ErrorKind::invalid, fmt::format("a context cannot be rank {} of {}", options.rank, options.size));
@@ -47,6 +49,18 @@ void find_place_in_job(const ContextOptions& options, ContextState& state) {
   state.store = connect_store(*place, deadline);
 }
 
+/// A library may throw anything; a caller of Medley meets errors of Medley.
+std::unique_ptr<Lane> connect_backend(Backend& backend, const Group& group) {
+  try {
+    return backend.connect(group);
+  } catch (const Error&) {
+    throw;
+  } catch (...) {
+    throw Error(ErrorKind::system, fmt::format("making comm {} over {} failed: {}", group.name, backend.name(), current_error().what()),
+                {.comm = group.name, .backend = std::string(backend.name())});
+  }
+}
+
 }  // namespace
 
 ContextState::ContextState(const ContextOptions& options) : deadline(options.deadline) {
@@ -61,19 +75,20 @@ ContextState::ContextState(const ContextOptions& options) : deadline(options.dea
   if (options.progress_thread == UseThread::always) engine->start_thread();
 }
 
-std::unique_ptr<LaneState> ContextState::connect(const CommState& comm, const Ready& ready, bool staged) {
+std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& ready, bool staged) {
   const std::string suffix = staged ? "+cuda" : "";
   const std::string name = comm.name + suffix;
   const Group group{.name = name, .rank = comm.rank, .size = comm.size, .world_ranks = comm.world_ranks,
                     .store = std::make_shared<PrefixStore>(store, fmt::format("comm/{}/{}/", name, ready.backend->name())),
-                    .deadline = std::chrono::steady_clock::now() + deadline,
+                    .deadline = deadline_after(deadline),
                     .progress = [engine = engine] { engine->progress(); }};
   auto lane = std::make_unique<LaneState>();
   lane->backend = ready.backend.get();
+  lane->comm = &comm;
   lane->name = ready.backend->name();
   lane->note = ready.note;
   lane->waiter = staged ? nullptr : ready.backend->waiter();   // the device rings nobody
-  auto filled = std::make_unique<algorithms::FilledLane>(ready.backend->connect(group), ready.capabilities, lane->name,
+  auto filled = std::make_unique<algorithms::FilledLane>(connect_backend(*ready.backend, group), ready.capabilities, lane->name,
                                                          comm.rank, comm.size);
   lane->filled = filled.get();
   lane->staged = staged;
@@ -207,8 +222,9 @@ Comm Context::make_comm(const std::string& name, std::span<const int> world_rank
   const Rules rules = Rules::parse(options.rules);
   const auto deadline = options.deadline.count() > 0 ? options.deadline : state_->deadline;
   const auto own = std::find(world_ranks.begin(), world_ranks.end(), state_->rank) - world_ranks.begin();
-  const auto everyones = exchange(*state_->store, "made/" + name, static_cast<int>(own), static_cast<int>(world_ranks.size()),
-                                  rules.text(), std::chrono::steady_clock::now() + deadline);
+  core::ProgressingStore meeting(*state_->store, *state_->engine);
+  const auto everyones = exchange(meeting, "made/" + name, static_cast<int>(own), static_cast<int>(world_ranks.size()),
+                                  rules.text(), deadline_after(deadline));
   for (std::size_t r = 0; r < everyones.size(); ++r) {
     if (everyones[r] == rules.text()) continue;
     throw Error(ErrorKind::mismatch, fmt::format("making comm {}: rank {} gives the rules \"{}\" but rank {} gives \"{}\"", name,

@@ -124,7 +124,7 @@ std::vector<nlohmann::json> ContextState::ask_all(const std::string& about, cons
 }
 
 void ContextState::make_backends(const ContextOptions& options) {
-  const Deadline until = std::chrono::steady_clock::now() + deadline;
+  const Deadline until = deadline_after(deadline);
   const std::vector<std::string> wanted = wanted_backends(options);
   std::vector<std::string> names = with_halves(wanted);
   if (names.empty()) {

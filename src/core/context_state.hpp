@@ -55,7 +55,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   };
   void make_backends(const ContextOptions& options);
   /// One backend on one comm; `staged`: for CUDA memory that the backend does not move itself.
-  std::unique_ptr<LaneState> connect(const CommState& comm, const Ready& ready, bool staged);
+  std::unique_ptr<LaneState> connect(CommState& comm, const Ready& ready, bool staged);
   std::vector<nlohmann::json> ask_all(const std::string& about, const nlohmann::json& mine, Deadline until);
   static std::vector<std::string> names_of_all(const std::vector<nlohmann::json>& answers);
   std::string create(const std::string& name, const Surroundings& surroundings, std::unique_ptr<Backend>& made);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/as_error.hpp"
 #include "core/device.hpp"
 #include "core/hazards.hpp"
 #include "core/pause.hpp"
@@ -33,19 +34,26 @@ std::string why_not_staged(const CommState& comm, const Call& call) {
 }
 
 /// Makes the operation own what its call points to.
-void copy_parts(Operation& operation, int ranks) {
+void copy_lists(Operation& operation, int ranks) {
   Call& call = operation.call;
   const std::int64_t** lists[] = {&call.in_counts, &call.in_offsets, &call.out_counts, &call.out_offsets};
   operation.algorithm = call.algorithm;   // the caller's may go before a held operation starts
   call.algorithm = operation.algorithm;
   if (!call.in_counts && !call.out_counts) return;
   const auto n = static_cast<std::size_t>(ranks);
-  operation.parts.resize(4 * n);
+  operation.lists = std::make_shared_for_overwrite<std::int64_t[]>(4 * n);
   for (std::size_t i = 0; i < 4; ++i) {
     if (!*lists[i]) continue;
-    std::copy_n(*lists[i], n, operation.parts.begin() + static_cast<std::ptrdiff_t>(i * n));
-    *lists[i] = operation.parts.data() + i * n;
+    std::int64_t* const own = operation.lists.get() + i * n;
+    std::copy_n(*lists[i], n, own);
+    *lists[i] = own;
   }
+}
+
+/// Whether a blocking call may start from the caller's own memory, which lasts until the call returns. One with patience may
+/// return before it is complete; lists may be read by a library that cannot give up what it has begun (MPI).
+bool may_borrow(const Call& call, const Options& options) {
+  return options.patience.count() == 0 && !call.in_counts && !call.out_counts;
 }
 
 /// The algorithm is the call's, if it names one, or the route's.
@@ -135,8 +143,8 @@ const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view 
     const Route& chosen = *comm.routing.find_by_size(call, bytes);   // where there are steps they cover all sizes
     take_algorithm(call, chosen);
     return chosen;
-  } catch (const Error& error) {   // the others have counted it
-    const Error full = with_context(error, comm, call, comm.collectives, comm.sizes->lane().name);
+  } catch (...) {   // the others have counted it
+    const Error full = with_context(current_error(), comm, call, comm.collectives, comm.sizes->lane().name);
     fail_locked(comm, full);
     throw full;
   }
@@ -158,9 +166,13 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
     if (!options.async && !open && quiet() && !comm.checked) {
       // Nothing is pending, so nothing can conflict and the lane is free: no bookkeeping unless it takes long.
       std::uint64_t record = 0;
-      Transfer* transfer = try_inline(comm, call, chosen, options, source, record);
+      OperationRef owner;
+      if (!may_borrow(call, options)) [[unlikely]] owner = make_operation(shared, call, options, lane);
+      Transfer* transfer = owner ? try_inline(comm, owner->call, owner->lists, chosen, options, source, record)
+                                 : try_inline(comm, call, nullptr, chosen, options, source, record);
       if (!transfer) return nullptr;
-      operation = enlist(shared, call, options, lane);
+      if (!owner) owner = make_operation(shared, call, options, lane);
+      operation = enlist(std::move(owner), options);
       operation->record = record;
       adopt(*operation, transfer);
       if (is_collective(call.op)) lane.last_collective = operation;
@@ -170,11 +182,10 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
     operation->retain();
   }
   if (options.async) return operation;
-  const auto release = [](Operation* o) { o->release(); };
-  std::unique_ptr<Operation, decltype(release)> held(operation, release);
+  OperationRef held(operation);
   if (options.patience.count() == 0) {
     wait(*operation, operation->deadline);
-  } else if (!wait_until(*operation, std::chrono::steady_clock::now() + options.patience)) {
+  } else if (!wait_until(*operation, deadline_after(options.patience))) {
     return held.release();
   }
   source = operation->source;
@@ -189,8 +200,8 @@ void Engine::have_compared(Operation& operation) {
   if (!operation.size) outside_.ask_referee(*operation.comm, operation);   // otherwise once its route is known
 }
 
-Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& route, const Options& options, int& source,
-                             std::uint64_t& number) {
+Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists,
+                             const Route& route, const Options& options, int& source, std::uint64_t& number) {
   LaneState& lane = *route.lane;   // on host memory, so never one that stages
   Transfer* transfer = nullptr;
   const std::uint64_t begun = ticks();
@@ -209,12 +220,13 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const Route& rou
       if (!is_collective(call.op) || lane.filled->exchanging()) lane.filled->progress();
       if (i >= eager_polls) pause();
     }
-  } catch (const Error& error) {
-    if (transfer) transfer->release();
+  } catch (...) {
+    const Error error = current_error();
     if (number == 0) number = record(comm, call, route, options, begun);
     note_end(number, true);
     const Error full = with_context(error, comm, call, is_collective(call.op) ? comm.collectives : comm.messages, lane.name);
     if (ends_comm(call, error)) fail_locked(comm, full);
+    if (transfer) transfer->abandon(lists);   // after the lane was aborted
     throw full;
   }
   if (!transfer) note_end(number, false);
@@ -228,31 +240,37 @@ void Engine::look_after_owed(LaneState& lane) {
   if (thread_) thread_->nudge();
 }
 
-Operation* Engine::enlist(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
-                          LaneState& lane) {
-  auto* operation = new Operation;
+OperationRef Engine::make_operation(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+                                    LaneState& lane) {
+  OperationRef operation(new Operation);
   operation->comm = comm;
   operation->lane = &lane;
   operation->call = call;
-  copy_parts(*operation, comm->size);
+  copy_lists(*operation, comm->size);
   operation->sequence = operation->collective() ? comm->collectives : comm->messages;
-  operation->deadline =
-      std::chrono::steady_clock::now() + (options.deadline.count() > 0 ? options.deadline : comm->deadline);
-  operation->accesses = accesses_of(operation->call, comm->size);
-  if (call.memory == Memory::cuda) {
-    operation->before.ready = device_->record(call.stream);
+  operation->deadline = deadline_after(options.deadline.count() > 0 ? options.deadline : comm->deadline);
+  return operation;
+}
+
+/// From here on it is pending, and the engine holds the reference.
+Operation* Engine::enlist(OperationRef made, const Options& options) {
+  Operation* const operation = made.get();
+  operation->accesses = accesses_of(operation->call, operation->comm->size);
+  if (operation->call.memory == Memory::cuda) {
+    operation->before.ready = device_->record(operation->call.stream);
     operation->call.before = &operation->before;
   }
   pending_.push_back(operation);
+  static_cast<void>(made.release());
   // Who waits on the host moves it, and calls the thread when leaving earlier.
-  if (thread_ && (options.async || call.memory == Memory::cuda)) thread_->nudge();
+  if (thread_ && (options.async || operation->call.memory == Memory::cuda)) thread_->nudge();
   return operation;
 }
 
 /// Behind what it conflicts with and what comes before it on its lane; starts at once where there is no such thing.
 Operation* Engine::enlist_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
                                  const Route& chosen, OpenSize open) {
-  Operation* operation = enlist(comm, call, options, *chosen.lane);
+  Operation* operation = enlist(make_operation(comm, call, options, *chosen.lane), options);
   operation->size = std::move(open);
   operation->record = record(*comm, call, chosen, options, ticks());
   if (operation->size) note_route(*operation, {});
@@ -341,8 +359,8 @@ void Engine::place_next(CommState& comm) {
 void Engine::look_for_size(Operation& operation) {
   try {
     if (operation.size.answered()) place_next(*operation.comm);
-  } catch (const Error& error) {
-    finish_with_error(operation, error);
+  } catch (...) {
+    finish_with_error(operation, current_error());
   }
 }
 
@@ -364,7 +382,7 @@ Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vect
   group->references = 1 + group->members;   // the caller's, and one for each member
   for (std::size_t i = 0; i < calls.size(); ++i) {
     ++comm->messages;
-    Operation* operation = enlist(comm, calls[i], options, *routes[i]->lane);
+    Operation* operation = enlist(make_operation(comm, calls[i], options, *routes[i]->lane), options);
     operation->group = group;
     operation->record = record(*comm, calls[i], *routes[i], options, ticks());
     group->deadline = operation->deadline;

@@ -59,6 +59,7 @@ class Engine {
   void allow_thread(bool allowed) { thread_allowed_ = allowed; }
   /// Of the operations on CUDA memory; opened by the first of them.
   Device& device() const { return *device_; }
+  const std::shared_ptr<Device>& shared_device() const { return device_; }
   /// Moves everything from a thread of its own from now on. Who starts it stops it, before the comms are closed.
   void start_thread();
   void stop_thread();
@@ -130,9 +131,11 @@ class Engine {
   const Route& settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
                             OpenSize& open);
   const Route& route(CommState& comm, const Call& call, std::string_view backend) const;
-  Transfer* try_inline(CommState& comm, const Call& call, const Route& route, const Options& options, int& source,
-                       std::uint64_t& record);
-  Operation* enlist(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, LaneState& lane);
+  Transfer* try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists, const Route& route,
+                       const Options& options, int& source, std::uint64_t& record);
+  static OperationRef make_operation(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+                                     LaneState& lane);
+  Operation* enlist(OperationRef made, const Options& options);
   Operation* enlist_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
                            const Route& chosen, OpenSize open);
   Operation* issue_on_device(const std::shared_ptr<CommState>& comm, Call& call, const Options& options);
@@ -175,7 +178,9 @@ class Engine {
   void finish_with_error(Operation& operation, const Error& error);
   /// True if anything moved.
   bool progress_locked();
+  void progress_lane(LaneState& lane);
   void fail_locked(CommState& comm, const Error& why, bool tell = true);
+  class Caller;
   /// How a thread waits, by the lanes that are busy.
   struct Waiting {
     Manner manner;

@@ -76,8 +76,7 @@ Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, Cal
     if (!options.async) ordered = order_stream_behind_locked(*operation, call.stream);
   }
   if (options.async || ordered) return operation;
-  const auto release = [](Operation* o) { o->release(); };
-  std::unique_ptr<Operation, decltype(release)> held(operation, release);
+  OperationRef held(operation);
   wait_in_stream(*operation, operation->deadline);
   return held.release();
 }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/as_error.hpp"
 #include "core/engine.hpp"
 
 namespace medley::core {
@@ -39,9 +40,9 @@ void Engine::start(Operation& operation) {
   operation.before.transfers = before;
   try {
     transfer = lane.lane->start(operation.call);
-  } catch (const Error& error) {
+  } catch (...) {
     operation.before.transfers = {};
-    return finish_with_error(operation, error);
+    return finish_with_error(operation, current_error());
   }
   operation.before.transfers = {};
   if (transfer) {
@@ -71,14 +72,16 @@ void Engine::let_go(const std::vector<Operation*>& waiting) {
     }
   }
   if (starting_) return;   // the loop below is already running further up the stack: a chain may be thousands long
-  starting_ = true;
+  struct Starting {
+    explicit Starting(bool& flag) : flag_(flag) { flag_ = true; }
+    ~Starting() { flag_ = false; }
+    bool& flag_;
+  } const starting(starting_);
   while (!ready_.empty()) {
-    Operation* next = ready_.front();
+    const OperationRef next(ready_.front());
     ready_.pop_front();
     if (!next->complete()) start(*next);
-    next->release();
   }
-  starting_ = false;
 }
 
 void Engine::adopt(Operation& operation, Transfer* transfer) {
@@ -102,8 +105,12 @@ void Engine::settle(Operation& operation) {
   if (operation.transfer) {
     operation.source = operation.transfer->source();
     if (lane.in_streams && !operation.error) note_device_times(operation.record, operation.transfer->device_times());
-    operation.transfer->release();
-    operation.transfer = nullptr;
+    Transfer* const transfer = std::exchange(operation.transfer, nullptr);
+    if (operation.error) {
+      transfer->abandon(operation.lists);
+    } else {
+      transfer->release();
+    }
     --lane.active;
     if (operation.launched && lane.in_streams && operation.collective()) --lane.in_order;
   }
@@ -143,16 +150,32 @@ void Engine::complete(Operation& operation) {
 }
 
 void Engine::finish_with_error(Operation& operation, const Error& error) {
-  operation.error = with_context(error, operation);
+  const Error full = with_context(error, operation);
+  // This aborts the lanes before it settles the operation: until then a library may use the operation's memory.
+  if (ends_comm(operation.call, error) && !operation.comm->failure) return fail_locked(*operation.comm, full);
+  operation.error = full;
   settle(operation);
-  if (ends_comm(operation.call, error) && !operation.comm->failure) fail_locked(*operation.comm, *operation.error);
+}
+
+/// What a lane throws outside of an operation fails its comm.
+void Engine::progress_lane(LaneState& lane) {
+  if (lane.broken) return;
+  try {
+    lane.filled->progress();
+    if (!lane.tellings.empty()) lane.tellings.poll();
+  } catch (...) {
+    lane.broken = true;
+    const Error error = current_error();
+    ErrorContext context = error.context();
+    context.comm = lane.comm->name;
+    context.backend = lane.name;
+    fail_locked(*lane.comm, Error(error.kind(), fmt::format("{} on comm {} failed: {}", lane.name, lane.comm->name, error.what()),
+                                  context));
+  }
 }
 
 bool Engine::progress_locked() {
-  for (std::size_t i = 0; i < busy_lanes_.size(); ++i) {
-    busy_lanes_[i]->filled->progress();
-    if (!busy_lanes_[i]->tellings.empty()) busy_lanes_[i]->tellings.poll();
-  }
+  for (std::size_t i = 0; i < busy_lanes_.size(); ++i) progress_lane(*busy_lanes_[i]);
   bool some_complete = false, moved = false;
   for (std::size_t i = 0; i < pending_.size(); ++i) {   // completing one may start or append others
     Operation& operation = *pending_[i];
@@ -165,8 +188,8 @@ bool Engine::progress_locked() {
         } else if (!operation.launched) {
           look_for_launch(operation);
         }
-      } catch (const Error& error) {
-        finish_with_error(operation, error);
+      } catch (...) {
+        finish_with_error(operation, current_error());
       }
     } else if (operation.size) {
       look_for_size(operation);
@@ -195,7 +218,11 @@ bool Engine::progress_locked() {
 void Engine::check(CommState& comm) {
   const std::lock_guard lock(mutex_);
   if (comm.failure) throw *comm.failure;
-  for (auto& lane : comm.lanes) lane->lane->check();
+  try {
+    for (auto& lane : comm.lanes) lane->lane->check();
+  } catch (...) {
+    throw current_error();
+  }
 }
 
 void Engine::fail(CommState& comm, const Error& why) {

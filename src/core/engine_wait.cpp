@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "core/as_error.hpp"
 #include "core/engine.hpp"
 #include "core/pause.hpp"
 
@@ -110,9 +111,9 @@ void Engine::look_for_lost(CommState& comm, Deadline now) {
   try {
     for (auto& lane : comm.lanes) lane->lane->check();
     comm.lost_since = {};
-  } catch (const Error&) {
+  } catch (...) {
     if (comm.lost_since == Deadline{}) comm.lost_since = now;
-    if (now - comm.lost_since >= death_grace) throw;
+    if (now - comm.lost_since >= death_grace) throw current_error();
   }
 }
 
@@ -143,7 +144,12 @@ Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Patience
 /// The deadline has passed: the other ranks are asked where they are, without the lock, and all are told.
 void Engine::fail_late(Operation& operation) {
   CommState& comm = *operation.comm;
-  const Diagnosis found = outside_.who_is_where ? outside_.who_is_where(comm, operation) : Diagnosis{};
+  Diagnosis found;
+  try {
+    if (outside_.who_is_where) found = outside_.who_is_where(comm, operation);
+  } catch (const std::exception& error) {   // the timeout is told without it
+    found.text = fmt::format("; where the ranks are could not be found out: {}", error.what());
+  }
   const Hold hold(*this);
   if (operation.complete()) return;
   const Operation& blamed = blamed_for(operation);
@@ -237,15 +243,31 @@ bool Engine::sleep(Operation* operation, Deadline deadline, const Waiting& waiti
   return false;
 }
 
+/// Counts a thread inside a wait.
+class Engine::Caller {
+ public:
+  explicit Caller(Engine& engine) : engine_(engine) { engine_.callers_.fetch_add(1, std::memory_order_relaxed); }
+  ~Caller() {
+    const std::lock_guard lock(engine_.mutex_);
+    // The last to leave hands over what it moved beside its own operation.
+    if (engine_.callers_.fetch_sub(1, std::memory_order_relaxed) == 1 && engine_.thread_ && !engine_.quiet()) engine_.thread_->nudge();
+  }
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+
+ private:
+  Engine& engine_;
+};
+
 /// Drives everything until the operation is complete, the stream waits for it where one is given, or `until` has passed,
 /// and says whether the first or the second came; past `deadline` it fails.
 bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream) {
   refuse_forked_child();
   const bool in_stream = stream && operation.call.memory == Memory::cuda;
   bool ordered = false;
-  callers_.fetch_add(1, std::memory_order_relaxed);
   Patience patience;
   Waiting waiting;
+  const Caller caller(*this);
   for (bool first = true; !operation.complete(); first = false) {
     if (in_stream && (ordered = order_stream_behind(operation, *stream))) break;
     const Poll seen = advance(operation, first, waiting);
@@ -265,9 +287,6 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
       break;
     }
   }
-  const std::lock_guard lock(mutex_);
-  // The last to leave hands over what it moved beside its own operation.
-  if (callers_.fetch_sub(1, std::memory_order_relaxed) == 1 && thread_ && !quiet()) thread_->nudge();
   if (ordered || !operation.complete()) return ordered;
   if (operation.error) throw *operation.error;
   return true;

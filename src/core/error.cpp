@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/as_error.hpp"
+
 namespace medley {
 
 const char* name(ErrorKind kind) noexcept {
@@ -19,5 +21,29 @@ const char* name(ErrorKind kind) noexcept {
 
 Error::Error(ErrorKind kind, const std::string& sentence, ErrorContext context)
     : std::runtime_error(sentence), kind_(kind), context_(std::move(context)) {}
+
+Error core::current_error() noexcept {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::exception& error) {
+    return Error(ErrorKind::system, error.what());
+  } catch (...) {
+    return Error(ErrorKind::system, "the library threw something that is not a std::exception");
+  }
+}
+
+ErrorKind core::error_kind(int number) noexcept {
+  return number >= 0 && number <= static_cast<int>(ErrorKind::system) ? static_cast<ErrorKind>(number) : ErrorKind::system;
+}
+
+Error core::as_error(const std::exception_ptr& thrown) noexcept {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (...) {
+    return current_error();
+  }
+}
 
 }  // namespace medley

@@ -60,7 +60,7 @@ class Operation final : public Recycled<Operation> {
   std::shared_ptr<CommState> comm;
   LaneState* lane = nullptr;                  ///< where `size` is set, the one of the nominal size
   Call call;
-  std::vector<std::int64_t> parts;            ///< what the call's counts and offsets point into
+  std::shared_ptr<std::int64_t[]> lists;      ///< what the call's counts and offsets point into
   std::string algorithm;                      ///< what the call's algorithm points into
   Before before{};                            ///< what the call's before points to
   std::uint64_t sequence = 0;
@@ -97,5 +97,11 @@ class Operation final : public Recycled<Operation> {
     if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 };
+
+struct ReleaseOperation {
+  void operator()(Operation* operation) const noexcept { operation->release(); }
+};
+/// One reference.
+using OperationRef = std::unique_ptr<Operation, ReleaseOperation>;
 
 }  // namespace medley::core

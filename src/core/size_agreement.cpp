@@ -22,15 +22,15 @@ Call message(Op op, int peer, int tag) {
 }  // namespace
 
 void Tellings::tell(Lane& lane, int tag, std::vector<std::int64_t> sizes, const std::vector<int>& ranks) {
-  Told& told = open_.emplace_back(Told{std::move(sizes), {}});
+  Told& told = open_.emplace_back(Told{std::make_shared<const std::vector<std::int64_t>>(std::move(sizes)), {}});
   told.left.reserve(ranks.size());
   for (int rank : ranks) {
     Call call = message(Op::send, rank, tag);
-    call.in = told.sizes.data();
-    call.in_count = static_cast<std::int64_t>(told.sizes.size() * sizeof(std::int64_t));
+    call.in = told.sizes->data();
+    call.in_count = static_cast<std::int64_t>(told.sizes->size() * sizeof(std::int64_t));
     try {
       if (Transfer* transfer = lane.start(call)) told.left.push_back(transfer);
-    } catch (const Error&) {
+    } catch (...) {
       // It has left and needs nothing any more, or it is lost, or the lane has failed: whoever waits for one of these is told
       // so by the lane itself.
     }
@@ -40,12 +40,13 @@ void Tellings::tell(Lane& lane, int tag, std::vector<std::int64_t> sizes, const 
 }
 
 void Tellings::poll(Told& told) noexcept {
-  std::erase_if(told.left, [](Transfer* transfer) {
+  std::erase_if(told.left, [&told](Transfer* transfer) {
     try {
       if (transfer->poll() != Poll::complete) return false;
-    } catch (const Error&) {   // as above
+      transfer->release();
+    } catch (...) {   // as above
+      transfer->abandon(told.sizes);
     }
-    transfer->release();
     return true;
   });
 }
@@ -57,7 +58,7 @@ void Tellings::poll() noexcept {
 
 void Tellings::drop() noexcept {
   for (const Told& told : open_) {
-    for (Transfer* transfer : told.left) transfer->release();
+    for (Transfer* transfer : told.left) transfer->abandon(told.sizes);
   }
   open_.clear();
 }
@@ -68,20 +69,22 @@ SizeQuestion::SizeQuestion(LaneState& lane, int tag, std::shared_ptr<AgreedSizes
 }
 
 void SizeQuestion::ask(const std::vector<int>& ranks) {
-  told_.assign(ranks.size(), agreed_->largest);
-  for (std::size_t i = 0; i < ranks.size(); ++i) messages_.recv(told_[i].data(), told_[i].size() * sizeof(std::int64_t), ranks[i]);
+  told_ = std::make_shared<std::vector<std::vector<std::int64_t>>>(ranks.size(), agreed_->largest);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    messages_.recv((*told_)[i].data(), (*told_)[i].size() * sizeof(std::int64_t), ranks[i]);
+  }
   lane_.filled->progress();
 }
 
 SizeQuestion::~SizeQuestion() {
-  for (Transfer* transfer : messages_.abandon()) transfer->release();
+  for (Transfer* transfer : messages_.abandon()) transfer->abandon(told_);
   --lane_.active;
 }
 
 bool SizeQuestion::answered() {
   if (agreed_->known) return true;
   if (messages_.poll() != 0) return false;
-  for (const std::vector<std::int64_t>& told : told_) {
+  for (const std::vector<std::int64_t>& told : *told_) {
     std::transform(told.begin(), told.end(), agreed_->largest.begin(), agreed_->largest.begin(),
                    [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
   }

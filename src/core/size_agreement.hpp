@@ -56,7 +56,7 @@ class MEDLEY_API Tellings {
 
  private:
   struct Told {
-    std::vector<std::int64_t> sizes;
+    std::shared_ptr<const std::vector<std::int64_t>> sizes;
     std::vector<Transfer*> left;
   };
   static void poll(Told& told) noexcept;
@@ -87,7 +87,7 @@ class SizeQuestion {
  private:
   LaneState& lane_;
   std::shared_ptr<AgreedSizes> agreed_;
-  std::vector<std::vector<std::int64_t>> told_;   ///< by each that was asked
+  std::shared_ptr<std::vector<std::vector<std::int64_t>>> told_;   ///< by each that was asked; shared with receives given up
   algorithms::Messages messages_;
 };
 

@@ -19,6 +19,26 @@ constexpr auto copy_grace = std::chrono::seconds(1);
 
 }  // namespace
 
+/// A piece with its pinned block, which goes back to the pool when neither the host operation nor a copy can use it any more.
+struct StagedLane::PinnedPiece {
+  PinnedPiece(std::shared_ptr<Device> of, const StagedPlan& plan, std::int64_t index)
+      : device(std::move(of)),
+        bytes(static_cast<std::size_t>(plan.room())),
+        memory(static_cast<std::byte*>(device->pinned(bytes))),
+        piece(plan.piece(index, memory)) {}
+  ~PinnedPiece() {
+    if (!lost) device->give_back_pinned(memory, bytes);
+  }
+  PinnedPiece(const PinnedPiece&) = delete;
+  PinnedPiece& operator=(const PinnedPiece&) = delete;
+
+  std::shared_ptr<Device> device;
+  std::size_t bytes;
+  std::byte* memory;
+  Piece piece;
+  bool lost = false;   ///< a copy did not end: the block is left to the device for good
+};
+
 /// One operation on its way through pinned memory.
 class StagedTransfer final : public Transfer {
  public:
@@ -32,16 +52,23 @@ class StagedTransfer final : public Transfer {
   bool launched() override { return all_begun() && waiting_to_start_ == 0; }
   bool order(void* stream) override;
   void release() noexcept override { delete this; }
-  void abandon() noexcept;
+  void abandon(std::shared_ptr<const void> memory) noexcept override {
+    const auto until_gone = std::move(memory);   // each piece has lists of its own
+    delete this;
+  }
+  /// Hands the pieces under way to the lane.
+  void give_up_pieces() noexcept;
 
  private:
   enum class State : std::uint8_t { copying_in, running, copying_out };
   struct Active {
-    Piece piece;
-    std::byte* memory;
+    std::shared_ptr<StagedLane::PinnedPiece> pinned;
     void* event = nullptr;         ///< of the copies under way
     Transfer* transfer = nullptr;
     State state = State::copying_in;
+
+    Piece& piece() const { return pinned->piece; }
+    std::byte* memory() const { return pinned->memory; }
   };
   ~StagedTransfer() override;
   bool all_begun() const { return begun_ == plan_.pieces() && header_known(); }
@@ -67,14 +94,14 @@ class StagedTransfer final : public Transfer {
 };
 
 void StagedTransfer::begin_next() {
-  auto* memory = static_cast<std::byte*>(device_.pinned(static_cast<std::size_t>(plan_.room())));
-  Active& active = active_.emplace_back(Active{.piece = plan_.piece(begun_, memory), .memory = memory});
+  Active& active = active_.emplace_back(
+      Active{.pinned = std::make_shared<StagedLane::PinnedPiece>(lane_.engine_.shared_device(), plan_, begun_)});
   ++begun_;
   ++waiting_to_start_;
-  for (const Copy& copy : active.piece.in) {
-    device_.copy(memory + copy.at, copy.user, static_cast<std::size_t>(copy.bytes), lane_.to_host_);
+  for (const Copy& copy : active.piece().in) {
+    device_.copy(active.memory() + copy.at, copy.user, static_cast<std::size_t>(copy.bytes), lane_.to_host_);
   }
-  if (!active.piece.in.empty()) active.event = device_.record(lane_.to_host_);
+  if (!active.piece().in.empty()) active.event = device_.record(lane_.to_host_);
 }
 
 /// Inner operations start in order, on all ranks alike; false if it is not yet this one's turn.
@@ -85,7 +112,7 @@ bool StagedTransfer::start_inner(std::size_t index) {
   Active& active = active_[index];
   if (active.event && !device_.reached(active.event)) return false;
   if (active.event) device_.give_back(std::exchange(active.event, nullptr));
-  active.transfer = lane_.inner_->start(active.piece.call);
+  active.transfer = lane_.inner_->start(active.piece().call);
   active.state = State::running;
   --waiting_to_start_;
   if (!active.transfer) copy_out(active);
@@ -94,7 +121,7 @@ bool StagedTransfer::start_inner(std::size_t index) {
 
 void StagedTransfer::learn_header(const Active& active) {
   MessageHeader header{};
-  std::memcpy(&header, active.memory, sizeof header);
+  std::memcpy(&header, active.memory(), sizeof header);
   source_ = active.transfer ? active.transfer->source() : call_.root;
   header_seen_ = true;
   // What does not fit is taken in all the same, or the next receive would find its rest.
@@ -106,14 +133,14 @@ void StagedTransfer::copy_out(Active& active) {
     learn_header(active);
     // The first piece was made for all the room there is; less may have come.
     const std::int64_t came = std::min(plan_.message_bytes(), piece_bytes);
-    std::erase_if(active.piece.out, [&](Copy& copy) { return too_long_ || (copy.bytes = std::min(copy.bytes, came)) == 0; });
+    std::erase_if(active.piece().out, [&](Copy& copy) { return too_long_ || (copy.bytes = std::min(copy.bytes, came)) == 0; });
   }
   if (active.transfer) std::exchange(active.transfer, nullptr)->release();
-  for (const Copy& copy : active.piece.out) {
-    device_.copy(copy.user, active.memory + copy.at, static_cast<std::size_t>(copy.bytes), lane_.to_device_);
+  for (const Copy& copy : active.piece().out) {
+    device_.copy(copy.user, active.memory() + copy.at, static_cast<std::size_t>(copy.bytes), lane_.to_device_);
   }
   active.state = State::copying_out;
-  if (active.piece.out.empty()) return;
+  if (active.piece().out.empty()) return;
   active.event = device_.record(lane_.to_device_);
   last_out_ = active.event;
 }
@@ -145,7 +172,6 @@ Poll StagedTransfer::poll() {
     if (first.event && !device_.reached(first.event)) break;
     if (first.event == last_out_) last_out_ = nullptr;
     if (first.event) device_.give_back(first.event);
-    device_.give_back_pinned(first.memory, static_cast<std::size_t>(plan_.room()));
     active_.pop_front();
     moved = true;
   }
@@ -173,15 +199,13 @@ std::vector<int> StagedTransfer::awaited() const {
   return {};
 }
 
-void StagedTransfer::abandon() noexcept {
-  for (const Active& active : active_) {
-    lane_.orphans_.push_back({active.transfer, active.event, active.memory, static_cast<std::size_t>(plan_.room())});
-  }
+void StagedTransfer::give_up_pieces() noexcept {
+  for (Active& active : active_) lane_.orphans_.push_back({active.transfer, active.event, std::move(active.pinned)});
   active_.clear();
 }
 
 StagedTransfer::~StagedTransfer() {
-  abandon();
+  give_up_pieces();
   std::erase(lane_.running_, this);
 }
 
@@ -201,27 +225,27 @@ Transfer* StagedLane::start(const Call& call) {
   return nullptr;
 }
 
-/// Of an aborted lane: waits for a copy under way, which needs nobody, then gives everything back.
-void StagedLane::bury(const Orphan& orphan) noexcept {
+/// Of an aborted lane: waits for a copy under way, which needs nobody; the host operation keeps the piece as long as its
+/// library may use it.
+void StagedLane::give_up(Orphan orphan) noexcept {
   Device& device = engine_.device();
-  if (orphan.transfer) orphan.transfer->release();
   try {
     const auto until = std::chrono::steady_clock::now() + copy_grace;
-    while (orphan.event && !device.reached(orphan.event)) {
-      if (std::chrono::steady_clock::now() > until) return;   // the device is broken: the memory is left to it
+    while (orphan.event && !device.reached(orphan.event) && !orphan.piece->lost) {
+      orphan.piece->lost = std::chrono::steady_clock::now() > until;   // the device is broken
       sched_yield();
     }
-    if (orphan.event) device.give_back(orphan.event);
-    device.give_back_pinned(orphan.memory, orphan.bytes);
+    if (orphan.event && !orphan.piece->lost) device.give_back(orphan.event);
   } catch (const Error&) {
-    // CUDA itself failed; the memory is left to it.
+    orphan.piece->lost = true;   // CUDA itself failed
   }
+  if (orphan.transfer) orphan.transfer->abandon(std::move(orphan.piece));
 }
 
 void StagedLane::abort(const Error& why) noexcept {
   inner_->abort(why);
-  for (StagedTransfer* transfer : running_) transfer->abandon();
-  for (const Orphan& orphan : std::exchange(orphans_, {})) bury(orphan);
+  for (StagedTransfer* transfer : running_) transfer->give_up_pieces();
+  for (Orphan& orphan : std::exchange(orphans_, {})) give_up(std::move(orphan));
 }
 
 StagedLane::~StagedLane() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/device.hpp"
+#include "core/staged_plan.hpp"
 
 namespace medley::core {
 
@@ -29,14 +30,14 @@ class StagedLane final : public Lane {
 
  private:
   friend class StagedTransfer;
-  /// Pinned memory that an abandoned piece may still use.
+  struct PinnedPiece;
+  /// A piece that was given up: its host operation and its copies may still use its pinned memory.
   struct Orphan {
     Transfer* transfer;
     void* event;
-    void* memory;
-    std::size_t bytes;
+    std::shared_ptr<PinnedPiece> piece;
   };
-  void bury(const Orphan& orphan) noexcept;
+  void give_up(Orphan orphan) noexcept;
 
   std::unique_ptr<Lane> inner_;
   const Engine& engine_;

@@ -17,12 +17,12 @@ void Work::wait() {
 }
 
 void Work::wait(std::chrono::nanoseconds deadline) {
-  if (operation_) operation_->comm->engine->wait_in_stream(*operation_, std::chrono::steady_clock::now() + deadline);
+  if (operation_) operation_->comm->engine->wait_in_stream(*operation_, deadline_after(deadline));
 }
 
 bool Work::wait_in(void* stream, std::chrono::nanoseconds at_most) {
   return !operation_ ||
-         operation_->comm->engine->wait_in_stream_until(*operation_, stream, std::chrono::steady_clock::now() + at_most);
+         operation_->comm->engine->wait_in_stream_until(*operation_, stream, deadline_after(at_most));
 }
 
 void Work::wait_host() {
@@ -30,11 +30,11 @@ void Work::wait_host() {
 }
 
 void Work::wait_host(std::chrono::nanoseconds deadline) {
-  if (operation_) operation_->comm->engine->wait(*operation_, std::chrono::steady_clock::now() + deadline);
+  if (operation_) operation_->comm->engine->wait(*operation_, deadline_after(deadline));
 }
 
 bool Work::wait_for(std::chrono::nanoseconds at_most) {
-  return !operation_ || operation_->comm->engine->wait_until(*operation_, std::chrono::steady_clock::now() + at_most);
+  return !operation_ || operation_->comm->engine->wait_until(*operation_, deadline_after(at_most));
 }
 
 void Work::on_complete(std::function<void()> callback) {

@@ -15,6 +15,7 @@ class CollectiveTransfer final : public Transfer {
   }
   std::vector<int> awaited() const override { return mail_.absent(number_); }
   void release() noexcept override { inner_->release(), delete this; }
+  void abandon(std::shared_ptr<const void> memory) noexcept override { inner_->abandon(std::move(memory)), delete this; }
 
  private:
   Mail& mail_;

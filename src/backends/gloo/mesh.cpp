@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 milliseconds left_until(Deadline deadline) {
-  return std::max(milliseconds(1), std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now()));
+  return std::clamp(std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now()), milliseconds(1), no_limit);
 }
 
 std::string addresses_of(const Group& group, int rank) {

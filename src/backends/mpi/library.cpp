@@ -117,15 +117,20 @@ void Library::lose(int mpi_rank) noexcept {
 }
 
 void Library::adopt(Orphan orphan) {
-  if (callable()) {
-    std::erase_if(orphans_, [](Orphan& old) {
-      int done = 0;
-      return MPI_Testall(static_cast<int>(old.requests.size()), old.requests.data(), &done,
-                         MPI_STATUSES_IGNORE) != MPI_SUCCESS ||
-             done;
-    });
-  }
+  drop_completed_orphans();
   orphans_.push_back(std::move(orphan));
+}
+
+void Library::drop_completed_orphans() noexcept {
+  if (orphans_.empty() || !callable()) return;
+  std::erase_if(orphans_, [](Orphan& old) {
+    // One by one: after an error MPI_Testall leaves it open which requests are complete, and their memory must stay.
+    std::erase_if(old.requests, [](MPI_Request& request) {
+      int done = 0;
+      return MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
+    });
+    return old.requests.empty();
+  });
 }
 
 void Library::bury(const Communicators& comms) noexcept {
@@ -135,6 +140,7 @@ void Library::bury(const Communicators& comms) noexcept {
 }
 
 void Library::sweep() noexcept {
+  drop_completed_orphans();
   std::erase_if(graves_, [](Grave& grave) {
     int all = 0;
     if (MPI_Test(&grave.everyone, &all, MPI_STATUS_IGNORE) != MPI_SUCCESS || !all) return false;

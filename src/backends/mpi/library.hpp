@@ -18,10 +18,11 @@
 
 namespace medley::mpi {
 
-/// A request that nobody waits for any more, with the memory it may still use.
+/// Requests that nobody waits for any more, with all the memory they may still use.
 struct Orphan {
   std::vector<MPI_Request> requests;
-  std::vector<std::byte> memory;
+  std::vector<std::byte> staged;
+  std::shared_ptr<const void> memory;  ///< of the operation they were part of (Transfer::abandon)
   std::vector<std::vector<int>> numbers;
   std::vector<std::vector<MPI_Datatype>> types;
 };
@@ -65,12 +66,13 @@ class Library {
   int lost_rank() const { return lost_rank_.load(std::memory_order_relaxed); }
   /// An operation was given up: peers may never come to the end of what they share with us.
   void note_abort() { aborted_ = true; }
+  /// Keeps it until MPI is done with it.
   void adopt(Orphan orphan);
   /// Frees communicators once every member has let them go in peace. MPI gives the number of a freed
   /// communicator to another one, where messages that were never received would arrive; so a comm that failed
   /// anywhere is never freed.
   void bury(const Communicators& comms) noexcept;
-  /// Frees those that all members have buried.
+  /// Frees those that all members have buried, and the memory of orphans that have completed.
   void sweep() noexcept;
 
   /// The end of the process (exit.cpp).
@@ -80,6 +82,7 @@ class Library {
  private:
   Library();
   bool all_leave(bool wait) noexcept;
+  void drop_completed_orphans() noexcept;
 
   core::Spinlock lock_;
   core::ForkGuard fork_guard_;

@@ -24,6 +24,10 @@ class WaitingTransfer final : public Transfer {
     if (inner_) inner_->release();
     delete this;
   }
+  void abandon(std::shared_ptr<const void> memory) noexcept override {
+    if (inner_) std::exchange(inner_, nullptr)->abandon(std::move(memory));
+    release();
+  }
 
   void start(MpiLane& lane) noexcept {
     started_ = true;

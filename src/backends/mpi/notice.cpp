@@ -6,6 +6,8 @@
 #include <array>
 #include <cstring>
 
+#include "core/as_error.hpp"
+
 namespace medley::mpi {
 namespace {
 
@@ -34,12 +36,12 @@ void Mailbox::tell_everyone(const Error& why, Library& library) noexcept {
   try {
     const Notice notice = written(why, rank_);
     Orphan sends;
-    sends.memory.resize(sizeof notice);
-    std::memcpy(sends.memory.data(), &notice, sizeof notice);
+    sends.staged.resize(sizeof notice);
+    std::memcpy(sends.staged.data(), &notice, sizeof notice);
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_) continue;
       MPI_Request request = MPI_REQUEST_NULL;
-      if (MPI_Isend(sends.memory.data(), sizeof notice, MPI_BYTE, peer, tag, comm_, &request) == MPI_SUCCESS)
+      if (MPI_Isend(sends.staged.data(), sizeof notice, MPI_BYTE, peer, tag, comm_, &request) == MPI_SUCCESS)
         sends.requests.push_back(request);
     }
     library.adopt(std::move(sends));
@@ -59,7 +61,7 @@ std::optional<Error> Mailbox::look() {
   notice.sentence.back() = 0;
   const auto count = static_cast<std::size_t>(std::clamp<std::int32_t>(notice.ranks, 0, notice.rank.size()));
   const std::vector<int> ranks(notice.rank.begin(), notice.rank.begin() + count);
-  return Error(static_cast<ErrorKind>(notice.kind),
+  return Error(core::error_kind(notice.kind),
                fmt::format("rank {} gave the comm up: {}", status.MPI_SOURCE, notice.sentence.data()),
                {.ranks = ranks});
 }

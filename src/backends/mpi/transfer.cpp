@@ -100,23 +100,24 @@ std::vector<int> MpiTransfer::awaited() const {
   return ranks;
 }
 
-/// For what MPI has begun it has no way back: it is kept until it completes by itself, or the process ends.
-void MpiTransfer::give_up() noexcept {
+/// MPI cannot take back what it has begun: everything it may still use is kept until it completes, or the process ends.
+void MpiTransfer::give_up(std::shared_ptr<const void> memory) noexcept {
   Orphan orphan;
   const Library::Guard guard(lane_.library().lock());
   for (; next_ < requests_.size(); ++next_) {
     if (requests_[next_] != MPI_REQUEST_NULL) orphan.requests.push_back(requests_[next_]);
   }
   if (orphan.requests.empty()) return;
-  orphan.memory = std::move(staged_);
+  orphan.staged = std::move(staged_);
+  orphan.memory = std::move(memory);
   orphan.numbers = std::move(numbers_);
   orphan.types = std::move(types_);
   lane_.library().adopt(std::move(orphan));
 }
 
-void MpiTransfer::release() noexcept {
+void MpiTransfer::abandon(std::shared_ptr<const void> memory) noexcept {
   if (unmatched_) lane_.inbox().remove(this);
-  if (next_ < requests_.size()) give_up();
+  if (next_ < requests_.size()) give_up(std::move(memory));
   clear();
   lane_.take_back(this);
 }

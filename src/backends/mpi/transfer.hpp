@@ -25,7 +25,8 @@ class MpiTransfer final : public Transfer {
   std::vector<int> awaited() const override;
   int source() const override { return source_; }
   std::int64_t received() const override { return out_ ? bytes_ : -1; }
-  void release() noexcept override;
+  void release() noexcept override { abandon({}); }
+  void abandon(std::shared_ptr<const void> memory) noexcept override;
 
   /// Whom it is about: a message's peer, or everyone.
   void is_send(int peer);
@@ -57,7 +58,7 @@ class MpiTransfer final : public Transfer {
   };
   [[noreturn]] void fail(int code, const char* call) const;
   [[noreturn]] void fail_too_long() const;
-  void give_up() noexcept;
+  void give_up(std::shared_ptr<const void> memory) noexcept;
   void clear() noexcept;
 
   MpiLane& lane_;
