@@ -62,7 +62,7 @@ int soak_here(const SoakArguments& given, const Place& place) {
   const soak::WorkerOptions options = options_of(given);
   if (const char* path = std::getenv(soak::report_variable)) {
     const soak::Report report{std::string(path)};
-    if (given.only_invalid) soak::work_invalid(options, report[place.rank]);
+    if (given.only_invalid) soak::work_invalid(options, place.size, report[place.rank]);
     soak::work(options, &report[place.rank]);
     return 0;
   }
@@ -110,7 +110,7 @@ soak::InvalidOutcome run_invalid(const SoakArguments& given, const soak::WorkerO
     std::fflush(stdout);
   });
   if (given.json != "-" && options.programs > 0) {
-    fmt::print("{} wrong programs, {} not told rightly\n", outcome.programs, outcome.failures.size());
+    fmt::print("{} wrong programs, {} diagnosed wrongly or too late\n", outcome.programs, outcome.failures.size());
   }
   return outcome;
 }

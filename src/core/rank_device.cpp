@@ -27,7 +27,7 @@ RankDevice choose() {
 constexpr std::size_t least_block = 256;
 
 KeptBlocks& pool() {
-  static auto* const only = new KeptBlocks;
+  static auto* const only = new KeptBlocks(SIZE_MAX, false);   // on the device
   return *only;
 }
 

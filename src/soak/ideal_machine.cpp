@@ -89,7 +89,7 @@ class Machine {
 
   /// True when the thread may go on.
   bool act(int r, Rank& rank, const Action& action, std::size_t thread) {
-    if (action.act == Act::delay || action.act == Act::test) return true;
+    if (action.act == Act::delay || action.act == Act::test || action.act == Act::fork) return true;
     const Step& s = step(action.step);
     if (action.act == Act::finish) return complete_on(r, action.step);
     if (s.kind == Kind::drop) return true;

@@ -5,20 +5,30 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <medley/medley.hpp>
+#include <stdexcept>
+#include <thread>
 
-#include "core/ticks.hpp"
 #include "core/random.hpp"
+#include "core/ticks.hpp"
+#include "soak/guarded_bytes.hpp"
 
 namespace medley::soak {
 namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto short_deadline = 150ms, lateness = 400ms;
 
 class InvalidRank {
  public:
   InvalidRank(const InvalidPlan& plan, Comm comm)
       : plan_(plan),
         comm_(std::move(comm)),
+        beside_(survives(plan.fault) ? comm_.dup() : Comm()),
         faulty_(comm_.rank() == plan.victim),
         values_(static_cast<std::size_t>(plan.count) + 1) {}
 
@@ -27,13 +37,54 @@ class InvalidRank {
     for (int i = 0; i < plan_.before; ++i) all_reduce(plan_.count);
     slot.ready_ns = core::clock_ns(CLOCK_MONOTONIC);   // before the barrier: the fault may end the comm while others are still in it
     comm_.barrier();
-    fault();
-    // A rank that has noticed nothing goes on as a program would; whatever it meets must tell it.
-    for (int i = 0; i < 8; ++i) comm_.barrier(options(false));
+    try {
+      fault();
+      // A rank that has noticed nothing goes on as a program would; whatever it meets must tell it.
+      for (int i = 0; i < 8; ++i) comm_.barrier(options(false));
+    } catch (const Error&) {
+      slot.noticed_ns = core::clock_ns(CLOCK_MONOTONIC);
+      if (survives(plan_.fault)) go_on_beside();
+      throw;
+    }
   }
 
  private:
   Options options(bool async) const { return {.backend = plan_.backend, .async = async}; }
+
+  /// The program goes on over another comm of the same library and takes new memory, some of which Medley has just given
+  /// back. Data of the failed operation that is still on its way may land in neither.
+  void go_on_beside() {
+    const std::vector<std::byte> pattern(values_.size() * 8, std::byte{0x11});
+    std::vector<std::vector<std::byte>> heap;   // of the sizes that Medley's own memory had
+    for (std::size_t i = 0; i < 8; ++i) {
+      for (const std::size_t width : {1, 2, 4, 8}) heap.emplace_back(values_.size() * width, std::byte{0x11});
+    }
+    GuardedBytes guarded(pattern);
+    std::vector<bf16> ones(static_cast<std::size_t>(plan_.count));
+    for (int round = 0; round < 20; ++round) {
+      std::fill(ones.begin(), ones.end(), bf16{0x3f80});
+      beside_.all_reduce(ones, sum, options(round % 2 == 1)).wait();
+      const bf16 expected = sum_of_ones(beside_.size());
+      for (const bf16 found : ones) require(found.bits == expected.bits, "the result of another comm is wrong");
+    }
+    for (const auto& block : heap) {
+      require(std::equal(block.begin(), block.end(), pattern.begin()), "memory of the program was overwritten");
+    }
+    require(std::ranges::equal(guarded.all(), pattern) && guarded.intact(), "guarded memory of the program was overwritten");
+  }
+  static bf16 sum_of_ones(int ranks) {   // exact for all that can be started here
+    const auto value = static_cast<float>(ranks);
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bf16{static_cast<std::uint16_t>(bits >> 16)};
+  }
+  static void require(bool holds, const char* otherwise) {
+    if (!holds) throw std::runtime_error(fmt::format("after the failure: {}", otherwise));
+  }
+
+  Work begin_all_reduce(const Options& how) {
+    return comm_.all_reduce(Buffer(values_.data(), plan_.count, plan_.filled_in ? DType::bf16 : DType::f32), sum, how);
+  }
 
   void all_reduce(std::int64_t count, DType dtype = DType::f32) {
     comm_.all_reduce(Buffer(values_.data(), count, dtype), sum, options(plan_.async)).wait();
@@ -64,11 +115,27 @@ class InvalidRank {
       case Fault::stopped:
         if (faulty_) kill(getpid(), plan_.fault == Fault::killed ? SIGKILL : SIGSTOP);
         all_reduce(plan_.count);
+        break;
+      case Fault::aborted: {
+        const bool aborts = comm_.rank() == (plan_.victim + 1) % comm_.size();
+        Work work = begin_all_reduce(options(true));
+        if (faulty_) std::this_thread::sleep_for(lateness);   // it has offered its data and does not move it on
+        if (aborts) work.wait_for(20ms);
+        if (aborts) comm_.abort();
+        return work.wait();
+      }
+      case Fault::late: {
+        if (faulty_ && !plan_.async) std::this_thread::sleep_for(lateness);
+        Work work = begin_all_reduce({.backend = plan_.backend, .async = true, .deadline = short_deadline});
+        if (faulty_ && plan_.async) std::this_thread::sleep_for(lateness);
+        return work.wait();
+      }
     }
   }
 
   const InvalidPlan& plan_;
   Comm comm_;
+  Comm beside_;   ///< which must not be disturbed
   bool faulty_;
   std::vector<float> values_;
 };
@@ -89,6 +156,10 @@ std::string_view name(Fault fault) {
       return "other type";
     case Fault::killed:
       return "killed rank";
+    case Fault::aborted:
+      return "abort with data in flight";
+    case Fault::late:
+      return "rank after the deadline";
     default:
       return "stopped rank";
   }
@@ -104,31 +175,42 @@ InvalidPlan plan_invalid(std::uint64_t seed, int ranks, const std::vector<std::s
   plan.backend = random.one_of(backends);
   plan.async = random.chance(50);
   plan.count = random.one_of<std::int64_t>({1, 100, 5'000, 200'000});
+  if (survives(plan.fault)) {
+    // Sizes that libraries send in several steps; without check mode, which would keep a late rank's data from leaving.
+    plan.count = random.one_of<std::int64_t>({100, 5'000, 8'000, 16'000, 200'000});
+    plan.filled_in = random.chance(80);
+    plan.checked = random.chance(15);
+    plan.async = random.chance(80);
+  }
   return plan;
 }
 
+bool survives(Fault fault) { return fault == Fault::aborted || fault == Fault::late; }
+
 std::string to_text(const InvalidPlan& plan) {
-  return fmt::format("{} on rank {} after {} collectives of {} elements over {}{}", name(plan.fault),
-                     plan.victim, plan.before, plan.count, plan.backend, plan.async ? ", async" : "");
+  return fmt::format("{} on rank {} after {} collectives of {} elements over {}{}{}{}", name(plan.fault), plan.victim,
+                     plan.before, plan.count, plan.backend, plan.async ? ", async" : "",
+                     survives(plan.fault) && plan.filled_in ? ", bf16" : "", plan.checked ? ", check mode" : "");
 }
 
-void work_invalid(const WorkerOptions& options, Slot& slot) {
+void work_invalid(const WorkerOptions& options, int ranks, Slot& slot) {
   slot.process = getpid();
-  setenv("MEDLEY_CHECK", "1", 1);
   try {
     ContextOptions given;
     given.backends = options.generate.backends;
     given.deadline = options.deadline;
+    const InvalidPlan plan = plan_invalid(options.first, ranks, options.generate.backends);
+    setenv("MEDLEY_CHECK", plan.checked ? "1" : "0", 1);
+    setenv("MEDLEY_POISON", "1", 1);
     Context context(given);
     slot.started = 1;
-    const InvalidPlan plan = plan_invalid(options.first, context.size(), options.generate.backends);
     InvalidRank(plan, context.world()).run(slot);
     slot.finished = 1;  // it must not come to this
   } catch (const Error& error) {
-    std::string ranks;
-    for (int r : error.context().ranks) ranks += fmt::format(" {}", r);
+    std::string named;
+    for (int r : error.context().ranks) named += fmt::format(" {}", r);
     slot.tell(Told::error, static_cast<int>(error.kind()),
-              fmt::format("{} naming ranks [{} ]: {}", name(error.kind()), ranks, error.what()));
+              fmt::format("{} naming ranks [{} ]: {}", name(error.kind()), named, error.what()));
   } catch (const std::exception& error) {
     slot.tell(Told::error, -1, error.what());
   }

@@ -22,8 +22,10 @@ enum class Fault : std::uint8_t {
   other_type,
   killed,   ///< SIGKILL in the middle
   stopped,  ///< SIGSTOP in the middle
+  aborted,  ///< another rank aborts the comm while the victim's data is on its way
+  late,     ///< the victim comes, or moves its data on, after the deadline of the others
 };
-inline constexpr int fault_count = 7;
+inline constexpr int fault_count = 9;
 std::string_view name(Fault fault);
 
 /// What goes wrong where: a pure function of the seed, the number of ranks and the backends.
@@ -35,12 +37,17 @@ struct InvalidPlan {
   std::string backend{};
   bool async = false;
   std::int64_t count = 1;  ///< elements of each operation
+  bool filled_in = false;  ///< of bf16, which libraries do not reduce themselves, through scratch memory of Medley's own
+  bool checked = true;     ///< in check mode
 };
 InvalidPlan plan_invalid(std::uint64_t seed, int ranks, const std::vector<std::string>& backends);
 std::string to_text(const InvalidPlan& plan);
 
-/// On a rank: runs it in check mode and tells in the slot with which error it ended.
-void work_invalid(const WorkerOptions& options, Slot& slot);
+/// Whether other comms go on after it.
+bool survives(Fault fault);
+
+/// On one of `ranks` ranks: runs it and tells in the slot with which error it ended.
+void work_invalid(const WorkerOptions& options, int ranks, Slot& slot);
 
 /// How long live ranks have to speak, from the moment of the fault.
 std::chrono::nanoseconds time_allowed(Fault fault, std::chrono::nanoseconds deadline);

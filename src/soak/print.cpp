@@ -84,12 +84,15 @@ std::string action_text(const Program& program, const Action& action, int rank) 
   switch (action.act) {
     case Act::delay:
       return fmt::format("sleep {} µs", action.microseconds);
+    case Act::fork:
+      return "fork a child that calls a barrier";
     case Act::test:
       return fmt::format("test w{}", action.step);
     case Act::finish:
       return fmt::format("wait w{}{}", action.step,
                          action.wait == Wait::test       ? " by testing"
                          : action.wait == Wait::deadline ? " with a deadline"
+                         : action.wait == Wait::endless  ? " with an endless deadline"
                                                          : "");
     default:
       break;
@@ -97,7 +100,9 @@ std::string action_text(const Program& program, const Action& action, int rank) 
   return fmt::format("{}{}{}",
                      action.async ? fmt::format("w{} = ", action.step) : fmt::format("#{} ", action.step),
                      step_text(program, program.steps[static_cast<std::size_t>(action.step)], rank),
-                     action.async ? (action.dropped ? ", async, Work dropped" : ", async") : "");
+                     action.async          ? (action.dropped ? ", async, Work dropped" : ", async")
+                     : action.patience > 0 ? fmt::format(", patience {} µs", action.patience)
+                                           : "");
 }
 
 }  // namespace

@@ -74,9 +74,15 @@ struct CommPlan {
   std::string rules{};       ///< that it is made with
 };
 
-enum class Act : std::uint8_t { issue, finish, test, delay };
-/// How a rank waits: Work::wait, the same with a deadline, or calling test until it is true.
-enum class Wait : std::uint8_t { wait, deadline, test };
+enum class Act : std::uint8_t {
+  issue,
+  finish,
+  test,
+  delay,
+  fork,  ///< a child tries to use the rank's comms
+};
+/// How a rank waits: Work::wait, the same with a deadline or with the longest there is, or calling test until it is true.
+enum class Wait : std::uint8_t { wait, deadline, endless, test };
 
 struct Action {
   Act act{};
@@ -85,6 +91,7 @@ struct Action {
   bool dropped = false;  ///< of issue: the Work is thrown away; a later step that is waited for covers it
   Wait wait{};           ///< of finish
   int microseconds = 0;  ///< of delay
+  int patience = 0;      ///< of a blocking issue, in microseconds: it may come back before it is complete, and is then waited for
 };
 using Stream = std::vector<Action>;
 

@@ -5,16 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <medley/buffer.hpp>
-#include <utility>
+#include <span>
 #include <vector>
 
 #include "core/rank_device.hpp"
+#include "soak/guarded_bytes.hpp"
 
 namespace medley::soak {
 
 class RankMemory {
  public:
-  RankMemory(std::vector<std::byte> first, Memory memory) : host_(std::move(first)) {
+  RankMemory(const std::vector<std::byte>& first, Memory memory) : host_(first) {
     if (memory != Memory::cuda) return;
     image_ = core::DeviceMemory(host_.size());
     device_ = core::rank_device().index;
@@ -35,13 +36,15 @@ class RankMemory {
   void put(std::int64_t at, std::int64_t bytes) {
     if (image_) image_.write(host_.data() + at, static_cast<std::size_t>(at), static_cast<std::size_t>(bytes));
   }
-  const std::vector<std::byte>& all() {
+  std::span<const std::byte> all() {
     take(0, static_cast<std::int64_t>(host_.size()));
-    return host_;
+    return host_.all();
   }
+  /// Whether nobody wrote beside it.
+  bool intact() const { return host_.intact(); }
 
  private:
-  std::vector<std::byte> host_;
+  GuardedBytes host_;
   core::DeviceMemory image_;
   int device_ = 0;
 };

@@ -19,6 +19,7 @@ struct Slot {
   std::int32_t error_kind;
   std::atomic<std::int64_t>
       ready_ns;  ///< when a rank of an invalid program was ready for the fault, steady clock
+  std::atomic<std::int64_t> noticed_ns;  ///< when it met the error, if it did something before it told
   std::atomic<std::int64_t> told_ns;
   char text[1024];
 

@@ -1,10 +1,13 @@
 #include "soak/run_program.hpp"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -12,6 +15,18 @@
 
 namespace medley::soak {
 namespace {
+
+/// Counts and offsets of one call; spoiled when it returns, so that whoever still reads them gets nonsense.
+struct Lists {
+  explicit Lists(const Share& share)
+      : in_counts(share.in.counts), in_offsets(share.in.offsets), out_counts(share.out.counts), out_offsets(share.out.offsets) {}
+  ~Lists() {
+    for (auto* list : {&in_counts, &in_offsets, &out_counts, &out_offsets}) std::fill(list->begin(), list->end(), -0x5a5a5a5a5a);
+  }
+  Lists(const Lists&) = delete;
+  Lists& operator=(const Lists&) = delete;
+  std::vector<std::int64_t> in_counts, in_offsets, out_counts, out_offsets;
+};
 
 class Runner {
  public:
@@ -65,6 +80,9 @@ class Runner {
       case Act::delay:
         std::this_thread::sleep_for(std::chrono::microseconds(action.microseconds));
         break;
+      case Act::fork:
+        try_in_child();
+        break;
       case Act::test:
         work.test();
         break;
@@ -73,6 +91,7 @@ class Runner {
         break;
       case Act::issue:
         work = issue(action);
+        if (action.patience > 0) work.wait();
         if (!action.async) check_source(action.step, work);
         if (action.dropped) work = Work();
     }
@@ -81,7 +100,27 @@ class Runner {
   static void finish(Work& work, Wait wait) {
     if (wait == Wait::wait) work.wait();
     if (wait == Wait::deadline) work.wait(std::chrono::minutes(10));
+    if (wait == Wait::endless) work.wait(std::chrono::nanoseconds::max());
     while (wait == Wait::test && !work.test()) std::this_thread::yield();
+  }
+
+  /// A forked child has none of the parent's comms: it must be told so, and must leave them alone.
+  void try_in_child() {
+    const pid_t child = fork();
+    if (child < 0) return;   // no process is to be had
+    if (child == 0) {
+      try {
+        comms_[0].barrier();
+      } catch (const Error& error) {
+        _exit(error.kind() == ErrorKind::invalid ? 0 : 2);
+      }
+      _exit(1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+      complain_of(fmt::format("a forked child that called a barrier ended with status {} instead of an error", status));
+    }
   }
 
   void complain_of(const std::string& what) {
@@ -102,6 +141,7 @@ class Runner {
     const Step& s = step(action.step);
     const Options options{.backend = s.backend,
                           .async = action.async,
+                          .patience = std::chrono::microseconds(action.patience),
                           .tag = s.packets.empty() ? 0 : s.packets[0].tag,
                           .algorithm = s.algorithm,
                           .deterministic = s.deterministic};
@@ -129,7 +169,9 @@ class Runner {
     const Share& share = s.shares[static_cast<std::size_t>(c.rank())];
     const Buffer in = memory_.buffer(share.in.at, share.in.count, s.dtype),
                  out = memory_.buffer(share.out.at, share.out.count, s.dtype);
-    const Parts ins{share.in.counts, share.in.offsets}, outs{share.out.counts, share.out.offsets};
+    // Lists that are gone when the call returns, as those of most programs are.
+    const std::unique_ptr<Lists> lists = std::make_unique<Lists>(share);
+    const Parts ins{lists->in_counts, lists->in_offsets}, outs{lists->out_counts, lists->out_offsets};
     switch (s.op) {
       case Op::broadcast:
         return c.broadcast(c.rank() == s.root ? in : out, s.root, options);
@@ -245,7 +287,8 @@ class Runner {
 
   void compare() {
     const auto& expected = oracle_.memory(rank_);
-    const auto& found = memory_.all();
+    if (!memory_.intact()) complain_of("bytes in front of the rank's memory were written, which belong to nobody");
+    const auto found = memory_.all();
     const auto [here, there] = std::mismatch(found.begin(), found.end(), expected.begin());
     if (here == found.end()) return;
     const std::int64_t byte = here - found.begin();

@@ -16,6 +16,8 @@ struct Wishes {
     bool blocking = false;
     bool dropped = false;
     int delay = 0;      ///< before it, in microseconds
+    int patience = 0;   ///< of a blocking one, in microseconds
+    bool forks = false;
     int looks_at = -1;  ///< a step it tests or waits for afterwards
     bool only_tests = false;
     Wait wait{}, last_wait{};
@@ -28,6 +30,8 @@ class Scheduler {
   Scheduler(Program& program, Random& random) : program_(program), random_(random) {
     percent_blocking_ = random.one_of({0, 20, 50, 80});
     percent_delayed_ = random.one_of({0, 0, 5, 20});
+    per_mille_late_ = random.one_of({0, 0, 0, 0, 5, 20});
+    per_mille_forks_ = random.one_of({0, 0, 0, 0, 20});
     swaps_ = random.one_of({0, 1, 3});
     if (program.one_order) swaps_ = 0;
     program.threads.push_back(1);  // a last phase, in which everything that is left is waited for
@@ -70,10 +74,13 @@ class Scheduler {
     manner.blocking = random_.chance(percent_blocking_);
     manner.dropped = random_.chance(10);
     if (random_.chance(percent_delayed_)) manner.delay = random_.between(1, 500);
+    if (random_.chance(per_mille_late_) && random_.chance(10)) manner.delay = random_.between(20'000, 120'000);
+    if (random_.chance(40)) manner.patience = random_.between(1, 3'000);
+    manner.forks = random_.chance(per_mille_forks_) && random_.chance(10);
     if (random_.chance(30)) manner.looks_at = random_.one_of(before);
     manner.only_tests = random_.chance(40);
-    manner.wait = random_.one_of({Wait::wait, Wait::wait, Wait::deadline, Wait::test});
-    manner.last_wait = random_.one_of({Wait::wait, Wait::wait, Wait::deadline, Wait::test});
+    manner.wait = random_.one_of({Wait::wait, Wait::wait, Wait::deadline, Wait::endless, Wait::test});
+    manner.last_wait = random_.one_of({Wait::wait, Wait::wait, Wait::deadline, Wait::endless, Wait::test});
     return manner;
   }
 
@@ -163,6 +170,7 @@ class Scheduler {
       const Wishes::Manner& manner = wishes.manner[static_cast<std::size_t>(number)];
       if (manner.delay > 0)
         stream.push_back({.act = Act::delay, .step = number, .microseconds = manner.delay});
+      if (manner.forks) stream.push_back({.act = Act::fork, .step = number});
       const bool now = immediate(s, rank);
       if (s.kind == Kind::touch || collects(program_, s, rank)) {  // memory must be the rank's own then
         const std::vector<int> earlier = pending;
@@ -171,8 +179,12 @@ class Scheduler {
         }
       }
       const bool async = !now && !manner.blocking;
-      stream.push_back(
-          {.act = Act::issue, .step = number, .async = async, .dropped = async && droppable(rank, number)});
+      const bool patient = !now && !async && s.kind == Kind::collective;
+      stream.push_back({.act = Act::issue,
+                        .step = number,
+                        .async = async,
+                        .dropped = async && droppable(rank, number),
+                        .patience = patient ? manner.patience : 0});
       if (async) pending.push_back(number);
       const int other = manner.looks_at;
       if (std::find(pending.begin(), pending.end(), other) == pending.end() || droppable(rank, other))
@@ -272,7 +284,7 @@ class Scheduler {
 
   Program& program_;
   Random& random_;
-  int percent_blocking_, percent_delayed_;
+  int percent_blocking_, percent_delayed_, per_mille_late_, per_mille_forks_;
   std::size_t swaps_;
   int restored_ = 0;
   std::vector<Wishes> wishes_;

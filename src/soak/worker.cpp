@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <medley/medley.hpp>
 #include <optional>
 
@@ -48,6 +49,7 @@ class Contexts {
 
 Tally work(const WorkerOptions& options, Slot* slot) {
   if (slot) slot->process = getpid();
+  setenv("MEDLEY_POISON", "1", 1);   // before the first block is kept
   Contexts contexts(options);
   Tally tally;
   const auto complain = [&](const std::exception& problem) {

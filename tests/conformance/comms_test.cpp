@@ -21,6 +21,32 @@ void exercise(Comm& comm, std::uint64_t seed) {
   EXPECT_EQ(theirs, (mine + n - 1) % n);
 }
 
+TEST(MakeComm, a_comm_is_made_while_a_large_send_is_on_its_way) {
+  if (kind_of_ranks() == "launched" || over_nccl()) GTEST_SKIP() << "needs a context of its own, and host memory";
+  // Ranks that make a comm by name, of the world's context: the receiver comes to it only when it has the message.
+  const auto body = [](Context& context) {
+    Comm world = context.world();
+    std::vector<std::uint8_t> bytes(std::size_t{8} << 20, world.rank() == 0 ? 7 : 0);
+    Work sent;
+    if (world.rank() == 0) sent = world.send(bytes, 1, {.async = true});
+    if (world.rank() == 1) world.recv(bytes, 0);
+    const std::vector<int> both{0, 1};
+    Comm made = context.make_comm("pair", both);
+    sent.wait();
+    EXPECT_EQ(bytes[bytes.size() / 2], 7);
+    made.barrier();
+  };
+  const auto adjust = [](ContextOptions& options) {
+    options.backends = backends_under_test();
+    options.deadline = std::chrono::seconds(20);
+  };
+  if (kind_of_ranks() == "threads") {
+    test::run_threads(2, body, adjust);
+  } else {
+    test::run_processes(2, body, adjust);
+  }
+}
+
 TEST_P(Comms, split_gives_each_color_its_own_comm_ordered_by_key_then_rank) {
   with_ranks(GetParam(), [](Comm& comm) {
     const int n = comm.size(), me = comm.rank();

@@ -99,6 +99,24 @@ TEST(Deadline, making_a_comm_names_the_rank_that_is_missing) {
       1500ms);
 }
 
+TEST(Deadline, of_any_length_is_a_deadline) {
+  with_ranks(2, [](Comm& comm) {
+    std::vector<float> values(10, 1.0f);
+    Comm endless = comm.dup({.deadline = std::chrono::nanoseconds::max()});
+    for (const auto length : {std::chrono::nanoseconds::max(), std::chrono::nanoseconds(std::chrono::hours(24 * 365 * 290L))}) {
+      // One rank comes later than the time it takes to look for deadlines: the other must still be waiting.
+      if (comm.rank() == 1) std::this_thread::sleep_for(60ms);
+      comm.all_reduce(values, sum, {.deadline = length});
+      Work first = comm.all_reduce(values, sum, {.async = true}), second = endless.all_reduce(values, sum, {.async = true});
+      first.wait(length);
+      second.wait_host(length);
+      Work third = comm.all_reduce(values, sum, {.patience = length});
+      EXPECT_TRUE(third.complete());
+      EXPECT_TRUE(comm.barrier({.async = true}).wait_for(length));
+    }
+  });
+}
+
 TEST(Abort, gives_every_rank_an_error_that_names_who_aborted) {
   for (int size : {2, 4}) {
     with_ranks(size, [&](Comm& comm) {

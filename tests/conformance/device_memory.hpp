@@ -39,7 +39,7 @@ class DeviceImage {
 
  private:
   static core::KeptBlocks& kept() {
-    static auto* const all = new core::KeptBlocks;
+    static auto* const all = new core::KeptBlocks(SIZE_MAX, false);
     return *all;
   }
   std::size_t bytes_;

@@ -1,0 +1,95 @@
+// A rank that comes late to a v-collective: the others are inside, or have come back with a pending Work, and the lists of
+// counts and offsets that they gave are gone. The delay is the attack itself; nothing is synchronised by it.
+#include <algorithm>
+#include <memory>
+
+#include "conformance/run_case.hpp"
+
+namespace medley::conformance {
+namespace {
+
+using namespace std::chrono_literals;
+
+enum class How { blocking, patient, async };
+
+/// The call's lists as most programs have them: gone when it returns. What still reads them finds nonsense, or is caught by a
+/// sanitizer.
+class Vanishing {
+ public:
+  explicit Vanishing(const PartLists& lists) : counts_(lists.counts), offsets_(lists.offsets) {}
+  ~Vanishing() {
+    std::ranges::fill(counts_, -0x4141414141);
+    std::ranges::fill(offsets_, -0x4242424242);
+  }
+  Vanishing(const Vanishing&) = delete;
+  Vanishing& operator=(const Vanishing&) = delete;
+  Parts parts() const { return {counts_, offsets_}; }
+
+ private:
+  std::vector<std::int64_t> counts_, offsets_;
+};
+
+Work start(Comm& comm, const Case& c, const Shape& s, std::vector<std::int32_t>& in, std::vector<std::int32_t>& out,
+           const Options& options) {
+  const auto ins = std::make_unique<Vanishing>(s.in_parts), outs = std::make_unique<Vanishing>(s.out_parts);
+  switch (c.op) {
+    case Op::gatherv: return comm.gatherv(in, out, outs->parts(), c.root, options);
+    case Op::scatterv: return comm.scatterv(in, ins->parts(), out, c.root, options);
+    case Op::all_gatherv: return comm.all_gatherv(in, out, outs->parts(), options);
+    case Op::reduce_scatterv: return comm.reduce_scatterv(in, ins->parts(), out, ReduceOp::sum, options);
+    default: return comm.all_to_allv(in, ins->parts(), out, outs->parts(), options);
+  }
+}
+
+std::int32_t value(int rank, std::int64_t at) { return rank * 100'000 + static_cast<std::int32_t>(at % 90'000); }
+
+void try_late(Comm& comm, const Case& c, int late, std::chrono::milliseconds delay, How how) {
+  const int n = comm.size(), me = comm.rank();
+  const Shape s = shape_of(c, me, n);
+  std::vector<std::int32_t> in(static_cast<std::size_t>(s.in)), out(static_cast<std::size_t>(s.out), -1);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(me, static_cast<std::int64_t>(i));
+  std::vector<std::int32_t> expected = out;
+  for (const Move& move : s.moves) {
+    for (std::int64_t i = 0; i < move.count; ++i) {
+      std::int32_t& at = expected[static_cast<std::size_t>(move.to + i)];
+      at = move.from == every_rank ? 0 : value(move.from, move.at + i);
+      for (int r = 0; r < n && move.from == every_rank; ++r) at += value(r, move.at + i);
+    }
+  }
+  if (me == late) std::this_thread::sleep_for(delay);
+  Work work = start(comm, c, s, in, out,
+                    {.async = how == How::async, .patience = how == How::patient ? std::chrono::nanoseconds(5ms) : 0ns});
+  // What the program does next, in memory that the lists may have been in.
+  const std::vector<std::unique_ptr<std::int64_t>> next = [] {
+    std::vector<std::unique_ptr<std::int64_t>> made;
+    for (int i = 0; i < 64; ++i) made.push_back(std::make_unique<std::int64_t>(0x4343434343));
+    return made;
+  }();
+  work.wait();
+  EXPECT_EQ(out, expected) << describe(c, n) << ", rank " << late << " late by " << delay.count() << " ms, way "
+                           << static_cast<int>(how);
+}
+
+class Late : public testing::TestWithParam<Op> {};
+
+TEST_P(Late, a_rank_that_comes_late_changes_no_element) {
+  if (over_nccl()) GTEST_SKIP() << "on host memory";
+  with_ranks(3, [](Comm& comm) {
+    std::uint64_t seed = 0;
+    for (const How how : {How::blocking, How::patient, How::async}) {
+      for (const std::int64_t count : {3, 3'000}) {
+        const int late = static_cast<int>(++seed % 3);
+        const auto delay = full() ? std::chrono::milliseconds(50 + 75 * seed) : 50ms;
+        try_late(comm, {.op = GetParam(), .dtype = DType::i32, .count = count, .root = 1, .gaps = seed % 2 == 0, .seed = seed}, late,
+                 delay, how);
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(v_collectives, Late,
+                         testing::Values(Op::gatherv, Op::scatterv, Op::all_gatherv, Op::reduce_scatterv, Op::all_to_allv),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+}  // namespace
+}  // namespace medley::conformance
