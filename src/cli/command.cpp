@@ -24,11 +24,13 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
 
 void write_json(const std::string& path, const nlohmann::ordered_json& value) {
   if (path.empty()) return;
+  // Names come from programs and from other tools' files, and need not be UTF-8.
+  const std::string text = value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   if (path == "-") {
-    std::cout << value.dump(2) << "\n";
+    std::cout << text << "\n";
     return;
   }
-  core::write_file(path, [&](std::ostream& out) { out << value.dump(2) << "\n"; });
+  core::write_file(path, [&](std::ostream& out) { out << text << "\n"; });
 }
 
 }  // namespace medley::cli
