@@ -53,13 +53,7 @@ class LiveJob {
   LiveJob() : child_(fork()) {
     if (child_ == 0) {
       try {
-        Context context(test::options_of(0, 1, make_local_store()));
-        std::vector<float> values(16, 1);
-        while (state_[0].load() != 2) {
-          context.world().all_reduce(values, sum);
-          state_[0].store(state_[0].load() == 2 ? 2 : 1);
-          usleep(1000);
-        }
+        work();
         _exit(0);
       } catch (const std::exception& error) {
         fmt::print(stderr, "{}\n", error.what());
@@ -71,11 +65,7 @@ class LiveJob {
   int end() {
     int status = 0;
     state_[0].store(2);
-    // the child's own store may have come later than ours
-    while (waitpid(child_, &status, WNOHANG) == 0) {
-      state_[0].store(2);
-      usleep(1000);
-    }
+    waitpid(child_, &status, 0);
     child_ = -1;
     return status;
   }
@@ -89,7 +79,17 @@ class LiveJob {
   }
 
  private:
-  test::Shared<std::atomic<int>> state_;
+  void work() {
+    Context context(test::options_of(0, 1, make_local_store()));
+    std::vector<float> values(16, 1);
+    while (state_[0].load() != 2) {
+      context.world().all_reduce(values, sum);
+      int begun = 0;
+      state_[0].compare_exchange_strong(begun, 1);
+      usleep(1000);
+    }
+  }
+  test::Shared<std::atomic<int>> state_;   ///< 0: not there yet, 1: at work, 2: to end
   pid_t child_;
 };
 
@@ -109,20 +109,20 @@ class Folder : public ::testing::Test {
   void trace() { setenv("MEDLEY_TRACE", folder_.c_str(), 1); }
   /// What a job that was killed leaves in its flight recorder's folder, renamed and aged; its name there.
   fs::path leave_old_job(const std::string& name) {
+    std::set<fs::path> before;
+    for (const auto& entry : fs::directory_iterator(folder_)) before.insert(entry.path());
     LiveJob job;
     job.kill_it();
+    const fs::path old = folder_ / name;
     for (const auto& entry : fs::directory_iterator(folder_)) {
-      if (entry.path().filename().native().find('-') == std::string::npos || seen_.contains(entry.path())) continue;
-      const fs::path old = folder_ / name;
+      if (before.contains(entry.path())) continue;
       fs::rename(entry.path(), old);
       make_old(old);
-      seen_.insert(old);
       return old;
     }
     return {};
   }
   fs::path folder_;
-  std::set<fs::path> seen_;
 };
 
 TEST_F(Folder, an_old_job_of_the_flight_recorder_goes) {
