@@ -19,7 +19,7 @@ import sys
 
 from documents import documents, where
 
-MARK = re.compile(r"^<!-- output: (.+) -->\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MARK = re.compile(r"^<!-- output: (.+) -->\n```\w*\n((?:(?!```).*\n)*?)```$", re.MULTILINE)
 
 
 def produced(command, medley):
