@@ -3,7 +3,8 @@
     python3 tests/docs/check_commands.py build/release/bin/medley
 
 Commands are the lines of code blocks that begin with "$ ", "medley", "./" or another word below, and, in README.md, code
-spans that begin with "medley " and have options. medley parses its arguments with MEDLEY_PARSE_ONLY set and runs nothing.
+spans that begin with "medley " and have options. medley plan and medley shape are quick and run for real, in a folder of their own; the other
+commands parse their arguments (MEDLEY_PARSE_ONLY) and run nothing.
 """
 
 import os
@@ -11,9 +12,11 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 
 from documents import ROOT, documents, lines_of, where
 
+SCRATCH = tempfile.TemporaryDirectory()   # what commands write goes with it
 LANGUAGES = {"", "sh", "bash", "console", "shell"}
 STARTS = ("medley ", "./", "build/release/bin/", "bench/", "tests/", "cmake ", "ctest ")
 ASSIGNMENT = re.compile(r"^[A-Z][A-Z0-9_]*=")
@@ -69,7 +72,7 @@ def problem_of(words, medley):
     words = redirected(words)
     program = words[0]
     if program.rsplit("/", 1)[-1] == "medley":
-        done = subprocess.run([medley, *words[1:]], capture_output=True, text=True, timeout=60, cwd=ROOT,
+        done = subprocess.run([medley, *words[1:]], capture_output=True, text=True, timeout=60, cwd=SCRATCH.name,
                               env={**os.environ, "MEDLEY_PARSE_ONLY": "1"})
         error = done.stderr.strip()
         if done.returncode == 0 or ABSENT.search(error):
