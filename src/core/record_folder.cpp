@@ -94,12 +94,14 @@ bool remove_if_finished(const fs::path& file) {
 
 /// Whether a job folder holds finished recordings and nothing else.
 bool is_finished_job(const fs::path& folder) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+  std::error_code unreadable;
+  bool any = false;
+  for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
     if (!is_recording_name(entry.path().filename().native()) || state_of_recording(entry.path()) != RecordingState::finished)
       return false;
+    any = true;
   }
-  return !ignored;
+  return any && !unreadable;
 }
 
 }  // namespace

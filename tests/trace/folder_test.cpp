@@ -138,6 +138,7 @@ TEST_F(Folder, old_folders_of_others_stay_in_the_flight_recorders_folder) {
   write(folder_ / "thesis" / "chapter1.tex", "years of work");
   write(folder_ / job_name / "rank-0000.trace", "named as ours, and not ours");
   write(folder_ / "18af0c2d9e1f3a56-1" / "notes.txt", "in a folder named as a job's");
+  fs::create_directory(folder_ / "18af0c2d9e1f3a59-1");   // empty: nothing says that it is ours
   fs::create_directory_symlink(folder_ / "thesis", folder_ / "18af0c2d9e1f3a57-1");
   const fs::path with_notes = leave_old_job("18af0c2d9e1f3a58-1");
   write(with_notes / "notes.txt", "beside a recording of ours");
@@ -148,6 +149,7 @@ TEST_F(Folder, old_folders_of_others_stay_in_the_flight_recorders_folder) {
   EXPECT_EQ(contents(folder_ / "thesis" / "chapter1.tex"), "years of work");
   EXPECT_EQ(contents(folder_ / job_name / "rank-0000.trace"), "named as ours, and not ours");
   EXPECT_TRUE(fs::exists(folder_ / "18af0c2d9e1f3a56-1" / "notes.txt"));
+  EXPECT_TRUE(fs::exists(folder_ / "18af0c2d9e1f3a59-1"));
   EXPECT_TRUE(fs::is_symlink(folder_ / "18af0c2d9e1f3a57-1"));
   EXPECT_TRUE(fs::exists(with_notes / "notes.txt"));
   EXPECT_TRUE(fs::exists(with_notes / "rank-0000.trace"));
