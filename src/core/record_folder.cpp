@@ -14,26 +14,13 @@
 #include <string_view>
 #include <system_error>
 
+#include "bootstrap/descriptor.hpp"
 #include "core/record.hpp"
 
 namespace medley::core {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 bool all_of_digits(std::string_view text, std::string_view digits) {
   return !text.empty() && text.find_first_not_of(digits) == std::string_view::npos;
@@ -56,39 +43,39 @@ bool is_job_name(std::string_view name) {
          all_of_digits(name.substr(dash + 1), "0123456789");
 }
 
-bool same_host(const TraceHeader& header) {
+bool is_of_this_host(const TraceHeader& header) {
   char host[sizeof header.host] = {};
   gethostname(host, sizeof host - 1);
   return std::strncmp(host, header.host, sizeof host) == 0;
 }
 
-bool process_lives(std::int64_t pid) {
+bool is_process(std::int64_t pid) {
   return pid > 0 && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
 }
 
 /// The state of an open file. A lock taken to find out is kept until the descriptor is closed.
-RecordingState state_of(int fd) {
+RecordingState state_of_open_file(int fd) {
   struct stat status{};
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return RecordingState::foreign;
   TraceHeader header{};
   const bool whole = pread(fd, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
                      std::memcmp(header.magic, trace_magic, sizeof trace_magic) == 0;
-  const bool here = whole && same_host(header);
+  const bool here = whole && is_of_this_host(header);
   if (flock(fd, LOCK_EX | LOCK_NB) == 0) return whole ? RecordingState::finished : RecordingState::foreign;
   const bool held = errno == EWOULDBLOCK;
   if (here && header.pid == getpid()) return RecordingState::own;
   if (held) return RecordingState::live;
   if (!whole) return RecordingState::foreign;
   // A file system without locks: only a process of this host is known to be gone.
-  return here && !process_lives(header.pid) ? RecordingState::finished : RecordingState::live;
+  return here && !is_process(header.pid) ? RecordingState::finished : RecordingState::live;
 }
 
 /// Removes the file when it is a finished recording, still the one that was looked at.
 bool remove_if_finished(const fs::path& file) {
   const Descriptor open_file(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (open_file.get() < 0 || state_of(open_file.get()) != RecordingState::finished) return false;
+  if (open_file.fd() < 0 || state_of_open_file(open_file.fd()) != RecordingState::finished) return false;
   struct stat looked_at{}, now{};
-  if (fstat(open_file.get(), &looked_at) != 0 || lstat(file.c_str(), &now) != 0) return false;
+  if (fstat(open_file.fd(), &looked_at) != 0 || lstat(file.c_str(), &now) != 0) return false;
   return looked_at.st_ino == now.st_ino && looked_at.st_dev == now.st_dev && unlink(file.c_str()) == 0;
 }
 
@@ -110,7 +97,7 @@ RecordingState state_of_recording(const fs::path& file) {
   struct stat status{};
   if (lstat(file.c_str(), &status) != 0) return errno == ENOENT ? RecordingState::absent : RecordingState::foreign;
   const Descriptor open_file(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  return open_file.get() < 0 ? RecordingState::foreign : state_of(open_file.get());
+  return open_file.fd() < 0 ? RecordingState::foreign : state_of_open_file(open_file.fd());
 }
 
 int create_recording(const fs::path& file) {
