@@ -85,9 +85,11 @@ int main(int count, char** words) {
     std::fprintf(stderr, "bench_gloo_hop: \"%s\" is no number of rounds\n", words[1]);
     return 2;
   }
-  const std::string folder =
-      std::filesystem::temp_directory_path() / ("medley-gloo-hop-" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
+  std::string folder = std::filesystem::temp_directory_path() / "medley-gloo-hop-XXXXXX";
+  if (!mkdtemp(folder.data())) {
+    std::fprintf(stderr, "bench_gloo_hop: cannot make the folder %s\n", folder.c_str());
+    return 2;
+  }
   setenv("MEDLEY_WORLD_SIZE", "2", 1);
   setenv("MEDLEY_STORE", ("@medley-gloo-hop-" + std::to_string(getpid())).c_str(), 1);
   setenv("MEDLEY_TOKEN", "hop", 1);

@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
+#include <string>
 #include <medley/medley.hpp>
 #include <memory>
 #include <vector>
@@ -50,7 +53,8 @@ double quantile(std::vector<double> values, double share) {
 }  // namespace
 
 int main() {
-  const auto folder = std::filesystem::temp_directory_path() / "medley-bench-trace";
+  std::string folder = std::filesystem::temp_directory_path() / "medley-bench-trace-XXXXXX";
+  if (!mkdtemp(folder.data())) throw std::runtime_error("cannot make the folder " + folder);
   std::vector<Contestant> all;
   all.push_back(make("off", "MEDLEY_RECORD", "off"));
   all.push_back(make("ring", nullptr, nullptr));

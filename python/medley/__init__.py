@@ -17,7 +17,7 @@ Arrays are anything that speaks DLPack or the buffer protocol (NumPy, PyTorch, C
 used where they lie, never copied; arrays that are not contiguous, or read-only where they would be written, are refused.
 """
 
-from ._core import Comm, Work, scope
+from ._core import Comm, Work, __version__, scope
 from .collectives import (
     all_gather, all_gatherv, all_reduce, all_to_all, all_to_allv, barrier, broadcast, gather, gatherv, reduce,
     reduce_scatter, reduce_scatterv, scatter, scatterv,
@@ -29,7 +29,7 @@ from .reduce_op import ReduceOp
 
 __all__ = [
     "ANY_SOURCE", "Aborted", "Comm", "Error", "Invalid", "Message", "Mismatch", "RankLost", "ReduceOp", "System",
-    "Timeout", "Unavailable", "Work", "all_gather", "all_gatherv", "all_reduce", "all_to_all", "all_to_allv", "barrier",
+    "Timeout", "Unavailable", "Work", "__version__", "all_gather", "all_gatherv", "all_reduce", "all_to_all", "all_to_allv", "barrier",
     "batch", "broadcast", "finalize", "gather", "gatherv", "get_backends", "get_rank", "get_size", "incoming", "init",
     "is_initialized", "new_group", "outgoing", "recv", "reduce", "reduce_scatter", "reduce_scatterv", "scatter",
     "scatterv", "scope", "send", "sendrecv", "split", "synchronize", "world",

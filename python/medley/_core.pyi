@@ -4,6 +4,8 @@ Medley's runtime for Python; use it through the functions of the package medley.
 
 from collections.abc import Sequence
 
+__version__: str
+
 
 class Work:
     """The handle of an operation issued with async_op=True."""

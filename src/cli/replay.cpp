@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <medley/error.hpp>
 #include <optional>
@@ -39,9 +41,7 @@ constexpr const char* folder_variable = "MEDLEY_REPLAY_FOLDER";
 /// Where ranks record: the folder asked for, or one of this process that goes with it.
 class TraceFolder {
  public:
-  explicit TraceFolder(const std::string& asked)
-      : own_(asked.empty()),
-        path_(own_ ? fs::temp_directory_path() / fmt::format("medley-replay-{}-{}", getuid(), getpid()) : fs::path(asked)) {}
+  explicit TraceFolder(const std::string& asked) : own_(asked.empty()), path_(own_ ? new_folder() : fs::path(asked)) {}
   ~TraceFolder() {
     std::error_code ignored;
     if (own_) fs::remove_all(path_, ignored);
@@ -51,18 +51,15 @@ class TraceFolder {
   const fs::path& path() const { return path_; }
 
  private:
+  static fs::path new_folder() {
+    std::string pattern = fs::temp_directory_path() / "medley-replay-XXXXXX";
+    if (!mkdtemp(pattern.data()))
+      throw Error(ErrorKind::system, fmt::format("cannot make a folder {}: {}", pattern, std::strerror(errno)));
+    return pattern;
+  }
   bool own_;
   fs::path path_;
 };
-
-/// What an earlier run left there would be read as part of this one.
-void remove_old(const fs::path& folder) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.path().extension() == ".trace" && entry.path().filename().native().starts_with("rank-"))
-      fs::remove(entry.path(), ignored);
-  }
-}
 
 /// Those asked for, or all that serve the world, and the runtime's choice among them.
 std::vector<std::string> backends_to_run(const Context& context, const std::string& list) {
@@ -184,7 +181,6 @@ int run_replay(const ReplayArguments& given) {
   if (!find_place(process_environment())) {  // complain once, before any rank starts
     const replay::WorldSchedule schedule = replay::read_schedule(given.schedule);
     static_cast<void>(schedule.of(0, given.ranks > 0 ? given.ranks : std::max(1, schedule.world)));
-    if (!given.trace.empty()) remove_old(given.trace);
     setenv(folder_variable, shared.emplace(given.trace).path().c_str(), 1);
     if (given.ranks == 0 && schedule.world > 1) {
       throw Error(ErrorKind::invalid,

@@ -138,12 +138,24 @@ void ContextState::make_backends(const ContextOptions& options) {
     KnownBackend* known = find_backend(name);
     mine["reasons"][name] = known ? known->unavailable() : "there is no such backend";
   }
+  // Rank 0 opens its trace first: whether this job may have the folder is known to all ranks before any of them writes there.
+  std::unique_ptr<Recorder> recorder;
+  mine["trace"] = "";
+  if (rank == 0 && traces()) {
+    try {
+      recorder = std::make_unique<Recorder>(RecordedRank{rank, size, {}});
+    } catch (const Error& error) {
+      mine["trace"] = error.what();
+    }
+  }
   const std::vector<json> answers = ask_all("backends", mine, until);
+  if (const std::string why = answers[0]["trace"]; !why.empty()) throw Error(ErrorKind::system, why);
   compare_wishes(answers);
   compare_rules(answers);
   agree_on_table(found, answers);
   for (const json& answer : answers) checking = checking || answer["check"].get<bool>();
-  if (records()) engine->record_to(std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]}));
+  if (records() && !recorder) recorder = std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]});
+  if (recorder) engine->record_to(std::move(recorder));
   Surroundings surroundings{
       .rank = rank, .size = size, .device = options.device, .hosts = {}, .cores = 1, .device_times = traces(), .store = store,
       .deadline = until};

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "core/record_folder.hpp"
+
 namespace medley::core {
 
 void RecordFile::map(int fd, std::size_t length) {
@@ -23,24 +25,25 @@ RecordFile::RecordFile(std::uint32_t notes_bytes, std::uint64_t slots) : notes_b
 RecordFile::RecordFile(const std::filesystem::path& path, std::uint32_t notes_bytes, std::uint64_t slots,
                        std::uint64_t at_most)
     : path_(path), notes_bytes_(notes_bytes), most_(at_most) {
-  fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "cannot write " + path.native());
+  fd_ = create_recording(path);
   if (!grow(slots)) {
     const int error = errno;
     close(fd_);
+    unlink(path.c_str());   // ours: it was created above
     throw std::system_error(error, std::generic_category(), "no room for " + path.native());
   }
   try {
     map(fd_, bytes(at_most));   // what lies behind the end of the file is address space only
   } catch (...) {
     close(fd_);
+    unlink(path.c_str());
     throw;
   }
 }
 
 RecordFile::~RecordFile() {
   munmap(base_, mapped_);
-  if (fd_ >= 0) close(fd_);
+  if (fd_ >= 0 && !keeps_lock_) close(fd_);
 }
 
 bool RecordFile::grow(std::uint64_t slots) noexcept {

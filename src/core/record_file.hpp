@@ -14,7 +14,7 @@ class RecordFile {
  public:
   /// Memory of this process alone.
   RecordFile(std::uint32_t notes_bytes, std::uint64_t slots);
-  /// A file; throws std::system_error when it cannot be made. `at_most` slots can be reached by grow().
+  /// A new file; throws std::system_error when it cannot be made. `at_most` slots can be reached by grow().
   RecordFile(const std::filesystem::path& path, std::uint32_t notes_bytes, std::uint64_t slots, std::uint64_t at_most);
   ~RecordFile();
   RecordFile(const RecordFile&) = delete;
@@ -27,6 +27,8 @@ class RecordFile {
   const std::filesystem::path& path() const { return path_; }
   /// Room for this many slots; false when the disk or the mapping has none.
   bool grow(std::uint64_t slots) noexcept;
+  /// Leaves the file locked until the process ends, so that its next context does not take it for a finished job's.
+  void keep_lock() noexcept { keeps_lock_ = true; }
   /// Cuts off what was never used.
   void trim(std::uint64_t slots) noexcept;
 
@@ -39,6 +41,7 @@ class RecordFile {
   std::uint32_t notes_bytes_;
   std::uint64_t most_;
   int fd_ = -1;
+  bool keeps_lock_ = false;
   void* base_ = nullptr;
   std::size_t mapped_ = 0;
 };

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "core/record_file.hpp"
+#include "core/record_folder.hpp"
 #include "core/scope.hpp"
 
 namespace medley::core {
@@ -43,37 +44,15 @@ bool is_own(const fs::path& folder) {
   return lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == getuid();
 }
 
-void remove_old(const fs::path& folder) {
-  std::error_code ignored;
-  const auto now = fs::file_time_type::clock::now();
-  for (const auto& job : fs::directory_iterator(folder, ignored)) {
-    const auto changed = fs::last_write_time(job.path(), ignored);
-    if (!ignored && now - changed > flight_age) fs::remove_all(job.path(), ignored);
-  }
-}
-
-/// Whether this process writes the file: a second context must not overwrite the trace of the first.
-bool is_written_here(const fs::path& file) {
-  TraceHeader header{};
-  std::FILE* open = std::fopen(file.c_str(), "rb");
-  const bool read = open && std::fread(&header, sizeof header, 1, open) == 1;
-  if (open) std::fclose(open);
-  return read && header.pid == getpid();
-}
-
-fs::path trace_name(const fs::path& folder, int rank) {
-  fs::path file = folder / fmt::format("rank-{:04}.trace", rank);
-  for (int n = 2; is_written_here(file); ++n) file = folder / fmt::format("rank-{:04}.{}.trace", rank, n);
-  return file;
-}
-
 std::unique_ptr<RecordFile> open_trace(const fs::path& folder, int rank) {
   try {
     fs::create_directories(folder);
-    return std::make_unique<RecordFile>(trace_name(folder, rank), trace_notes, step_slots, most_slots);
+    const fs::path file = new_recording(folder, rank);
+    // A larger job before this one left more ranks, which a reader would take for this job's. Rank 0 comes first.
+    if (rank == 0) remove_finished_recordings(folder);
+    return std::make_unique<RecordFile>(file, trace_notes, step_slots, most_slots);
   } catch (const std::exception& error) {
-    throw Error(ErrorKind::system, fmt::format("MEDLEY_TRACE={}: {}; name a folder that can be written", folder.native(),
-                                               error.what()));
+    throw Error(ErrorKind::system, fmt::format("MEDLEY_TRACE={}: {}", folder.native(), error.what()));
   }
 }
 
@@ -83,9 +62,9 @@ std::unique_ptr<RecordFile> open_ring(const RecordedRank& rank) {
   try {
     if (folder == "off") return std::make_unique<RecordFile>(ring_notes, ring_slots);
     if (mkdir(folder.c_str(), 0700) == 0 || is_own(folder)) {
-      remove_old(folder);
+      remove_old_jobs(folder, flight_age);
       fs::create_directories(folder / rank.job);
-      return std::make_unique<RecordFile>(trace_name(folder / rank.job, rank.rank), ring_notes, ring_slots, ring_slots);
+      return std::make_unique<RecordFile>(new_recording(folder / rank.job, rank.rank), ring_notes, ring_slots, ring_slots);
     }
   } catch (const std::exception&) {
     // a flight recorder must not be why a job does not start
@@ -100,7 +79,7 @@ bool traces() { return records() && !environment("MEDLEY_TRACE").empty(); }
 
 Recorder::Recorder(const RecordedRank& rank) {
   const std::string trace = environment("MEDLEY_TRACE");
-  grows_ = !trace.empty();
+  grows_ = traces_ = !trace.empty();
   file_ = grows_ ? open_trace(trace, rank.rank) : open_ring(rank);
   header_ = file_->header();
   records_ = file_->records();
@@ -125,8 +104,9 @@ Recorder::Recorder(const RecordedRank& rank) {
 
 Recorder::~Recorder() {
   if (header_->pid != getpid()) return;   // a forked child leaves the parent's file alone
+  if (traces_) file_->keep_lock();
   if (grows_) file_->trim(std::min(header_->issued, capacity_));
-  if (grows_ || keep_ || file_->path().empty()) return;
+  if (traces_ || keep_ || file_->path().empty()) return;
   std::error_code ignored;
   fs::remove(file_->path(), ignored);
   fs::remove(file_->path().parent_path(), ignored);   // unless another rank's is still there

@@ -65,6 +65,7 @@ class Recorder {
   TraceHeader* header_;
   Record* records_;
   std::uint64_t capacity_;
+  bool traces_;                                    ///< a trace, which stays, not a ring
   bool grows_;
   bool keep_ = false;
   std::uint32_t notes_at_ = 0;                     ///< where the next one is written

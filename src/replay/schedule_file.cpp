@@ -42,6 +42,12 @@ struct Fields {
     if (!found->is_string()) refuse(place, fmt::format("{} must be text", key));
     return found->get<std::string>();
   }
+  bool flag(const char* key, bool otherwise) const {
+    const auto found = json.find(key);
+    if (found == json.end()) return otherwise;
+    if (!found->is_boolean()) refuse(place, fmt::format("{} is {}; it must be true or false", key, found->dump()));
+    return found->get<bool>();
+  }
   template <typename E>
   E word(const char* key, std::optional<E> (*parse)(std::string_view) noexcept, E otherwise) const {
     if (!json.contains(key)) return otherwise;
@@ -55,7 +61,7 @@ double attention_flops(const Fields& f) {
   const auto extent = [&](const char* key) { return static_cast<double>(f.number(key, 1, 0, most_bytes)); };
   const double pairs = extent("batch") * extent("heads") * extent("queries") * extent("keys");
   const double once = 2 * pairs * (extent("head_dim") + extent("value_dim"));
-  return (f.text("phase") == "backward" ? 2.5 : 1.0) * once * (f.json.value("causal", true) ? 0.5 : 1.0);
+  return (f.text("phase") == "backward" ? 2.5 : 1.0) * once * (f.flag("causal", true) ? 0.5 : 1.0);
 }
 
 Action action_of(const Json& json, const std::string& place, const RankSchedule& rank) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
@@ -71,8 +72,9 @@ std::string Table::text() const {
 void Table::save(const std::filesystem::path& file) const {
   std::error_code ignored;
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
-  const std::string beside = fmt::format("{}.{}.new", file.string(), getpid());
-  const int descriptor = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const std::string beside = fmt::format("{}.{}.{:x}.new", file.string(), getpid(),
+                                         std::chrono::steady_clock::now().time_since_epoch().count());
+  const int descriptor = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (descriptor < 0) fail(file);
   try {
     write_all(descriptor, text(), file);

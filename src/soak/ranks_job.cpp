@@ -23,7 +23,7 @@ constexpr std::size_t most_output = 4000;
                               const std::string& report) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   setpgid(0, 0);  // signals of a terminal are the watching process's
-  const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   dup2(file, 1);
   dup2(file, 2);
   setenv(report_variable, report.c_str(), 1);

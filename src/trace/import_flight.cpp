@@ -54,7 +54,7 @@ Side side_of(const Json& entry, const char* sizes, const char* dtypes, const std
     for (const Json& extent : shape) {
       if (!extent.is_number_integer() || extent.get<std::int64_t>() < 0 ||
           extent.get<std::int64_t>() > (std::int64_t{1} << 50)) {
-        refuse_import(where, fmt::format("{}: {} is not an extent", sizes, extent.dump()));
+        refuse_import(where, fmt::format("{}: {} is not an extent", sizes, shown(extent)));
       }
       const std::int64_t e = extent.get<std::int64_t>();
       if (e > 0 && elements > (std::int64_t{1} << 52) / e)
@@ -132,7 +132,7 @@ Event event_of(const Json& entry, const std::string& where, Trace& trace,
   const Group group = group_of(entry, groups);
   Event event;
   event.op = *op;
-  event.matched = !entry.value("is_p2p", false);
+  event.matched = !flag_in(entry, "is_p2p", false);
   event.group = trace.group(group);
   event.backend = trace.name(name.substr(0, name.find(':')));
   const std::int64_t sequence =

@@ -132,6 +132,10 @@ std::vector<int> rank_list(const nlohmann::json& value, std::int64_t size) {
   return ranks;
 }
 
+std::string shown(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 std::int64_t checked_bytes(std::int64_t elements, DType dtype, const std::string& place) {
   if (elements < 0 || elements > (std::int64_t{1} << 52)) {
     refuse_import(place, fmt::format("a tensor cannot have {} elements", elements));
@@ -160,6 +164,13 @@ std::string text_in(const nlohmann::json& object, const char* key) {
   return found->is_string()           ? found->get<std::string>()
          : found->is_number_integer() ? found->dump()
                                       : std::string{};
+}
+
+bool flag_in(const nlohmann::json& object, const char* key, bool otherwise) {
+  const auto found = object.find(key);
+  if (found == object.end()) return otherwise;
+  if (found->is_boolean()) return found->get<bool>();
+  return found->is_number_integer() ? found->get<std::int64_t>() != 0 : otherwise;
 }
 
 double real_in(const nlohmann::json& object, const char* key, double otherwise) {

@@ -31,11 +31,16 @@ std::optional<DType> foreign_dtype(std::string_view name);
 /// neither.
 std::vector<int> rank_list(const nlohmann::json& value, std::int64_t size);
 
+/// A value for an error's sentence. Pickles can hold text that is not UTF-8, which dump() alone refuses.
+std::string shown(const nlohmann::json& value);
 /// Elements times their size; refuses what no machine holds.
 std::int64_t checked_bytes(std::int64_t elements, DType dtype, const std::string& place);
 /// A number of the object, or `otherwise` when it is absent or of another kind.
 std::int64_t number_in(const nlohmann::json& object, const char* key, std::int64_t otherwise);
 std::string text_in(const nlohmann::json& object, const char* key);
+/// True for true and for numbers other than 0, as pickles of some versions write them; `otherwise` when it is absent or of
+/// another kind.
+bool flag_in(const nlohmann::json& object, const char* key, bool otherwise);
 /// 2.5e9 and 2500000000 alike; negative and absurd values are `otherwise`.
 double real_in(const nlohmann::json& object, const char* key, double otherwise);
 

@@ -15,9 +15,13 @@ namespace {
 void use(medley::trace::Trace& trace) {
   using namespace medley::trace;
   align_clocks(trace);
-  for (const RankTrace& rank : trace.ranks) summarise(trace, rank, find_steps(trace, rank));
-  find_problems(trace);
-  find_skew(trace);
+  for (const RankTrace& rank : trace.ranks) {
+    const Summary summary = summarise(trace, rank, find_steps(trace, rank));
+    to_json(summary.rows, trace);
+    totals_json(summary.rows, trace);
+  }
+  to_json(find_problems(trace), trace);
+  to_json(find_skew(trace), trace);
   std::ostringstream out;
   write_csv(trace, out);
   write_perfetto(trace, out);

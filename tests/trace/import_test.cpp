@@ -119,6 +119,21 @@ TEST(Import, flight_recorder_refuses_by_entry) {
               HasSubstr("is not JSON from byte"));
 }
 
+TEST(Import, flight_recorder_fields_of_the_wrong_type_do_not_end_the_program) {
+  for (const char* flag : {"null", "\"yes\"", "[]", "{}", "2.5"}) {
+    std::string odd = flight;
+    odd.replace(odd.find("\"is_p2p\": true"), 14, fmt::format("\"is_p2p\": {}", flag));
+    Trace trace;
+    import_flight_json(odd, "f", trace);
+    EXPECT_TRUE(trace.ranks.at(0).events != nullptr) << flag;
+  }
+  std::string number = flight;
+  number.replace(number.find("\"is_p2p\": true"), 14, "\"is_p2p\": 1");
+  Trace trace;
+  import_flight_json(number, "nccl_trace_rank_3.json", trace);
+  expect_flight(trace);
+}
+
 /// What Python's pickle.dumps({"a": [1, -2, 2.5, True, None], "b": (300, 5_000_000_000, "x")}, protocol)
 /// writes.
 std::string hex(std::string_view digits) {

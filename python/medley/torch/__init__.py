@@ -15,12 +15,13 @@ It works with torchrun, mpirun and `medley run`. See docs/pytorch.md.
 try:
     import torch.distributed  # noqa: F401  its classes are the bases of ours
 except ImportError as error:
-    raise ImportError("medley.torch needs PyTorch: pip install torch, then build Medley again") from error
+    raise ImportError("medley.torch needs PyTorch: pip install torch, then build Medley again (docs/pytorch.md)") from error
 try:
     from ._c10d import Options, ProcessGroupMedley
 except ImportError as error:
     raise ImportError(f"medley was built without torch, or against another version of it ({error}); build it again with "
-                      "this torch: pip install --no-build-isolation --force-reinstall .") from error
+                      "this torch, in Medley's repository: pip install scikit-build-core nanobind && "
+                      "pip install --no-build-isolation --no-deps --force-reinstall .") from error
 
 from .launch import fill_in_environment
 from .register import register

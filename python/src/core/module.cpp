@@ -105,6 +105,7 @@ void bind_job(nb::module_& module) {
 NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);  // a job that was never finalized ends with the process
   module.doc() = "Medley's runtime for Python; use it through the functions of the package medley.";
+  module.attr("__version__") = MEDLEY_VERSION;
   nb::register_exception_translator(medley::python::translate);
   medley::python::bind_work(module);
   medley::python::bind_job(module);

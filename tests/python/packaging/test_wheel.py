@@ -1,5 +1,7 @@
 """A wheel of the package, installed in an environment of its own, works without the build tree."""
 
+import importlib.metadata
+import json
 import os
 import pathlib
 import site
@@ -38,3 +40,28 @@ def test_a_wheel_is_whole(tmp_path):
                "127.0.0.1:0", "program.py", cwd=tmp_path, env=environment)
     assert said.split() == [str(packages / "medley")] * 2
     assert (packages / "medley" / "lib" / "libmedley.so").exists() and (packages / "medley" / "py.typed").exists()
+
+    # The command comes along, finds the plugins beside the library, and is of the package's version.
+    command = tmp_path / "venv" / "bin" / "medley"
+    version = run(python, "-c", "import medley; print(medley.__version__)", env=environment).strip()
+    assert version == importlib.metadata.Distribution.at(next(packages.glob("medley-*.dist-info"))).version
+    assert run(command, "--version", env=environment).split() == ["medley", version]
+    assert run(python, "-m", "medley", "--version", env=environment).split() == ["medley", version]
+    told = {backend["name"] for backend in json.loads(run(command, "info", "--json", "-", env=environment))["backends"]}
+    plugins = {file.name.removeprefix("libmedley_backend_").split("-")[0].split(".")[0]
+               for file in (packages / "medley" / "lib" / "medley").glob("libmedley_backend_*.so")}
+    assert told == plugins | {"shm"}
+    run(command, "run", "-n", "2", "--", python, "-c", "import medley; medley.init(); assert medley.get_size() == 2", env=environment)
+
+    run(python, "-m", "pip", "uninstall", "-q", "-y", "medley")
+    assert not command.exists() and not list(packages.glob("medley*"))
+
+
+def test_without_torch_the_error_says_how_to_build_it(tmp_path):
+    package = tmp_path / "medley" / "torch"
+    package.mkdir(parents=True)
+    (tmp_path / "medley" / "__init__.py").write_text("")
+    (package / "__init__.py").write_text((ROOT / "python" / "medley" / "torch" / "__init__.py").read_text())
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", "import medley.torch"], capture_output=True, text=True, env=environment, timeout=300)
+    assert done.returncode != 0 and "pip install --no-build-isolation --no-deps --force-reinstall ." in done.stderr

@@ -1,0 +1,5 @@
+"""``python -m medley`` is the command ``medley``."""
+
+from ._command import main
+
+main()

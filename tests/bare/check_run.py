@@ -1,0 +1,71 @@
+"""Judges a ./run on a bare machine by what it printed and wrote.
+
+    python3 tests/bare/check_run.py LOG OUT      # its output, and a copy of its out/
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+BACKENDS = {"shm", "mpi", "gloo", "ucx"}
+FIRST_RESULT, END = 5 * 60, 10 * 60   # seconds on two quiet cores; other machines get twice that
+SPARE = 2
+
+
+def seconds(clock):
+    minutes, rest = clock.split(":")
+    return 60 * int(minutes) + int(rest)
+
+
+def libraries(table):
+    """The libraries of the fastest route of every cell; a route over two, such as shm+mpi, counts as both."""
+    found = set()
+    for cell in table["cells"]:
+        if cell["routes"]:
+            best = min(cell["routes"], key=lambda route: route["median_us"])
+            found |= set(re.split(r"[^a-z]+", best["backend"])) & BACKENDS
+    return found
+
+
+def problems(log, out):
+    available = {backend["name"] for backend in json.loads((out / "info.json").read_text())["backends"] if backend["available"]}
+    if not BACKENDS <= available:
+        yield f"medley info lacks {', '.join(sorted(BACKENDS - available))}"
+    measured = {row["backend"] for row in json.loads((out / "first.json").read_text())["rows"]}
+    if not BACKENDS <= measured:
+        yield f"the first comparison lacks {', '.join(sorted(BACKENDS - measured))}"
+    tables = [path for path in (out / "routes.json", out / "hosts" / "hosts.routes.json") if path.exists()]
+    if len(tables) < 2:
+        yield "a route table is missing: of this host, or of two hosts"
+    mixed = set().union(*(libraries(json.loads(path.read_text())) for path in tables))
+    if len(mixed) < 2:
+        yield f"all routes go over {', '.join(mixed) or 'nothing'}: nothing is mixed"
+    report = (out / "report.html").read_text()
+    for title in ("What this build can do", "Which route is fastest", "Why a route is taken", "made of network namespaces",
+                  "What it sent against what was planned", "waste an H200"):
+        if title not in report:
+            yield f"the report does not have '{title}'"
+    if "(ended with" in report:
+        yield "a step of the report failed"
+    for line in (out / "skipped.txt").read_text().split("\n"):
+        if line:
+            yield f"on a bare root nothing may be skipped: {line}"
+    phases = dict(re.findall(r"^-- ([^:\n]+): [\d:]+ \((\d+:\d\d) since the start\)$", log, re.MULTILINE))
+    for phase, limit in (("first results", FIRST_RESULT), ("plans, and steps replayed from them", END)):
+        if phase not in phases:
+            yield f"the phase '{phase}' did not print its time"
+        elif seconds(phases[phase]) > SPARE * limit:
+            yield f"the phase '{phase}' ended after {phases[phase]}; it has {limit // 60} minutes on two quiet cores"
+        elif seconds(phases[phase]) > limit:
+            print(f"check_run: warning: the phase '{phase}' ended after {phases[phase]}, beyond {limit // 60}:00")
+
+
+def main():
+    found = list(problems(pathlib.Path(sys.argv[1]).read_text(), pathlib.Path(sys.argv[2])))
+    print("\n".join(f"check_run: {problem}" for problem in found) or "check_run: ./run shows what it should")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

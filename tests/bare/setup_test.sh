@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# ./setup off Debian names what is missing and ends with an error; where nothing is missing it ends well and says nothing.
+#   setup_test.sh SETUP-SCRIPT
+set -euo pipefail
+setup=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/none" "$work/all"
+for program in bash env; do ln -s "$(command -v $program)" "$work/none/$program"; done
+status=0
+said=$(PATH=$work/none bash "$setup" 2>&1) || status=$?
+[ $status -eq 1 ] || { echo "without a compiler, setup ended with $status: $said"; exit 1; }
+[[ $said == *"not Debian"*"missing: g++ cmake ninja pkg-config"* ]] || { echo "setup does not name what is missing: $said"; exit 1; }
+
+# Everything of this machine but apt-get: what builds here is all there.
+for program in bash env g++ as ld cmake ninja pkg-config; do ln -s "$(command -v $program)" "$work/all/$program"; done
+said=$(PATH=$work/all bash "$setup" run 2>&1) || { echo "setup misses something on a machine that has built Medley: $said"; exit 1; }
+[ -z "$said" ] || { echo "setup says without need: $said"; exit 1; }
+
+status=0
+said=$(bash "$setup" nonesuch 2>&1) || status=$?
+[ $status -eq 2 ] || { echo "setup nonesuch ended with $status"; exit 1; }
+echo "setup names what is missing"
