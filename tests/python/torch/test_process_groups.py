@@ -43,7 +43,7 @@ def subgroups_beside_gloo():
 
 
 def test_subgroups_of_subgroups_beside_gloo():
-    assert ranks.run(4, subgroups_beside_gloo) == [1.0, 1.0, 5.0, 5.0]
+    assert ranks.run_over("gloo", 4, subgroups_beside_gloo) == [1.0, 1.0, 5.0, 5.0]
 
 
 def made_again():
@@ -138,7 +138,7 @@ def monitored_by_others():
 
 
 def test_gloo_keeps_its_monitored_barrier_and_sequence_numbers():
-    ranks.run(2, monitored_by_others)
+    ranks.run_over("gloo", 2, monitored_by_others)
 
 
 def sequence_numbers():
