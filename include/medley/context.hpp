@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,6 +36,9 @@ struct ContextOptions {
   bool hierarchical = false;                  ///< also backends of two, such as shm+mpi, where several hosts have several ranks
   std::chrono::nanoseconds deadline = std::chrono::minutes(10);   ///< default of every wait
   UseThread progress_thread = UseThread::automatic;
+  /// Called as soon as a rank of the job is lost, before the operations that need it fail: on a thread of the context, so it
+  /// must neither wait nor call Medley. `how` says how the loss was noticed.
+  std::function<void(int rank, const std::string& how)> on_rank_lost{};
 };
 
 /// A backend as a context sees it.

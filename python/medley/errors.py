@@ -12,6 +12,8 @@ broadcast world
 
 from __future__ import annotations
 
+import copy
+
 
 class Error(RuntimeError):
     """The message is a sentence for a person; the attributes are for programs and empty where they do not apply."""
@@ -49,3 +51,8 @@ class Aborted(Error):
 
 class System(Error, OSError):
     """The operating system or a library refused."""
+
+
+def _class_giving(error: Error) -> type[Error]:
+    """A class whose instance is a copy of this error: for code of torch that raises by class and message alone."""
+    return type(type(error).__name__, (type(error),), {"__new__": lambda cls, *message: copy.copy(error)})

@@ -63,7 +63,7 @@ std::unique_ptr<Lane> connect_backend(Backend& backend, const Group& group) {
 
 }  // namespace
 
-ContextState::ContextState(const ContextOptions& options) : deadline(options.deadline) {
+ContextState::ContextState(const ContextOptions& options) : deadline(options.deadline), on_rank_lost(options.on_rank_lost) {
   if (options.deadline <= std::chrono::nanoseconds{0}) {
     throw Error(ErrorKind::invalid, "a context's deadline must be positive");
   }

@@ -74,6 +74,7 @@ std::shared_ptr<CommState> ContextState::find_comm_for(const std::string& name, 
 void ContextState::on_gone(int world_rank, const std::string& how) {
   gone_[world_rank] = {how, steady_clock::now()};
   if (!how.empty()) {
+    if (on_rank_lost) on_rank_lost(world_rank, how);
     std::vector<Backend*> all;
     for (const Ready& ready : backends_) all.push_back(ready.backend.get());
     engine->rank_lost(world_rank, all);

@@ -44,6 +44,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   Rules rules;
   std::optional<route::Table> table;
   TableInfo table_info;
+  std::function<void(int rank, const std::string& how)> on_rank_lost;
   bool checking = false;            ///< check mode: MEDLEY_CHECK=1 on any rank, or a debug build
   std::shared_ptr<CommState> world;
 

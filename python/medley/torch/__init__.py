@@ -28,8 +28,10 @@ from .register import register
 from .replace import replace
 from .route import route
 from .scopes import scopes
+from .torch_own import install
 
 __all__ = ["Options", "ProcessGroupMedley", "replace", "route", "scopes"]
 
 fill_in_environment()
 register()
+install()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import datetime
 import os
 import sys
 from typing import Any
@@ -38,3 +40,5 @@ def create(group: Any, options: Any = None) -> dist.Backend:
 def register() -> None:
     if "medley" not in dist.Backend.backend_list:
         dist.Backend.register_backend("medley", create, extended_api=True, devices=["cpu", "cuda"])
+        # Callbacks of futures that still run when the program ends get this long before the interpreter goes.
+        atexit.register(_c10d.wait_for_callbacks, at_most=datetime.timedelta(seconds=5))

@@ -31,14 +31,16 @@ def replace(*names: str) -> None:
 
 
 def _translate(backend: str) -> str:
-    """The backend string with replaced names exchanged; torch's forms are "nccl" and "cpu:gloo,cuda:nccl"."""
+    """The backend string with replaced names exchanged; torch's forms are "nccl", "cpu:gloo,cuda:nccl" and "undefined", with
+    which torch takes its default for the devices of this machine."""
     text = str(backend).lower()
-    if text == str(dist.Backend.UNDEFINED):   # torch then takes its default for each kind of device
-        text = ",".join(f"{device}:{name}" for device, name in dist.Backend.default_device_backend_map.items()
-                        if device in ("cpu", "cuda"))
+    if text == str(dist.Backend.UNDEFINED):
+        text = str(c10d.BackendConfig(dist.Backend.UNDEFINED))
     parts = [part.rpartition(":") for part in text.split(",")]
     if not any(name in _replaced for _, _, name in parts):
         return backend
+    if all(name in _replaced for _, _, name in parts):   # which also makes it the group's default backend
+        return "medley"
     return ",".join(device + colon + ("medley" if name in _replaced else name) for device, colon, name in parts)
 
 

@@ -11,38 +11,115 @@
 
 namespace medley::torch {
 
-TorchBackend::TorchBackend(const Membership& membership, const c10::intrusive_ptr<GroupOptions>& options)
+namespace {
+
+/// The group's rules count for v-collectives too; its backends only where it makes the context.
+Membership with_options(Membership membership, const GroupOptions& options) {
+  membership.backends = options.backends;
+  membership.rules = with_v_forms(options.rules);
+  return membership;
+}
+
+c10::intrusive_ptr<GroupOptions> group_options(const c10::intrusive_ptr<c10d::Backend::Options>& given,
+                                               const GroupOptions& parent) {
+  const auto* options = dynamic_cast<const GroupOptions*>(given.get());
+  auto made = c10::make_intrusive<GroupOptions>(options ? *options : parent);
+  if (given) made->timeout = given->timeout;
+  if (given) made->group_name = given->group_name;
+  return made;
+}
+
+}  // namespace
+
+TorchBackend::TorchBackend(const Membership& membership, Joined joined,
+                           const c10::intrusive_ptr<GroupOptions>& options)
     : c10d::Backend(membership.rank, membership.size),
+      joined_(std::move(joined)),
       store_(membership.store),
-      options_(options),
-      default_group_(membership.global_ranks.empty()) {
+      options_(c10::make_intrusive<GroupOptions>(*options)),
+      device_(joined_.context->device),
+      default_group_(membership.global_ranks.empty() && !membership.own_context) {
   options_->timeout = membership.timeout;
   options_->group_name = membership.name;
   options_->global_ranks_in_group.assign(membership.global_ranks.begin(), membership.global_ranks.end());
-  Membership complete = membership;
-  complete.backends = options->backends;
-  complete.rules = with_v_forms(options->rules);
-  joined_ = join(complete);
+}
+
+TorchBackend::TorchBackend(const Membership& membership, const c10::intrusive_ptr<GroupOptions>& options)
+    : TorchBackend(membership, raising([&] { return join(with_options(membership, *options)); }), options) {}
+
+TorchBackend::TorchBackend(const Joined& parent, const Membership& membership, std::vector<int> ranks,
+                           const c10::intrusive_ptr<GroupOptions>& options)
+    : TorchBackend(membership, raising([&] {
+                     return torch::split(parent, with_options(membership, *options), std::move(ranks));
+                   }),
+                   options) {}
+
+c10::intrusive_ptr<c10d::Backend> TorchBackend::split(const c10::intrusive_ptr<c10d::Store>& store,
+                                                      const std::vector<int>& ranks,
+                                                      const c10::intrusive_ptr<Options>& options) {
+  const auto own = std::find(ranks.begin(), ranks.end(), rank_);
+  if (own == ranks.end()) return nullptr;
+  static_cast<void>(comm());  // throws after shutdown()
+  const auto made = group_options(options, *options_);
+  Membership membership{.store = store,
+                        .rank = static_cast<int>(own - ranks.begin()),
+                        .size = static_cast<int>(ranks.size()),
+                        .name = made->group_name,
+                        .global_ranks = {},
+                        .timeout = made->timeout,
+                        .backends = {},
+                        .rules = {},
+                        .device = device_};
+  std::vector<int> in_context;
+  const auto& global = options_->global_ranks_in_group;
+  for (const int rank : ranks) {
+    TORCH_CHECK(rank >= 0 && rank < size_, "medley: split: rank ", rank, " is not in this group of ", size_);
+    const auto at = static_cast<std::size_t>(rank);
+    in_context.push_back(joined_.ranks[at]);
+    membership.global_ranks.push_back(global.empty() ? rank : static_cast<int>(global[at]));
+  }
+  return c10::make_intrusive<TorchBackend>(joined_, membership, std::move(in_context), made);
+}
+
+c10::intrusive_ptr<c10d::Backend> TorchBackend::merge(const c10::intrusive_ptr<c10d::Store>& store,
+                                                      const c10::intrusive_ptr<Options>& options,
+                                                      const int& rank, const int& size) {
+  static_cast<void>(comm());
+  const auto made = group_options(options, *options_);
+  const Membership membership{.store = store,
+                              .rank = rank,
+                              .size = size,
+                              .name = made->group_name,
+                              .global_ranks = {},
+                              .timeout = made->timeout,
+                              .backends = {},
+                              .rules = {},
+                              .device = device_,
+                              .own_context = true};
+  return c10::make_intrusive<TorchBackend>(membership, made);
 }
 
 TorchBackend::~TorchBackend() {
   shutdown();
+  without_gil([this] { joined_ = {}; });
 }
 
 Comm& TorchBackend::comm() {
-  TORCH_CHECK(joined_.context, "medley: this process group has been shut down");
+  TORCH_CHECK(!closed_.load(std::memory_order_relaxed), "medley: this process group has been shut down");
   return joined_.comm;
 }
 
 void TorchBackend::abort() {
-  if (joined_.context) joined_.comm.abort();
+  if (!closed_) joined_.comm.abort();
 }
 
+/// The comm stays: a callback may be in the middle of a call, which then fails.
 void TorchBackend::shutdown() {
-  if (!joined_.context) return;
+  if (closed_.exchange(true)) return;
   if (default_group_) leave(joined_.context);
-  without_gil(
-      [this] { joined_ = {}; });  // ends the progress thread, which may be about to free a tensor of Python's
+  without_gil([this] {  // ends the progress thread, which may be about to free a tensor of Python's
+    joined_.context.reset();
+  });
 }
 
 c10d::ErrorType TorchBackend::getError() {
@@ -50,8 +127,8 @@ c10d::ErrorType TorchBackend::getError() {
 }
 
 void TorchBackend::check_device(const Call& call) const {
-  TORCH_CHECK(call.in->get_device() == joined_.device, "medley: ", name(call.op), " got a tensor on ",
-              call.in->device(), ", but this process group uses cuda:", joined_.device,
+  TORCH_CHECK(call.in->get_device() == device_, "medley: ", name(call.op), " got a tensor on ",
+              call.in->device(), ", but this process group uses cuda:", device_,
               "; call torch.cuda.set_device before init_process_group, or give it device_id");
 }
 
@@ -73,7 +150,7 @@ TorchBackend::Issue::Issue(const TorchBackend& owner, const Call& call, std::chr
 
 c10::Stream TorchBackend::side() {
   std::call_once(side_made_, [this] {
-    side_ = side_stream({c10::kCUDA, static_cast<c10::DeviceIndex>(joined_.device)});
+    side_ = side_stream({c10::kCUDA, static_cast<c10::DeviceIndex>(device_)});
   });
   return *side_;
 }
@@ -105,13 +182,19 @@ WorkPtr TorchBackend::message(c10d::OpType type, const char* title, const at::Te
   medley::Work work;
   if (type == c10d::OpType::SEND) {
     const at::Tensor in = staging.in(tensor);
-    work = comm().send(const_buffer_of(in, element), peer,
-                       Issue(*this, {Op::send, &in, nullptr, true, peer}, kNoTimeout, tag).options());
+    work = issue(
+        {Op::send, &in, nullptr, true, peer}, kNoTimeout,
+        [&](Comm& comm, const auto& options) {
+          return comm.send(const_buffer_of(in, element), peer, options);
+        },
+        tag);
     return finished(type, title, {tensor}, {}, staging, {work});
   }
   const at::Tensor out = staging.out(tensor, true);  // a shorter message leaves the rest as it was
-  work = comm().recv(buffer_of(out, element), peer,
-                     Issue(*this, {Op::recv, &out, nullptr, true, peer}, kNoTimeout, tag).options());
+  work = issue(
+      {Op::recv, &out, nullptr, true, peer}, kNoTimeout,
+      [&](Comm& comm, const auto& options) { return comm.recv(buffer_of(out, element), peer, options); },
+      tag);
   return finished(type, title, {tensor}, {tensor}, staging, {work});
 }
 
@@ -132,15 +215,18 @@ WorkPtr TorchBackend::recvAnysource(Tensors& tensors, int tag) {
 /// nccl's.
 WorkPtr TorchBackend::barrier(const c10d::BarrierOptions& opts) {
   const bool async = opts.asyncOp || coalescing_;
-  const Issue issue(*this, {Op::barrier, nullptr, nullptr, async}, opts.timeout);
+  const Call call{Op::barrier, nullptr, nullptr, async};
   if (!cuda_collectives_ && !(opts.device && opts.device->is_cuda())) {
-    return finished(c10d::OpType::BARRIER, "medley:barrier", {}, {}, {}, {comm().barrier(issue.options())});
+    medley::Work work =
+        issue(call, opts.timeout, [](Comm& comm, const auto& options) { return comm.barrier(options); });
+    return finished(c10d::OpType::BARRIER, "medley:barrier", {}, {}, {}, {work});
   }
-  const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(joined_.device));
-  medley::Options options = issue.options();
-  options.async = true;
-  options.stream = handle_of(current_stream(device));
-  medley::Work work = comm().barrier(Memory::cuda, options);
+  const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(device_));
+  medley::Work work = issue(call, opts.timeout, [&](Comm& comm, medley::Options options) {
+    options.async = true;
+    options.stream = handle_of(current_stream(device));
+    return comm.barrier(Memory::cuda, options);
+  });
   return finished(c10d::OpType::BARRIER, "medley:barrier", {}, {}, {}, {work}, device);
 }
 

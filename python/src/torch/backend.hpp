@@ -13,6 +13,7 @@
 #include "routes.hpp"
 #include "stream_work.hpp"
 #include "tensors.hpp"
+#include "torch_error.hpp"
 
 namespace medley::torch {
 
@@ -31,13 +32,28 @@ using Tensors = std::vector<at::Tensor>;
 class TorchBackend final : public c10d::Backend {
  public:
   TorchBackend(const Membership& membership, const c10::intrusive_ptr<GroupOptions>& options);
+  /// A group of some members of another; `ranks` are those of the members in `parent`'s context.
+  TorchBackend(const Joined& parent, const Membership& membership, std::vector<int> ranks,
+               const c10::intrusive_ptr<GroupOptions>& options);
   ~TorchBackend() override;
 
   const std::string getBackendName() const override { return "medley"; }
-  c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
+  /// A copy: ProcessGroup::splitGroup writes the new group's name and timeout into what it gets.
+  c10::intrusive_ptr<Options> getBackendOptions() override {
+    return c10::make_intrusive<GroupOptions>(*options_);
+  }
   bool supportsCoalescing() const override { return true; }
+  bool supportsSplitting() const override { return true; }
+  /// A group of these ranks of this one, made by them alone; null on the others.
+  c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store,
+                                          const std::vector<int>& ranks,
+                                          const c10::intrusive_ptr<Options>& options) override;
+  /// A group with ranks of other jobs, which meet in this store.
+  c10::intrusive_ptr<c10d::Backend> merge(const c10::intrusive_ptr<c10d::Store>& store,
+                                          const c10::intrusive_ptr<Options>& options, const int& rank,
+                                          const int& size) override;
   void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
-  void setSequenceNumberForGroup() override {}
+  void setSequenceNumberForGroup() override {}  // every group begins with 0
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
   c10d::ErrorType getError() override;
   void abort() override;
@@ -89,7 +105,14 @@ class TorchBackend final : public c10d::Backend {
     Profiled profiled_;
   };
 
+  TorchBackend(const Membership& membership, Joined joined, const c10::intrusive_ptr<GroupOptions>& options);
   Comm& comm();
+  /// Issues an operation: `start` calls Medley on the group's comm with the options of this call.
+  template <typename Start>
+  medley::Work issue(const Call& call, std::chrono::milliseconds timeout, const Start& start, int tag = 0) {
+    const Issue options(*this, call, timeout, tag);
+    return raising([&] { return start(comm(), options.options()); });
+  }
   /// `device`: of an operation without tensors.
   WorkPtr finished(c10d::OpType type, const char* title, const Tensors& inputs, const Tensors& outputs,
                    const Staging& staging, std::vector<medley::Work> works,
@@ -107,7 +130,9 @@ class TorchBackend final : public c10d::Backend {
   Joined joined_;
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<GroupOptions> options_;
+  const int device_;  ///< the CUDA device
   bool default_group_;
+  std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> sequence_{0};
   std::uint64_t monitored_ = 0;
   bool cuda_collectives_ = false;  ///< there were some, on all ranks alike

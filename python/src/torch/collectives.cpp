@@ -25,8 +25,9 @@ WorkPtr TorchBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& 
   Staging staging;
   const at::Tensor data = rank_ == root ? staging.in(tensor) : staging.out(tensor);
   medley::Work work =
-      comm().broadcast(buffer_of(data, moved_as(data.scalar_type())), root,
-                       Issue(*this, {Op::broadcast, &data, nullptr, async}, opts.timeout).options());
+      issue({Op::broadcast, &data, nullptr, async}, opts.timeout, [&](Comm& comm, const auto& options) {
+        return comm.broadcast(buffer_of(data, moved_as(data.scalar_type())), root, options);
+      });
   return finished(c10d::OpType::BROADCAST, "medley:broadcast", tensors, tensors, staging, {work});
 }
 
@@ -36,8 +37,9 @@ medley::Work TorchBackend::start_allreduce(const at::Tensor& tensor, const c10d:
   const Element element = reduced_as(tensor.scalar_type(), how);
   const at::Tensor data = staging.out(tensor, true);
   if (op == c10d::ReduceOp::PREMUL_SUM) premultiply(data, op);
-  return comm().all_reduce(buffer_of(data, element), how,
-                           Issue(*this, {Op::all_reduce, &data, nullptr, async}, timeout).options());
+  return issue({Op::all_reduce, &data, nullptr, async}, timeout, [&](Comm& comm, const auto& options) {
+    return comm.all_reduce(buffer_of(data, element), how, options);
+  });
 }
 
 WorkPtr TorchBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) {
@@ -72,16 +74,18 @@ WorkPtr TorchBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) 
     premultiply(data, opts.reduceOp);
   }
   medley::Work work =
-      comm().reduce(buffer_of(data, element), how, root,
-                    Issue(*this, {Op::reduce, &data, nullptr, async}, opts.timeout).options());
+      issue({Op::reduce, &data, nullptr, async}, opts.timeout, [&](Comm& comm, const auto& options) {
+        return comm.reduce(buffer_of(data, element), how, root, options);
+      });
   return finished(c10d::OpType::REDUCE, "medley:reduce", tensors, tensors, staging, {work});
 }
 
 medley::Work TorchBackend::start_allgather(const at::Tensor& output, const at::Tensor& input,
                                            const c10d::AllgatherOptions& opts, bool async) {
   const Element element = moved_as(input.scalar_type());
-  return comm().all_gather(const_buffer_of(input, element), buffer_of(output, element),
-                           Issue(*this, {Op::all_gather, &input, &output, async}, opts.timeout).options());
+  return issue({Op::all_gather, &input, &output, async}, opts.timeout, [&](Comm& comm, const auto& options) {
+    return comm.all_gather(const_buffer_of(input, element), buffer_of(output, element), options);
+  });
 }
 
 WorkPtr TorchBackend::_allgather_base(at::Tensor& output, at::Tensor& input,
@@ -118,9 +122,9 @@ medley::Work TorchBackend::start_reduce_scatter(const at::Tensor& output, const 
     in = staging.in(input.clone());
     premultiply(in, opts.reduceOp);
   }
-  return comm().reduce_scatter(
-      const_buffer_of(in, element), buffer_of(output, element), how,
-      Issue(*this, {Op::reduce_scatter, &in, &output, async}, opts.timeout).options());
+  return issue({Op::reduce_scatter, &in, &output, async}, opts.timeout, [&](Comm& comm, const auto& options) {
+    return comm.reduce_scatter(const_buffer_of(in, element), buffer_of(output, element), how, options);
+  });
 }
 
 WorkPtr TorchBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
@@ -185,12 +189,14 @@ WorkPtr TorchBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
   const at::Tensor out = staging.out(output), in = staging.in(input);
   medley::Work work;
   if (input_splits.empty() && output_splits.empty()) {
-    work = comm().all_to_all(const_buffer_of(in, element), buffer_of(out, element),
-                             Issue(*this, {Op::all_to_all, &in, &out, async}, opts.timeout).options());
+    work = issue({Op::all_to_all, &in, &out, async}, opts.timeout, [&](Comm& comm, const auto& options) {
+      return comm.all_to_all(const_buffer_of(in, element), buffer_of(out, element), options);
+    });
   } else {
-    work = comm().all_to_allv(const_buffer_of(in, element), {.counts = in_counts}, buffer_of(out, element),
-                              {.counts = out_counts},
-                              Issue(*this, {Op::all_to_allv, &in, &out, async}, opts.timeout).options());
+    work = issue({Op::all_to_allv, &in, &out, async}, opts.timeout, [&](Comm& comm, const auto& options) {
+      return comm.all_to_allv(const_buffer_of(in, element), {.counts = in_counts}, buffer_of(out, element),
+                              {.counts = out_counts}, options);
+    });
   }
   return finished(c10d::OpType::ALLTOALL_BASE, "medley:all_to_all", {input}, {output}, staging, {work});
 }

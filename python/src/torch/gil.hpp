@@ -9,5 +9,7 @@ namespace medley::torch {
 void without_gil(const std::function<void()>& body);
 /// Lets the handlers of signals run and throws what they raise, such as KeyboardInterrupt.
 void check_signals();
+/// Whether the interpreter has begun to end, or has ended: its objects must not be touched any more.
+bool python_is_ending();
 
 }  // namespace medley::torch

@@ -2,7 +2,11 @@
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include <mutex>
+#include <unistd.h>
+
+#include <functional>
+#include <numeric>
+#include <utility>
 
 #include "store.hpp"
 
@@ -10,29 +14,56 @@ namespace medley::torch {
 namespace {
 
 std::mutex world_mutex;
-std::weak_ptr<Context> world;  // of the default group, while it is in use
-int world_device = 0;
+std::weak_ptr<SharedContext> world;  // of the default group, while it is in use
+
+std::shared_ptr<SharedContext> world_context() {
+  const std::lock_guard lock(world_mutex);
+  return world.lock();
+}
+
+/// Disjoint groups of one name have different first ranks.
+std::string with_first_rank(const std::string& name, const std::vector<int>& ranks) {
+  return ranks.empty() || ranks.front() == 0 ? name : name + "@" + std::to_string(ranks.front());
+}
+
+/// One line on stderr at the first loss. A launcher such as torchrun ends the other ranks as soon as one has
+/// died, often before their operations have failed, and without a line nobody knows what they saw.
+std::function<void(int, const std::string&)> loss_notice(int rank) {
+  return [rank, said = false](int lost, const std::string& how) mutable {
+    if (std::exchange(said, true)) return;
+    const std::string line = "medley: rank " + std::to_string(rank) + ": rank " + std::to_string(lost) +
+                             " was lost: " + how + "\n";
+    static_cast<void>(!::write(STDERR_FILENO, line.data(), line.size()));
+  };
+}
 
 }  // namespace
 
+std::string SharedContext::comm_name(const std::string& group, const std::vector<int>& ranks) {
+  std::string name = with_first_rank(group, ranks);
+  const std::lock_guard lock(mutex_);
+  const int times = made_[name]++;
+  if (times > 0) name += "#" + std::to_string(times);
+  return name;
+}
+
+Joined split(const Joined& parent, const Membership& m, std::vector<int> ranks) {
+  const CommOptions options{.rules = m.rules, .deadline = m.timeout};
+  const std::string name = parent.context->comm_name(m.name, ranks);
+  Comm comm = parent.context->context.make_comm(name, ranks, options);
+  return {parent.context, comm, std::move(ranks)};
+}
+
 Joined join(const Membership& m) {
-  if (!m.global_ranks.empty()) {
-    std::shared_ptr<Context> context;
-    int device = 0;
-    {
-      const std::lock_guard lock(world_mutex);
-      context = world.lock();
-      device = world_device;
-    }
-    if (context) {
-      const CommOptions options{.rules = m.rules, .deadline = m.timeout};
-      return {context, context->make_comm(m.name, m.global_ranks, options), device};
-    }
+  const bool default_group = m.global_ranks.empty() && !m.own_context;
+  if (!default_group && !m.own_context) {
+    if (auto context = world_context()) return split({context, {}, {}}, m, m.global_ranks);
   }
   // A program may destroy its groups and make new ones over the same store, where the keys of the old ones
   // still stand.
-  const std::int64_t times = m.store->add("medley/joined/" + std::to_string(m.rank), 1);
-  const auto store = c10::make_intrusive<c10d::PrefixStore>("medley/" + std::to_string(times) + "/", m.store);
+  const std::string place = with_first_rank("medley", m.global_ranks) + "/";
+  const std::int64_t times = m.store->add(place + "joined/" + std::to_string(m.rank), 1);
+  const auto store = c10::make_intrusive<c10d::PrefixStore>(place + std::to_string(times) + "/", m.store);
   ContextOptions options{.backends = m.backends,
                          .rules = m.rules,
                          .rank = m.rank,
@@ -40,17 +71,19 @@ Joined join(const Membership& m) {
                          .store = std::make_shared<TorchStore>(store),
                          .device = m.device,
                          .deadline = m.timeout,
-                         .progress_thread = UseThread::always};
-  auto context = std::make_shared<Context>(std::move(options));
-  if (m.global_ranks.empty()) {
+                         .progress_thread = UseThread::always,
+                         .on_rank_lost = loss_notice(m.rank)};
+  auto context = std::make_shared<SharedContext>(std::move(options), m.device);
+  if (default_group) {
     const std::lock_guard lock(world_mutex);
     world = context;
-    world_device = m.device;
   }
-  return {context, context->world(), m.device};
+  std::vector<int> everyone(static_cast<std::size_t>(m.size));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  return {context, context->context.world(), std::move(everyone)};
 }
 
-void leave(const std::shared_ptr<Context>& context) {
+void leave(const std::shared_ptr<SharedContext>& context) {
   const std::lock_guard lock(world_mutex);
   if (world.lock() == context) world.reset();
 }

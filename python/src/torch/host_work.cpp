@@ -6,7 +6,9 @@
 
 #include <utility>
 
+#include "callback_threads.hpp"
 #include "gil.hpp"
+#include "torch_error.hpp"
 
 namespace medley::torch {
 
@@ -40,7 +42,8 @@ void HostWork::settle() {
 void HostWork::settle_once() {
   std::exception_ptr problem;
   for (const medley::Work& work : held_.works) {
-    if (const Error* error = work.error(); error && !problem) problem = std::make_exception_ptr(*error);
+    if (const Error* error = work.error(); error && !problem)
+      problem = std::make_exception_ptr(TorchError(*error));
   }
   if (!problem && held_.after) {
     try {
@@ -104,23 +107,26 @@ int HostWork::sourceRank() const {
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> HostWork::getFuture() {
-  {
-    const std::lock_guard lock(future_mutex_);
-    if (!future_) {
-      future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
-    }
+  const std::lock_guard lock(future_mutex_);
+  if (future_) return future_;
+  future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+  if (isCompleted()) {  // nobody else has the future yet, so it has no callbacks
+    future_told_ = true;
+    complete_future();
   }
-  if (isCompleted()) tell_future();
   return future_;
 }
 
+/// Called once the operation is complete.
 void HostWork::tell_future() {
   {
     const std::lock_guard lock(future_mutex_);
-    if (!future_ || future_told_) return;
-    future_told_ = true;
+    if (!future_ || std::exchange(future_told_, true)) return;
   }
-  // Without the lock: callbacks of the future run here and may ask this work again.
+  run_apart([self = c10::intrusive_ptr<HostWork>::reclaim_copy(this)] { self->complete_future(); });
+}
+
+void HostWork::complete_future() {
   if (const auto problem = exception()) {
     future_->setError(problem);
   } else {

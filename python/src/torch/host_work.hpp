@@ -1,5 +1,5 @@
 // An operation on CPU tensors. Who finds it complete, a waiter or the context's progress thread, copies back
-// what was staged and tells the future.
+// what was staged; the future, if somebody asked for it, is completed by a callback thread.
 #pragma once
 
 #include <atomic>
@@ -35,13 +35,14 @@ class HostWork final : public TorchWork {
   void settle();
   void settle_once();
   void tell_future();
+  void complete_future();
 
   Held held_;
   std::atomic<int> open_{0};  ///< works that have not called back
   std::mutex settle_mutex_;   ///< not a once_flag, which enters the kernel each time it is set
   bool settled_ = false;
   std::mutex future_mutex_;
-  bool future_told_ = false;
+  bool future_told_ = false;  ///< that is, somebody completes it
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cuda.hpp"
+#include "torch_error.hpp"
 
 namespace medley::torch {
 
@@ -64,7 +65,7 @@ void Launch::settle() {
 bool Launch::order(const c10::Stream& stream, std::chrono::nanoseconds at_most) {
   void* const handle = handle_of(copies_ ? side_ : stream);
   for (medley::Work& work : held_.works) {
-    if (!work.wait_in(handle, at_most)) return false;
+    if (!raising([&] { return work.wait_in(handle, at_most); })) return false;
   }
   if (!copies_) return true;
   const std::lock_guard lock(mutex_);
@@ -86,7 +87,7 @@ bool Launch::order_program(const c10::Stream& stream, std::chrono::nanoseconds a
 
 bool Launch::wait_host(std::chrono::nanoseconds at_most) {
   for (medley::Work& work : held_.works) {
-    if (!work.wait_for(at_most)) return false;
+    if (!raising([&] { return work.wait_for(at_most); })) return false;
   }
   order(side_, std::chrono::nanoseconds(0));
   const std::lock_guard lock(mutex_);
@@ -95,7 +96,7 @@ bool Launch::wait_host(std::chrono::nanoseconds at_most) {
 }
 
 void Launch::wait_host_until(std::chrono::nanoseconds deadline) {
-  for (medley::Work& work : held_.works) work.wait_host(deadline);
+  for (medley::Work& work : held_.works) raising([&] { work.wait_host(deadline); });
   wait_host(deadline);
 }
 
@@ -113,7 +114,7 @@ bool Launch::complete() {
 
 std::exception_ptr Launch::problem() const {
   for (const medley::Work& work : held_.works) {
-    if (const Error* error = work.error()) return std::make_exception_ptr(*error);
+    if (const Error* error = work.error()) return std::make_exception_ptr(TorchError(*error));
   }
   const std::lock_guard lock(mutex_);
   return copy_problem_;

@@ -56,11 +56,15 @@ WorkPtr TorchBackend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
   const auto counts = counts_of(list, element.factor);
   Staging staging;
   const at::Tensor in = staging.in(input), out = staging.flat_out(list);
-  medley::Work work =
-      all_equal(counts)
-          ? start_allgather(out, in, opts, async)
-          : comm().all_gatherv(const_buffer_of(in, element), buffer_of(out, element), {.counts = counts},
-                               Issue(*this, {Op::all_gatherv, &in, &out, async}, opts.timeout).options());
+  medley::Work work;
+  if (all_equal(counts)) {
+    work = start_allgather(out, in, opts, async);
+  } else {
+    work = issue({Op::all_gatherv, &in, &out, async}, opts.timeout, [&](Comm& comm, const auto& options) {
+      return comm.all_gatherv(const_buffer_of(in, element), buffer_of(out, element), {.counts = counts},
+                              options);
+    });
+  }
   return finished(c10d::OpType::ALLGATHER, "medley:all_gather", inputs, list, staging, {work});
 }
 
@@ -105,8 +109,10 @@ WorkPtr TorchBackend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
   } else {
     TORCH_CHECK(outputs.empty(), "medley: gather: only the root, rank ", root, ", takes a list of outputs");
   }
-  medley::Work work = comm().gather(const_buffer_of(in, element), out, root,
-                                    Issue(*this, {Op::gather, &in, nullptr, async}, opts.timeout).options());
+  medley::Work work =
+      issue({Op::gather, &in, nullptr, async}, opts.timeout, [&](Comm& comm, const auto& options) {
+        return comm.gather(const_buffer_of(in, element), out, root, options);
+      });
   return finished(c10d::OpType::GATHER, "medley:gather", inputs, list, staging, {work});
 }
 
@@ -127,8 +133,9 @@ WorkPtr TorchBackend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
     TORCH_CHECK(inputs.empty(), "medley: scatter: only the root, rank ", root, ", gives a list of inputs");
   }
   medley::Work work =
-      comm().scatter(in, buffer_of(out, element), root,
-                     Issue(*this, {Op::scatter, &out, nullptr, async}, opts.timeout).options());
+      issue({Op::scatter, &out, nullptr, async}, opts.timeout, [&](Comm& comm, const auto& options) {
+        return comm.scatter(in, buffer_of(out, element), root, options);
+      });
   return finished(c10d::OpType::SCATTER, "medley:scatter", outputs, outputs, staging, {work});
 }
 
@@ -148,13 +155,17 @@ WorkPtr TorchBackend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inp
     in = staging.in(in.clone());
     premultiply(in, opts.reduceOp);
   }
-  medley::Work work =
-      all_equal(counts) ? comm().reduce_scatter(
-                              const_buffer_of(in, element), buffer_of(out, element), how,
-                              Issue(*this, {Op::reduce_scatter, &in, &out, async}, opts.timeout).options())
-                        : comm().reduce_scatterv(
-                              const_buffer_of(in, element), {.counts = counts}, buffer_of(out, element), how,
-                              Issue(*this, {Op::reduce_scatterv, &in, &out, async}, opts.timeout).options());
+  medley::Work work;
+  if (all_equal(counts)) {
+    work = issue({Op::reduce_scatter, &in, &out, async}, opts.timeout, [&](Comm& comm, const auto& options) {
+      return comm.reduce_scatter(const_buffer_of(in, element), buffer_of(out, element), how, options);
+    });
+  } else {
+    work = issue({Op::reduce_scatterv, &in, &out, async}, opts.timeout, [&](Comm& comm, const auto& options) {
+      return comm.reduce_scatterv(const_buffer_of(in, element), {.counts = counts}, buffer_of(out, element),
+                                  how, options);
+    });
+  }
   return finished(c10d::OpType::REDUCE_SCATTER, "medley:reduce_scatter", list, outputs, staging, {work});
 }
 
@@ -167,9 +178,11 @@ WorkPtr TorchBackend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::Al
   const auto in_counts = counts_of(inputs, element.factor), out_counts = counts_of(outputs, element.factor);
   Staging staging;
   const at::Tensor in = staging.flat_in(inputs), out = staging.flat_out(outputs);
-  medley::Work work = comm().all_to_allv(
-      const_buffer_of(in, element), {.counts = in_counts}, buffer_of(out, element), {.counts = out_counts},
-      Issue(*this, {Op::all_to_allv, &in, &out, async}, opts.timeout).options());
+  medley::Work work =
+      issue({Op::all_to_allv, &in, &out, async}, opts.timeout, [&](Comm& comm, const auto& options) {
+        return comm.all_to_allv(const_buffer_of(in, element), {.counts = in_counts}, buffer_of(out, element),
+                                {.counts = out_counts}, options);
+      });
   return finished(c10d::OpType::ALLTOALL, "medley:all_to_all", inputs, outputs, staging, {work});
 }
 

@@ -1,9 +1,11 @@
 // medley.torch._c10d: makes process groups for torch.distributed.
+#include <pybind11/chrono.h>
 #include <torch/csrc/utils/pybind.h>
 
-#include "../error_class.hpp"
 #include "backend.hpp"
+#include "callback_threads.hpp"
 #include "routes.hpp"
+#include "torch_error.hpp"
 
 namespace py = pybind11;
 
@@ -11,17 +13,8 @@ namespace medley::torch {
 namespace {
 
 void raise(const Error& error) {
-  const ErrorContext& where = error.context();
-  const py::object type = py::module_::import("medley.errors").attr(python::error_class(error.kind()));
-  const char* hint =
-      error.kind() == ErrorKind::timeout ? " (see the timeout of init_process_group and new_group)" : "";
-  const py::object exception = type(std::string(error.what()) + hint);
-  exception.attr("op") = where.op ? py::object(py::str(std::string(name(*where.op)))) : py::none();
-  exception.attr("comm") = where.comm;
-  exception.attr("sequence") = where.sequence ? py::object(py::int_(*where.sequence)) : py::none();
-  exception.attr("backend") = where.backend;
-  exception.attr("ranks") = py::cast(where.ranks);
-  PyErr_SetObject(type.ptr(), exception.ptr());
+  const py::object exception = python_exception(error);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
 }
 
 void translate(std::exception_ptr thrown) {
@@ -29,6 +22,8 @@ void translate(std::exception_ptr thrown) {
     if (thrown) std::rethrow_exception(thrown);
   } catch (const Error& error) {
     raise(error);
+  } catch (const TorchError& error) {
+    raise(error.error());
   }
 }
 
@@ -77,12 +72,21 @@ PYBIND11_MODULE(_c10d, module) {
       .def_readwrite("rules", &GroupOptions::rules)
       .def_readwrite("backends", &GroupOptions::backends)
       .def_readwrite("algorithm", &GroupOptions::algorithm)
-      .def_readwrite("deterministic", &GroupOptions::deterministic);
+      .def_readwrite("deterministic", &GroupOptions::deterministic)
+      .def("__copy__", [](const GroupOptions& self) { return c10::make_intrusive<GroupOptions>(self); })
+      .def("__deepcopy__",
+           [](const GroupOptions& self, const py::dict&) { return c10::make_intrusive<GroupOptions>(self); });
 
-  py::class_<TorchBackend, c10d::Backend, c10::intrusive_ptr<TorchBackend>>(module, "ProcessGroupMedley");
+  py::class_<TorchBackend, c10d::Backend, c10::intrusive_ptr<TorchBackend>>(module, "ProcessGroupMedley")
+      .def_property_readonly("options", &TorchBackend::getBackendOptions)
+      .def(
+          "perform_nocolor_split", [](const TorchBackend&, const py::object&) {}, py::arg("device"),
+          "torch calls it on the ranks outside a new group, which take no part in making it.");
 
   module.def("create", &create, py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("name"),
              py::arg("global_ranks"), py::arg("timeout"), py::arg("options"), py::arg("device") = 0,
+             py::call_guard<py::gil_scoped_release>());
+  module.def("wait_for_callbacks", &wait_for_callbacks, py::arg("at_most"),
              py::call_guard<py::gil_scoped_release>());
   module.def("push_route", &push_route, py::arg("rules"));
   module.def("pop_route", &pop_route);

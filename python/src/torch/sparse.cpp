@@ -1,5 +1,6 @@
 // all_reduce of sparse tensors: everyone's indices and values are gathered and added up on every rank.
 #include "backend.hpp"
+#include "gil.hpp"
 
 namespace medley::torch {
 namespace {
@@ -17,9 +18,14 @@ at::Tensor gather_rows(Comm& comm, const at::Tensor& rows, const std::vector<std
     parts.push_back(count * row * element.factor);
   }
   const at::Tensor all = at::empty(sizes, rows.options());
-  comm.all_gatherv(const_buffer_of(rows.contiguous(), element), buffer_of(all, element), {.counts = parts},
-                   options)
-      .wait();
+  const at::Tensor mine = rows.contiguous();
+  medley::Work work =
+      comm.all_gatherv(const_buffer_of(mine, element), buffer_of(all, element), {.counts = parts}, options);
+  if (rows.is_cuda()) {
+    work.wait();
+  } else {
+    while (!work.wait_for(between_signals)) check_signals();
+  }
   return all;
 }
 
@@ -38,7 +44,10 @@ WorkPtr TorchBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOp
   // Waits for each step: the sizes of the next one come from the one before.
   const Issue issue(*this, {.op = Op::all_gatherv, .in = &my_shape}, opts.timeout);
   const std::vector<std::int64_t> equal(static_cast<std::size_t>(size_), my_shape.numel());
-  const at::Tensor shapes = gather_rows(comm(), my_shape, equal, issue.options()).cpu();
+  const auto gather = [&](const at::Tensor& rows, const std::vector<std::int64_t>& counts) {
+    return raising([&] { return gather_rows(comm(), rows, counts, issue.options()); });
+  };
+  const at::Tensor shapes = gather(my_shape, equal).cpu();
   std::vector<std::int64_t> counts;
   for (int r = 0; r < size_; ++r) {
     const auto* of_rank = shapes.const_data_ptr<std::int64_t>() + static_cast<std::size_t>(r) * shape.size();
@@ -49,8 +58,8 @@ WorkPtr TorchBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOp
     counts.push_back(of_rank[2]);
   }
   const at::Tensor my_indices = mine.indices().t().contiguous(), my_values = mine.values().contiguous();
-  const at::Tensor indices = gather_rows(comm(), my_indices, counts, issue.options());
-  const at::Tensor values = gather_rows(comm(), my_values, counts, issue.options());
+  const at::Tensor indices = gather(my_indices, counts);
+  const at::Tensor values = gather(my_values, counts);
   const at::Tensor total =
       at::sparse_coo_tensor(indices.t(), values, mine.sizes(), mine.options()).coalesce();
   tensor.copy_(total);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "callback_threads.hpp"
 #include "cuda.hpp"
 #include "gil.hpp"
 
@@ -79,13 +80,11 @@ int StreamWork::sourceRank() const {
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> StreamWork::getFuture() {
-  {
-    const std::lock_guard lock(future_mutex_);
-    if (future_) return future_;
-    future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()),
-                                                       std::vector<c10::Device>{device_});
-  }
-  // Without the lock: callbacks of the future may ask this work again.
+  const std::lock_guard lock(future_mutex_);
+  if (future_) return future_;
+  future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()),
+                                                     std::vector<c10::Device>{device_});
+  // Nobody else has the future yet, so it has no callbacks.
   if (!tell_future(future_)) tell_future_when_complete();
   return future_;
 }
@@ -111,7 +110,7 @@ void StreamWork::tell_future_when_complete() {
   const auto self = c10::intrusive_ptr<StreamWork>::reclaim_copy(this);
   for (const auto& launch : launches_) {
     launch->when_complete([self, open] {
-      if (--*open == 0) self->tell_future(self->future_);
+      if (--*open == 0) run_apart([self] { self->tell_future(self->future_); });
     });
   }
 }

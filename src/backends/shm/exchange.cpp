@@ -41,6 +41,18 @@ std::string describe(const Identity& i) {
   return text;
 }
 
+/// A flag has the low bits of its rank's count: taken for the value nearest to this rank's. Of forms whose counts may differ
+/// it has none.
+std::string describe_counts(const Identity& mine, const Identity& theirs, int rank) {
+  constexpr std::int64_t known = 8192;
+  std::int64_t apart = (theirs.count - mine.count) % known;
+  if (apart == 0) return fmt::format("rank {} gives another count than this rank expects", rank);
+  if (apart > known / 2) apart -= known;
+  if (apart < -known / 2 || mine.count + apart < 0) apart += known;
+  return fmt::format("this rank has {} elements and rank {} has {} (known modulo {}): the counts differ between ranks", mine.count,
+                     rank, mine.count + apart, known);
+}
+
 }  // namespace
 
 void throw_mismatch(const Identity& mine, const Identity& theirs, int rank, std::int64_t my_bytes,
@@ -50,7 +62,7 @@ void throw_mismatch(const Identity& mine, const Identity& theirs, int rank, std:
     sentence = fmt::format("in {}, rank {} gives {} bytes where this rank expects {}: the counts differ between ranks",
                            describe(mine), rank, their_bytes, my_bytes);
   } else if (describe(mine) == describe(theirs)) {
-    sentence = fmt::format("in {}, rank {} gives another count than this rank expects", describe(mine), rank);
+    sentence = fmt::format("in {}, {}", describe(mine), describe_counts(mine, theirs, rank));
   }
   throw Error(ErrorKind::mismatch, sentence, {.ranks = {rank}});
 }

@@ -1,10 +1,11 @@
-"""PyTorch's own tests of its process groups, from the installed wheel, on Medley with three ranks.
+"""PyTorch's own tests of its process groups, from the installed wheel, on Medley with two to four ranks.
 
     python pytorch_suite.py                   # all of them; the last lines say what failed
     python pytorch_suite.py -k all_gather     # those with that in their name
     python pytorch_suite.py --as gloo         # through medley.torch.replace("gloo"): also those that only gloo's name runs
     python pytorch_suite.py --plain gloo      # torch's own gloo, to compare
     python pytorch_suite.py --list FILE       # the tests that FILE names, one a line
+    python pytorch_suite.py --ranks 4         # three otherwise
 """
 
 from __future__ import annotations
@@ -16,15 +17,13 @@ import tempfile
 import time
 import unittest
 
-WORLD_SIZE = 3
 
-
-def prepare(backend: str, replaced: bool) -> None:
+def prepare(backend: str, replaced: bool, size: int) -> None:
     """The suite reads all this when it is imported."""
     folder = tempfile.mkdtemp(prefix="medley-suite-")
     os.makedirs(os.path.join(folder, "barrier"))
     os.makedirs(os.path.join(folder, "test_dir"))
-    os.environ.update(BACKEND=backend, WORLD_SIZE=str(WORLD_SIZE), TEMP_DIR=folder, OMP_NUM_THREADS="1",
+    os.environ.update(BACKEND=backend, WORLD_SIZE=str(size), TEMP_DIR=folder, OMP_NUM_THREADS="1",
                       DISTRIBUTED_TESTS_DEFAULT_TIMEOUT=os.environ.get("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", "120"))
     import medley.torch
     from torch.testing._internal.common_distributed import DistTestCases
@@ -104,9 +103,10 @@ def main() -> int:
     parser.add_argument("-k", default="", help="only tests with this in their name")
     parser.add_argument("--as", dest="replaced", help="the name of a backend that Medley replaces")
     parser.add_argument("--plain", help="one of torch's own backends, without Medley")
+    parser.add_argument("--ranks", type=int, default=3)
     parser.add_argument("--list", help="a file that names the tests, one a line")
     arguments = parser.parse_args()
-    prepare(arguments.plain or arguments.replaced or "medley", arguments.replaced is not None)
+    prepare(arguments.plain or arguments.replaced or "medley", arguments.replaced is not None, arguments.ranks)
     names = all_names()
     if arguments.list:
         with open(arguments.list) as file:

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -11,15 +13,20 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+import medley
+
 
 def mismatch():
     with pytest.raises(RuntimeError) as caught:
         dist.all_reduce(torch.zeros(4 + dist.get_rank()))
-    return type(caught.value).__name__, "all_reduce" in str(caught.value)
+    return type(caught.value).__name__, str(caught.value)
 
 
 def test_mismatched_shapes_are_told_to_everyone():
-    assert groups.run(2, mismatch) == [("Mismatch", True)] * 2
+    for rank, (kind, said) in enumerate(groups.run(2, mismatch)):
+        assert kind == "Mismatch" and "all_reduce" in said
+        first, second = (rank, 1 - rank) if "says" not in said else (1 - rank, rank)   # who noticed it
+        assert f"this rank has {4 + first} elements and rank {second} has {4 + second}" in said, said
 
 
 def wrong_tensors():
@@ -43,11 +50,50 @@ def train_until_one_dies():
         model.register_comm_hook(None, die_in_the_third_step)
     else:
         model.register_comm_hook(None, plain_hook)
-    with pytest.raises(RuntimeError) as caught:
+    with pytest.raises(RuntimeError) as caught:          # torch's own, since a callback in Python met the error
         for _ in range(50):
             model.zero_grad()
             model(torch.ones(2, 64)).sum().backward()
     return str(caught.value)
+
+
+def fail_in_plain_ddp():
+    """Without a hook the operations are issued and awaited in torch's C++ alone."""
+    torch.manual_seed(0)
+    model = DistributedDataParallel(torch.nn.Linear(4, 4))
+    model(torch.ones(2, 4)).sum().backward()
+    if dist.get_rank() == 0:                             # fails when it is issued, on the other rank while it is awaited
+        dist.recv(torch.zeros(1), 1)
+        dist.distributed_c10d._get_default_group().abort()
+    else:
+        dist.send(torch.zeros(1), 0)
+    with pytest.raises(medley.Error) as caught:
+        model(torch.ones(2, 4)).sum().backward()
+    return type(caught.value).__name__, caught.value.comm
+
+
+def test_errors_keep_their_class_and_attributes_through_autograd():
+    assert groups.run(2, fail_in_plain_ddp) == [("Aborted", "world")] * 2
+
+
+DIES_UNDER_TORCHRUN = """
+import os, signal, time, torch, torch.distributed as dist, medley.torch
+dist.init_process_group("medley")
+dist.all_reduce(torch.ones(4))
+if dist.get_rank() == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+time.sleep(100)                       # the survivors compute when torchrun ends them
+"""
+
+
+def test_survivors_of_a_killed_rank_say_so_under_torchrun(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(DIES_UNDER_TORCHRUN)
+    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3",
+                           "--monitor-interval", "2", str(program)], capture_output=True, text=True, timeout=100)
+    assert done.returncode != 0
+    told = sorted(line.rpartition(": ")[0] for line in done.stderr.splitlines() if line.startswith("medley: "))
+    assert told == ["medley: rank 0: rank 1 was lost", "medley: rank 2: rank 1 was lost"], done.stderr
 
 
 calls = 0

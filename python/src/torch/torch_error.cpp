@@ -1,0 +1,52 @@
+#include "torch_error.hpp"
+
+#include "../error_class.hpp"
+#include "gil.hpp"
+
+namespace medley::torch {
+namespace {
+
+namespace py = pybind11;
+
+std::string sentence_of(const Error& error) {
+  const char* hint =
+      error.kind() == ErrorKind::timeout ? " (see the timeout of init_process_group and new_group)" : "";
+  return std::string(error.what()) + hint;
+}
+
+/// The last copy of an exception may go on any thread, and after the interpreter.
+void drop_type(PyObject* type) {
+  if (python_is_ending()) return;
+  const py::gil_scoped_acquire acquired;
+  Py_DECREF(type);
+}
+
+}  // namespace
+
+py::object python_exception(const Error& error) {
+  const ErrorContext& where = error.context();
+  const py::object type = py::module_::import("medley.errors").attr(python::error_class(error.kind()));
+  py::object exception = type(sentence_of(error));
+  exception.attr("op") = where.op ? py::object(py::str(std::string(name(*where.op)))) : py::none();
+  exception.attr("comm") = where.comm;
+  exception.attr("sequence") = where.sequence ? py::object(py::int_(*where.sequence)) : py::none();
+  exception.attr("backend") = where.backend;
+  exception.attr("ranks") = py::cast(where.ranks);
+  return exception;
+}
+
+TorchError::TorchError(const Error& error) : PyTorchError(sentence_of(error)), error_(error) {}
+
+PyObject* TorchError::python_type() {
+  if (!type_) {
+    try {
+      py::object made = py::module_::import("medley.errors").attr("_class_giving")(python_exception(error_));
+      type_ = std::shared_ptr<PyObject>(made.release().ptr(), drop_type);
+    } catch (py::error_already_set&) {
+      return PyExc_RuntimeError;  // the message is still right
+    }
+  }
+  return type_.get();
+}
+
+}  // namespace medley::torch

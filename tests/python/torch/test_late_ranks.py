@@ -1,0 +1,122 @@
+"""A rank that comes late to a collective whose sizes differ from rank to rank: the others wait, and everyone gets its own.
+
+The delays are no synchronisation but the fault that is tried: they are around the tenth of a second after which a blocking
+call goes back to Python, to listen for Ctrl-C, and is waited for as an operation of its own."""
+
+import random
+import time
+
+import groups
+import pytest
+import torch
+import torch.distributed as dist
+
+import medley.torch
+
+DELAYS = (0.05, 0.15, 0.5)
+
+
+def filled(count, value):
+    return torch.full((count,), float(value))
+
+
+def finish(asynchronous, work):
+    if asynchronous:
+        work.wait()
+
+
+def all_to_all_single(rank, size, draw, asynchronous):
+    splits = [[draw(0, 2000) for _ in range(size)] for _ in range(size)]
+    out = filled(sum(splits[peer][rank] for peer in range(size)), -1)
+    given = torch.cat([filled(splits[rank][peer], 10 * rank + peer) for peer in range(size)])
+    finish(asynchronous, dist.all_to_all_single(out, given, [splits[peer][rank] for peer in range(size)], splits[rank],
+                                                async_op=asynchronous))
+    return torch.equal(out, torch.cat([filled(splits[peer][rank], 10 * peer + rank) for peer in range(size)]))
+
+
+def all_to_all(rank, size, draw, asynchronous):
+    splits = [[draw(0, 2000) for _ in range(size)] for _ in range(size)]
+    outs = [filled(splits[peer][rank], -1) for peer in range(size)]
+    finish(asynchronous, dist.all_to_all(outs, [filled(splits[rank][peer], 10 * rank + peer) for peer in range(size)],
+                                         async_op=asynchronous))
+    return all(torch.equal(out, filled(len(out), 10 * peer + rank)) for peer, out in enumerate(outs))
+
+
+def all_gather(rank, size, draw, asynchronous):
+    counts = [draw(1, 3000) for _ in range(size)]
+    outs = [filled(count, -1) for count in counts]
+    finish(asynchronous, dist.all_gather(outs, filled(counts[rank], rank), async_op=asynchronous))
+    return all(torch.equal(out, filled(counts[peer], peer)) for peer, out in enumerate(outs))
+
+
+def all_gather_object(rank, size, draw, asynchronous):
+    lengths = [draw(1, 3000) for _ in range(size)]
+    outs = [None] * size
+    dist.all_gather_object(outs, "x" * lengths[rank])
+    return [len(out) for out in outs] == lengths
+
+
+def reduce_scatter(rank, size, draw, asynchronous):
+    counts = [draw(1, 3000) for _ in range(size)]
+    out = filled(counts[rank], -1)
+    finish(asynchronous, dist.reduce_scatter(out, [filled(count, rank + 1) for count in counts], async_op=asynchronous))
+    return torch.equal(out, filled(counts[rank], size * (size + 1) / 2))
+
+
+def gather(rank, size, draw, asynchronous):
+    root, count = draw(0, size - 1), draw(1, 3000)
+    outs = [filled(count, -1) for _ in range(size)] if rank == root else None
+    finish(asynchronous, dist.gather(filled(count, rank), outs, dst=root, async_op=asynchronous))
+    return rank != root or all(torch.equal(out, filled(count, peer)) for peer, out in enumerate(outs))
+
+
+def scatter(rank, size, draw, asynchronous):
+    root, count = draw(0, size - 1), draw(1, 3000)
+    out = filled(count, -1)
+    given = [filled(count, peer) for peer in range(size)] if rank == root else None
+    finish(asynchronous, dist.scatter(out, given, src=root, async_op=asynchronous))
+    return torch.equal(out, filled(count, rank))
+
+
+def sparse_all_reduce(rank, size, draw, asynchronous):
+    rows = [draw(0, 50) for _ in range(size)]
+    mine = torch.sparse_coo_tensor([list(range(rows[rank]))], torch.ones(rows[rank], 3), (50, 3))
+    finish(asynchronous, dist.all_reduce(mine, async_op=asynchronous))
+    expected = torch.stack([filled(3, sum(row < count for count in rows)) for row in range(50)])
+    return torch.equal(mine.to_dense(), expected)
+
+
+OPERATIONS = (all_to_all_single, all_to_all, all_gather, all_gather_object, reduce_scatter, gather, scatter, sparse_all_reduce)
+
+
+def with_a_late_rank(backend, asynchronous, delays):
+    """Every rank is late once for every operation. Those who are in time overwrite freed memory meanwhile, as programs do."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    random_of_all = random.Random(18)
+    wrong = []
+    with medley.torch.route(f"*={backend}"):
+        for operation in OPERATIONS:
+            for late in range(size):
+                dist.barrier()
+                delay = random_of_all.choice(delays)
+                if rank == late:
+                    time.sleep(delay)
+                junk = [list(range(i, 200 + i)) for i in range(50)]
+                if not operation(rank, size, random_of_all.randint, asynchronous):
+                    wrong.append((operation.__name__, late, delay))
+                del junk
+    return wrong
+
+
+BACKENDS = ("auto", "shm", "mpi", "gloo", "ucx")
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["blocking", "async"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_every_v_collective_with_a_late_rank(backend, asynchronous):
+    assert groups.run(3, with_a_late_rank, backend, asynchronous, DELAYS) == [[]] * 3
+
+
+def test_a_part_with_a_late_rank():
+    """For every ./test: the default routes, the delay that tells most."""
+    assert groups.run(3, with_a_late_rank, "auto", False, DELAYS[1:2]) == [[]] * 3
