@@ -67,7 +67,13 @@ std::unique_ptr<LaneState> ContextState::connect(const CommState& comm, const Re
   const Group group{.name = name, .rank = comm.rank, .size = comm.size, .world_ranks = comm.world_ranks,
                     .store = std::make_shared<PrefixStore>(store, fmt::format("comm/{}/{}/", name, ready.backend->name())),
                     .deadline = std::chrono::steady_clock::now() + deadline,
-                    .progress = [engine = engine] { engine->progress(); }};
+                    .progress = [engine = engine] { engine->progress(); },
+                    .gather = [this, backend = std::string(ready.backend->name()), rounds = std::map<std::string, int>()](
+                                  const std::string& group_name, const std::vector<int>& members, const std::string& mine) mutable {
+                      return gather(fmt::format("lane/{}/{}/{}", group_name, backend, rounds[group_name]++),
+                                    fmt::format("making comm {} over {}", group_name, backend), members, mine,
+                                    std::chrono::steady_clock::now() + deadline, nullptr);
+                    }};
   auto lane = std::make_unique<LaneState>();
   lane->backend = ready.backend.get();
   lane->name = ready.backend->name();
@@ -119,16 +125,22 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
     throw Error(ErrorKind::unavailable, fmt::format("comm {}: no backend can serve it: {}", name,
                                                     reasons.empty() ? "none is available" : reasons), {.comm = name});
   }
+  for (std::size_t place = 0; place < comm->lanes.size(); ++place) comm->lanes[place]->place = static_cast<int>(place);
+  comm->status = engine->board().add(*comm);
   comm->checked = checking && comm->size > 1;
   const route::Shape shape = shape_of(world_ranks);
   comm->routing = Routing({own_rules, rules, table ? &*table : nullptr, shape}, comm->lanes);
   comm->sizes = SizeAgreement::make(*comm);
   engine->compare_order_of(*comm);
   say_stand_in(*comm, shape);
-  const std::lock_guard lock(comms_mutex_);
-  std::erase_if(comms_, [](const auto& weak) { return weak.expired(); });
-  comms_.push_back(comm);
-  if (const auto early = failed_early_.extract(name)) engine->fail_as_told(*comm, early.mapped());
+  decltype(failed_early_)::node_type early;
+  {
+    const std::lock_guard lock(comms_mutex_);
+    std::erase_if(comms_, [](const auto& weak) { return weak.expired(); });
+    comms_.push_back(comm);
+    early = failed_early_.extract(name);
+  }
+  if (early) engine->fail_as_told(*comm, early.mapped());
   return comm;
 }
 
@@ -207,8 +219,8 @@ Comm Context::make_comm(const std::string& name, std::span<const int> world_rank
   const Rules rules = Rules::parse(options.rules);
   const auto deadline = options.deadline.count() > 0 ? options.deadline : state_->deadline;
   const auto own = std::find(world_ranks.begin(), world_ranks.end(), state_->rank) - world_ranks.begin();
-  const auto everyones = exchange(*state_->store, "made/" + name, static_cast<int>(own), static_cast<int>(world_ranks.size()),
-                                  rules.text(), std::chrono::steady_clock::now() + deadline);
+  const auto everyones = state_->gather("made/" + name, "making comm " + name, {world_ranks.begin(), world_ranks.end()}, rules.text(),
+                                        std::chrono::steady_clock::now() + deadline, nullptr);
   for (std::size_t r = 0; r < everyones.size(); ++r) {
     if (everyones[r] == rules.text()) continue;
     throw Error(ErrorKind::mismatch, fmt::format("making comm {}: rank {} gives the rules \"{}\" but rank {} gives \"{}\"", name,

@@ -86,6 +86,7 @@ void Engine::adopt(Operation& operation, Transfer* transfer) {
   note_launch(operation);
   note_start(operation.record);
   operation.state.store(Operation::State::active, std::memory_order_relaxed);
+  board_.show(operation);
   ++operation.lane->active;
   make_busy(*operation.lane);
 }
@@ -117,6 +118,7 @@ void Engine::settle(Operation& operation) {
 void Engine::finish(Operation& operation) {
   std::move(operation.callbacks.begin(), operation.callbacks.end(), std::back_inserter(to_tell_));
   operation.callbacks.clear();
+  board_.hide(operation);
   operation.state.store(Operation::State::complete, std::memory_order_release);
 }
 
@@ -149,6 +151,7 @@ void Engine::finish_with_error(Operation& operation, const Error& error) {
 }
 
 bool Engine::progress_locked() {
+  board_.note_poll();
   for (std::size_t i = 0; i < busy_lanes_.size(); ++i) {
     busy_lanes_[i]->filled->progress();
     if (!busy_lanes_[i]->tellings.empty()) busy_lanes_[i]->tellings.poll();
@@ -193,6 +196,7 @@ bool Engine::progress_locked() {
 }
 
 void Engine::check(CommState& comm) {
+  attend();
   const std::lock_guard lock(mutex_);
   if (comm.failure) throw *comm.failure;
   for (auto& lane : comm.lanes) lane->lane->check();

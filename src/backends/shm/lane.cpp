@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <thread>
 
 #include "backends/shm/neighbourhood.hpp"
@@ -44,23 +45,24 @@ class Watch {
   Deadline next_{};
 };
 
-Segment attach(const Group& group, const Geometry& geometry, Watch watch) {
+/// The first rank makes the segment and tells the others where it is, or why it could not be made.
+Segment attach(const Group& group, const Geometry& geometry) {
+  if (group.rank != 0) return Segment::open_published(group.all_gather("").front(), geometry.total);
   const std::string key = "segment";
-  if (group.rank == 0) {
-    return Segment::publish(geometry.total, geometry.control_bytes(),
-                            fmt::format("the {} ranks of comm {}", group.size, group.name), *group.store, key);
+  const std::shared_ptr<Store> told = make_local_store();
+  const auto tell = [&] {
+    if (group.size > 1) group.all_gather(told->try_get(key).value_or(""));
+  };
+  std::optional<Segment> made;
+  try {
+    made.emplace(Segment::publish(geometry.total, geometry.control_bytes(),
+                                  fmt::format("the {} ranks of comm {}", group.size, group.name), *told, key));
+  } catch (const Error&) {
+    tell();
+    throw;
   }
-  std::optional<std::string> address;
-  while (!(address = group.store->try_get(key))) {
-    if (std::chrono::steady_clock::now() > group.deadline) {
-      throw Error(ErrorKind::timeout, fmt::format("rank 0 of comm {} did not offer its shared memory in time", group.name),
-                  {.comm = group.name, .backend = "shm", .ranks = {0}});
-    }
-    watch.look();
-    group.progress();
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-  return Segment::open_published(*address, geometry.total);
+  tell();
+  return std::move(*made);
 }
 
 /// Waits until all members have opened the segment and found room in it, so that its maker can close the way in.
@@ -84,7 +86,7 @@ void await_all(const Group& group, const Board& board, Watch watch) {
 
 ShmLane::ShmLane(const Group& group, const Neighbourhood& neighbours)
     : neighbours_(neighbours), members_(members_of(group, neighbours)),
-      segment_(attach(group, Geometry(group.size), Watch(group, neighbours, members_))),
+      segment_(attach(group, Geometry(group.size))),
       board_(segment_.data(), Geometry(group.size)), rank_(group.rank),
       exchanger_(board_, rank_, neighbours_, members_), collective_(exchanger_, neighbours_.direct_reads(), neighbours_.crowded()) {
   await_all(group, board_, Watch(group, neighbours, members_));
