@@ -103,7 +103,8 @@ class MEDLEY_API Control {
   void connect_neighbours();
   void connect(int rank, std::size_t address, const std::string& waiting = {});
   void try_next_address(std::size_t index);
-  bool linked(int rank) const;
+  bool linked(int rank) const;          ///< or about to be
+  Peer* joined_link(int rank) const;
   Peer* link_to(int rank);
   void send_to(int rank, const Message& message);
   void send_all(const std::vector<Gatherings::Outgoing>& messages);

@@ -69,6 +69,13 @@ bool Control::linked(int rank) const {
   return std::any_of(peers_.begin(), peers_.end(), [&](const auto& peer) { return peer->link.peer() == rank; });
 }
 
+Control::Peer* Control::joined_link(int rank) const {
+  for (const auto& peer : peers_) {
+    if (peer->link.peer() == rank && peer->link.joined()) return peer.get();
+  }
+  return nullptr;
+}
+
 /// Without an address left the peer stays, with what waits for it, and the next round begins after a pause.
 void Control::connect(int rank, std::size_t address, const std::string& waiting) {
   const Endpoint& other = ranks_[static_cast<std::size_t>(rank)];
@@ -95,10 +102,16 @@ void Control::try_next_address(std::size_t index) {
   const std::size_t next = peers_[index]->socket.fd() < 0 ? 0 : peers_[index]->address;   // after the last one the first
   const std::string waiting = peers_[index]->link.take_waiting();
   peers_.erase(peers_.begin() + static_cast<std::ptrdiff_t>(index));
-  if (standing(rank) == Standing::present) connect(rank, next, waiting);
+  if (Peer* made = joined_link(rank)) {   // the other side was faster
+    made->link.add_waiting(waiting);
+    flush(*made);
+  } else if (standing(rank) == Standing::present) {
+    connect(rank, next, waiting);
+  }
 }
 
 Control::Peer* Control::link_to(int rank) {
+  if (Peer* made = joined_link(rank)) return made;
   for (const auto& peer : peers_) {
     if (peer->link.peer() == rank) return peer.get();
   }
@@ -196,7 +209,7 @@ void Control::drop(std::size_t index) {
   const int rank = peer.link.peer();
   if (!joined && peer.outgoing) return try_next_address(index);
   peers_.erase(peers_.begin() + static_cast<std::ptrdiff_t>(index));
-  if (joined && rank >= 0 && rank < size_ && !linked(rank)) {
+  if (joined && rank >= 0 && rank < size_ && !joined_link(rank)) {
     detector_.forget(rank);
     lose(rank, "its process ended or its host was cut off");
   }
