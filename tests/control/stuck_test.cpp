@@ -33,7 +33,7 @@ void expect_diagnosis(const std::string& file, bool async, const char* shown) {
         try {
           if (world.rank() == 1) {
             if (async) world.barrier({.async = true}).wait();   // so that it is not the inline path
-            world.send(std::span(&x, 1), 0, {.tag = 77, .async = async, .deadline = 20s}).wait();
+            world.send(std::span(&x, 1), 0, {.async = async, .deadline = 20s, .tag = 77}).wait();
             world.all_reduce(std::span(&x, 1), sum);
           } else {
             if (async) world.barrier();
