@@ -40,7 +40,7 @@ signal_host() { for process in $(ip netns pids "${host_name[1]}"); do kill "-$2"
 expect_lost() {
   local rank longest=0 took
   for rank in "$@"; do
-    await "$rank" "^failed [0-9]* rank_lost" 60
+    await "$rank" "^failed [0-9]* rank lost" 60
     took=$(($(sed -n 's/^failed \([0-9]*\) .*/\1/p' "$hosts_work/rank$rank") - began))
     [ $took -gt $longest ] && longest=$took
   done
@@ -97,12 +97,16 @@ case $case in
     grep -hE "no longer suspects ranks? .*: it answers again" "$hosts_work"/rank? | head -1 | grep . || fail "nothing was taken back"
     echo "$case: nobody was lost" ;;
   killed)
-    kill -KILL "$(ip netns pids "${host_name[1]}" | head -1)"
-    sleep 0.2
-    lost=()
-    for rank in 0 1 2 3; do [ -e "/proc/${processes[rank]}" ] && lost+=("$rank"); done
-    [ ${#lost[@]} -eq 3 ] || fail "expected three survivors, found ${lost[*]}"
-    expect_lost "${lost[@]}" ;;
+    victim=$(ip netns pids "${host_name[1]}" | head -1)
+    kill -KILL "$victim"
+    survivors=()
+    for ((tries = 0; tries < 1200 && ${#survivors[@]} < 3; tries++)); do
+      sleep 0.05
+      survivors=()
+      for rank in 0 1 2 3; do grep -q "^failed" "$hosts_work/rank$rank" && survivors+=("$rank"); done
+    done
+    [ ${#survivors[@]} -eq 3 ] || fail "only ranks ${survivors[*]} know of it"
+    expect_lost "${survivors[@]}" ;;
   *) echo "unknown case $case"; exit 2 ;;
 esac
 touch "$OUTAGE_STOP"
