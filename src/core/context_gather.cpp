@@ -25,7 +25,8 @@ std::vector<std::string> ContextState::gather(const std::string& name, const std
   const auto gathering = std::make_shared<control::Gathering>(name, members, own, mine);
   control_->start(gathering);
   try {
-    for (Deadline next_check{};;) {
+    // Not at once: a check asks the kernel about every member of the parent, and most exchanges are over before.
+    for (Deadline next_check = steady_clock::now() + gather_check_interval;;) {
       if (gathering->done()) return gathering->all();
       const Deadline now = steady_clock::now();
       if (now > until) {

@@ -25,15 +25,18 @@ std::vector<int> members_of(const Group& group, const Neighbourhood& neighbours)
   return members;
 }
 
-/// In loops that wait for members: whether one of them died meanwhile. Looks at most every few milliseconds.
+/// In loops that wait for members: whether one of them died meanwhile. Looks every few milliseconds, since a look asks the kernel
+/// about each member; most waits are over before the first.
 class Watch {
+  static constexpr std::chrono::milliseconds interval{10};
+
  public:
   Watch(const Group& group, const Neighbourhood& neighbours, const std::vector<int>& members)
       : group_(group), neighbours_(neighbours), members_(members) {}
   void look() {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_) return;
-    next_ = now + std::chrono::milliseconds(10);
+    next_ = now + interval;
     for (std::size_t r = 0; r < members_.size(); ++r) {
       if (!neighbours_.dead(members_[r])) continue;
       throw Error(ErrorKind::rank_lost,
@@ -47,7 +50,7 @@ class Watch {
   const Group& group_;
   const Neighbourhood& neighbours_;
   const std::vector<int>& members_;
-  Deadline next_{};
+  Deadline next_ = std::chrono::steady_clock::now() + interval;
 };
 
 /// The first rank makes the segment and tells the others where it is, or why it could not be made.
