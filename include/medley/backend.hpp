@@ -155,6 +155,12 @@ struct Group {
   std::shared_ptr<Store> store;         ///< private to this comm and backend
   Deadline deadline;
   std::function<void()> progress;       ///< to be called in every loop that waits for a peer
+  /// What all_gather() uses; handed on to groups that are parts of this one.
+  std::function<std::vector<std::string>(const std::string& name, const std::vector<int>& world_ranks, const std::string& mine)> gather;
+
+  /// Every member's string, by rank; called by all of them, in one order, during connect() only. It runs the engine meanwhile and
+  /// takes 2 log2(size) steps. Throws Error of kind timeout or rank_lost.
+  std::vector<std::string> all_gather(const std::string& mine) const { return gather(name, world_ranks, mine); }
 };
 
 /// What a backend is told when a context starts.

@@ -36,9 +36,9 @@ struct ContextOptions {
   bool hierarchical = false;                  ///< also backends of two, such as shm+mpi, where several hosts have several ranks
   std::chrono::nanoseconds deadline = std::chrono::minutes(10);   ///< default of every wait
   UseThread progress_thread = UseThread::automatic;
-  /// Called as soon as a rank of the job is lost, before the operations that need it fail: on a thread of the context, so it
-  /// must neither wait nor call Medley. `how` says how the loss was noticed.
-  std::function<void(int rank, const std::string& how)> on_rank_lost{};
+  /// Whether to say on stderr at once that a rank was lost, before the operations that need it fail: for launchers that end
+  /// the others so soon that nobody would see their errors (torchrun).
+  bool announce_losses = false;
 };
 
 /// A backend as a context sees it.

@@ -59,7 +59,7 @@ std::unique_ptr<Lane> HierarchicalBackend::connect_part(const Half& half, const 
                                                         int step, int count) const {
   Group group{.name = fmt::format("{}/{}/{}", whole.name, name_, part), .rank = (whole.rank - first) / step, .size = count,
               .world_ranks = {}, .store = std::make_shared<PrefixStore>(whole.store, part + "/"), .deadline = whole.deadline,
-              .progress = whole.progress};
+              .progress = whole.progress, .gather = whole.gather};
   for (int i = 0; i < count; ++i) group.world_ranks.push_back(whole.world_ranks[static_cast<std::size_t>(first + i * step)]);
   return std::make_unique<FilledLane>(half.backend->connect(group), half.capabilities, std::string(half.backend->name()),
                                       group.rank, group.size);

@@ -24,6 +24,8 @@ using std::chrono::steady_clock;
 constexpr milliseconds last_words{2000};
 // For output that is still on its way when every rank has ended.
 constexpr milliseconds output_limit{1000};
+// An mpirun that could not start a rank may say so and wait for ever.
+constexpr std::chrono::seconds start_limit{120};
 
 StoreServerOptions store_options(const std::string& token, int size) {
   StoreServerOptions options;
@@ -62,9 +64,11 @@ int Job::run() {
   pthread_sigmask(SIG_SETMASK, nullptr, &wanted);  // what launch() has blocked
   signals_ = Descriptor(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   start();
+  if (mpirun_ > 0) all_here_by_ = steady_clock::now() + start_limit;
   while (anyone_running()) {
     act_on_time();
-    const auto next = terminate_ ? terminate_ : kill_;
+    auto next = terminate_ ? terminate_ : kill_;
+    if (all_here_by_ && (!next || *all_here_by_ < *next)) next = all_here_by_;
     wait_for_events(next);
   }
   clean_up();
@@ -121,8 +125,13 @@ void Job::take_signal() {
       say("{}, passed on to every rank; once more kills them", strsignal(number));
     if (asks_to_end && interrupts_ > 1) {
       signal_ranks(SIGKILL);
+      kill_ = steady_clock::now() + last_words;  // mpirun may need more than one
     } else {
       signal_ranks(number);
+    }
+    if (asks_to_end && mpirun_ > 0 && !everyone_came()) {  // nobody is there to hear it and to end mpirun by ending
+      kill(-mpirun_, SIGTERM);
+      if (!kill_) kill_ = steady_clock::now() + last_words;
     }
     if (number == SIGTSTP) raise(SIGSTOP);
   }
@@ -173,6 +182,14 @@ void Job::ended(int rank, int status) {
 
 void Job::act_on_time() {
   const auto now = steady_clock::now();
+  if (all_here_by_ && now >= *all_here_by_) {
+    all_here_by_.reset();
+    if (!everyone_came()) {
+      say("mpirun has not started {} within {} s; ending the job", missing_ranks(), start_limit.count());
+      if (exit_status_ == 0) exit_status_ = 1;
+      terminate_ = now;
+    }
+  }
   if (terminate_ && now >= *terminate_) {
     say("ending {} after a grace of {:g} s", running_ranks(),
         static_cast<double>(options_.grace.count()) / 1000.0);
@@ -184,6 +201,18 @@ void Job::act_on_time() {
     signal_ranks(SIGKILL);
     kill_ = now + last_words;
   }
+}
+
+bool Job::everyone_came() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.group != 0; });
+}
+
+std::string Job::missing_ranks() const {
+  std::vector<int> numbers;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (ranks_[i].group == 0) numbers.push_back(static_cast<int>(i));
+  }
+  return fmt::format("rank{} {}", numbers.size() == 1 ? "" : "s", fmt::join(numbers, ", "));
 }
 
 std::string Job::running_ranks() const {

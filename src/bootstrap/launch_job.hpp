@@ -59,6 +59,8 @@ class Job {
   void act_on_time();
   void signal_ranks(int signal);
   std::string running_ranks() const;
+  bool everyone_came() const;
+  std::string missing_ranks() const;
   void clean_up();
 
   LaunchOptions options_;
@@ -77,6 +79,7 @@ class Job {
   int interrupts_ = 0;                 ///< SIGINT and SIGTERM so far
   std::optional<Deadline> terminate_;  ///< when the ranks that are left get SIGTERM
   std::optional<Deadline> kill_;       ///< and SIGKILL
+  std::optional<Deadline> all_here_by_;  ///< under mpirun: when every rank must have reported
 };
 
 }  // namespace medley

@@ -2,8 +2,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -15,6 +17,25 @@
 #include "bootstrap/socket.hpp"
 
 namespace medley {
+namespace {
+
+// Open MPI's mpirun that finds no descriptor for a rank's pipes complains and then waits for ever. It has 24 and 2 for each rank
+// open, some more while it starts them; MPICH's proxy 9 and 4; this launcher 11 and 3.
+rlim_t descriptors_for(int ranks) { return 40 + 5 * static_cast<rlim_t>(ranks); }
+
+void make_room_for_mpirun(int ranks) {
+  rlimit limit{};
+  const rlim_t needed = descriptors_for(ranks);
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
+  if (limit.rlim_max < needed) {
+    throw Error(ErrorKind::invalid, fmt::format("the limit of open files is {}, and mpirun needs {} for {} rank{}; raise it: ulimit -n {}",
+                                                limit.rlim_max, needed, ranks, ranks == 1 ? "" : "s", std::max<rlim_t>(needed, 1024)));
+  }
+  limit.rlim_cur = needed;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
 
 void Job::start() {
   if (lists_mpi(options_.backends)) return start_mpirun();
@@ -69,6 +90,7 @@ void Job::start_rank(int rank) {
 }
 
 void Job::start_mpirun() {
+  make_room_for_mpirun(options_.ranks);
   door_name_ = "@medley-run/" + random_token();
   door_ = listen_on(door_name_, 0, 1);
   find_program(options_.command.at(0));  // mpirun's own complaint would take a page

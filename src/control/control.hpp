@@ -1,9 +1,15 @@
-// The control thread of a rank: heartbeats, death notices, questions and aborts, over sockets of its own. It never calls
-// a backend and waits for nobody, so it still speaks when everything else is stuck.
+// The control thread of a rank: heartbeats, death notices, questions, aborts and the exchanges that make comms, over sockets
+// of its own. It calls no backend and no code of the user's and waits for nobody, so it still speaks when everything else is
+// stuck.
 //
 // Every rank is linked to those 1, 2, 4, … places after it, so that news reaches all in log2(n) steps and the loss of any
-// ranks leaves the rest connected. A rank that leaves says so; one whose process ended or whose link broke without that is
-// lost. A forked child closes the sockets it inherited: otherwise it would keep its parent looking alive.
+// ranks leaves the rest connected; links to others are made when something is sent to them. A rank that leaves says so; who
+// is lost without that is decided by the FailureDetector. A forked child closes the sockets it inherited: otherwise it would
+// keep its parent looking alive.
+//
+// Who owns what: everything but the outbox and `standing_` belongs to the thread. Others hand it messages through the outbox
+// and read `standing_`; its owner's callbacks run on it and must neither block nor take a lock that is held across a call of
+// a library. The thread itself holds the outbox's lock to swap it, a Gathering's to finish it, and no two at a time.
 #pragma once
 
 #include <medley/export.hpp>
@@ -22,7 +28,9 @@
 #include "bootstrap/descriptor.hpp"
 #include "bootstrap/store.hpp"
 #include "control/addresses.hpp"
+#include "control/failure_detector.hpp"
 #include "control/fork_registry.hpp"
+#include "control/gathering.hpp"
 #include "control/link.hpp"
 
 namespace medley::control {
@@ -30,14 +38,18 @@ namespace medley::control {
 /// What the owner does with news; all called on the control thread, none may block.
 struct Listener {
   std::function<void(int from, const Message& message)> on_message;
+  /// `rank` may be this one: others gave it up.
   std::function<void(int rank, const std::string& how)> on_lost;
   std::function<void(int rank)> on_left;
   std::function<void()> on_tick;   ///< some five times a second
+  std::function<void(const std::string& line)> on_notice = {};   ///< of a suspicion, or that it was wrong
 };
 
 class MEDLEY_API Control {
  public:
   static constexpr int everyone = -1;
+  /// Connections that have not proved the token, held at a time; one more closes the oldest.
+  static constexpr std::size_t most_strangers = 128;
   enum class Standing : std::uint8_t { present, left, lost };
 
   /// Listens at once, so that its address can be told; nothing else happens before start().
@@ -47,7 +59,7 @@ class MEDLEY_API Control {
   Control& operator=(const Control&) = delete;
 
   Endpoint endpoint() const;
-  void start(std::vector<Endpoint> ranks, const std::string& token, Listener listener);
+  void start(std::vector<Endpoint> ranks, const std::string& token, Listener listener, const DetectorLimits& limits = {});
 
   /// Says goodbye and ends the thread; the owner may be called until this returns.
   void stop();
@@ -56,6 +68,12 @@ class MEDLEY_API Control {
   void send(int to, Message message);
   Standing standing(int rank) const { return standing_[static_cast<std::size_t>(rank)].load(std::memory_order_relaxed); }
 
+  /// From any thread: begins an exchange among its members. Never blocks; the result is polled or waited for.
+  void start(std::shared_ptr<Gathering> gathering);
+  /// Of one whose caller gives up: asks its members who has called it, for Gathering::not_called().
+  void ask_who_called(const Gathering& gathering);
+  void abandon(const std::string& gathering);
+
  private:
   struct Peer {
     OwnSocket socket;
@@ -63,38 +81,69 @@ class MEDLEY_API Control {
     bool connected = false;            ///< false while connect() is under way
     std::size_t address = 0;           ///< which of the endpoint's is tried
     Deadline since{};
+    bool outgoing = false;
+    std::uint64_t handed = 0;          ///< bytes given to the kernel
+  };
+  struct Probe {
+    OwnSocket socket;
+    Deadline since{};
   };
   struct Outgoing {
     int to;
     Message message;
+    std::shared_ptr<Gathering> begun = {};   ///< instead of a message
   };
   void run();
   void step(std::chrono::milliseconds at_most);
+  void take_outbox();
+  void on_tick();
+  void wake();
+
+  // Links (control_links.cpp)
   void connect_neighbours();
   void connect(int rank, std::size_t address, const std::string& waiting = {});
-  bool linked(int rank) const;
+  void try_next_address(std::size_t index);
+  bool linked(int rank) const;          ///< or about to be
+  Peer* joined_link(int rank) const;
   Peer* link_to(int rank);
-  void accept_all();
+  void send_to(int rank, const Message& message);
+  void send_all(const std::vector<Gatherings::Outgoing>& messages);
+  void accept_some();
+  bool shed_stranger();
   void serve(std::size_t index, short events);
   void drop(std::size_t index);
-  void deliver(int from, Message message);
-  void forward(const Message& message, int except);
-  void take_outbox();
   void flush(Peer& peer);
-  void watch_processes();
-  void on_tick();
+  void tend_links(Deadline now);
+
+  // Who is there (control_watch.cpp)
+  void watch_process(int rank, std::int64_t process);
+  void note_ended_processes();
+  void note_transport(const Peer& peer, Deadline now);
+  void probe(int rank, Deadline now);
+  void hear_probe(int rank);
+  void act_on_findings(Deadline now);
+
+  // News (control_news.cpp)
+  void deliver(int from, Message message);
+  std::string stamp(const std::string& body);
+  void forward(const Message& message, int except);
   void lose(int rank, const std::string& how);
   void say_goodbye();
 
   int rank_, size_;
   OwnSocket listener_;
+  Deadline listen_again_{};                       ///< after a moment without descriptors
   Descriptor wake_;
+  Descriptor process_events_;                     ///< one epoll for the pidfds: a poll costs what happened, not what is watched
   std::vector<Endpoint> ranks_;
   std::string token_;
   Listener owner_;
   std::vector<std::unique_ptr<Peer>> peers_;      ///< the thread's, as is all of this
-  std::map<int, Descriptor> processes_;           ///< pidfds of neighbours on this host
-  std::map<int, Deadline> ended_;                 ///< processes that ended, perhaps after a goodbye that is on its way
+  std::map<int, Descriptor> processes_;           ///< pidfds of the ranks on this host
+  std::map<int, Probe> probes_;
+  FailureDetector detector_{DetectorLimits{}};
+  DetectorLimits limits_;
+  Gatherings gatherings_;
   std::set<std::string> seen_;                    ///< messages to everyone that came by already
   std::unique_ptr<std::atomic<Standing>[]> standing_;   ///< of each rank; written by the thread alone
   std::uint64_t counter_ = 0;

@@ -38,7 +38,7 @@ class Link {
   void set_peer(int rank) { peer_ = rank; }
   /// Frames that wait for the handshake: handed on when the peer is tried at another address.
   std::string take_waiting() { return std::exchange(waiting_, {}); }
-  void add_waiting(const std::string& frames) { waiting_ += frames; }
+  void add_waiting(const std::string& frames) { (joined_ ? out_ : waiting_) += frames; }
 
  private:
   Link() = default;

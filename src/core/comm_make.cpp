@@ -1,11 +1,10 @@
-// Making comms from comms: all members meet in the store while the engine goes on.
+// Making comms from comms: all members exchange what they ask for while the engine goes on.
 #include <medley/comm.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "core/context_state.hpp"
 
@@ -18,34 +17,18 @@ struct Bid {
   std::string rules;   ///< in one spelling
 };
 
-/// Everyone's bid, by rank of the parent. Polls, so that operations of other comms go on meanwhile.
-std::vector<Bid> exchange_bids(core::ContextState& context, core::CommState& parent, const std::string& prefix, Bid mine) {
-  const Deadline deadline = deadline_after(parent.deadline);
-  context.store->set(fmt::format("{}/{}", prefix, parent.rank), fmt::format("{} {} {}", mine.color, mine.key, mine.rules));
+/// Everyone's bid, by rank of the parent; operations of other comms go on meanwhile.
+std::vector<Bid> exchange_bids(core::ContextState& context, core::CommState& parent, const std::string& name, const Bid& mine) {
+  const auto texts = context.gather("bids/" + name, fmt::format("making a comm from {}", parent.name), parent.world_ranks,
+                                    fmt::format("{} {} {}", mine.color, mine.key, mine.rules),
+                                    deadline_after(parent.deadline), &parent);
   std::vector<Bid> bids;
-  Deadline next_check{};
-  while (static_cast<int>(bids.size()) < parent.size) {
-    const auto text = context.store->try_get(fmt::format("{}/{}", prefix, bids.size()));
-    if (text) {
-      Bid bid;
-      int rules_at = 0;
-      sscanf(text->c_str(), "%d %d %n", &bid.color, &bid.key, &rules_at);
-      bid.rules = text->substr(static_cast<std::size_t>(rules_at));
-      bids.push_back(std::move(bid));
-      continue;
-    }
-    const Deadline now = std::chrono::steady_clock::now();
-    if (now > deadline) {
-      throw Error(ErrorKind::timeout,
-                  fmt::format("making a comm from {}: rank {} did not take part within the deadline", parent.name, bids.size()),
-                  {.comm = parent.name, .ranks = {static_cast<int>(bids.size())}});
-    }
-    if (now >= next_check) {
-      context.engine->check(parent);
-      next_check = now + std::chrono::milliseconds(20);
-    }
-    context.engine->progress();
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  for (const std::string& text : texts) {
+    Bid bid;
+    int rules_at = 0;
+    sscanf(text.c_str(), "%d %d %n", &bid.color, &bid.key, &rules_at);
+    bid.rules = text.substr(static_cast<std::size_t>(rules_at));
+    bids.push_back(std::move(bid));
   }
   return bids;
 }
@@ -77,7 +60,7 @@ Comm Comm::split(int color, int key, const CommOptions& options) {
   const auto context = context_of(parent);
   const Rules rules = Rules::parse(options.rules);
   const std::string name = fmt::format("{}/{}", parent.name, ++parent.children);
-  const std::vector<Bid> bids = exchange_bids(*context, parent, "bids/" + name, {color, key, rules.text()});
+  const std::vector<Bid> bids = exchange_bids(*context, parent, name, {color, key, rules.text()});
   if (color < 0) return {};
   std::vector<int> members;
   for (int r = 0; r < parent.size; ++r) {

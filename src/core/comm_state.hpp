@@ -13,6 +13,7 @@
 #include "algorithms/filled_lane.hpp"
 #include "core/routing.hpp"
 #include "core/size_agreement.hpp"
+#include "core/status_board.hpp"
 
 namespace medley::core {
 
@@ -32,6 +33,7 @@ struct LaneState {
   CommState* comm = nullptr;
   std::string name;                       ///< the backend's
   std::uint8_t note = 0;                  ///< the backend's in records
+  int place = 0;                          ///< among the comm's lanes
   std::unique_ptr<Lane> lane;
   /// The lane itself, or the one it stages for: all but start() and abort() are the same there, and called without a table.
   algorithms::FilledLane* filled = nullptr;
@@ -74,8 +76,17 @@ class CommState {
   /// reference each.
   std::deque<Operation*> unplaced;
   std::uint32_t note = 0;                          ///< its number in records
+  std::shared_ptr<CommStatus> status;              ///< what other ranks may ask about it; none while it is being made
   std::uint64_t collectives = 0;                   ///< issued so far
   std::uint64_t messages = 0;
+
+  /// Of the next collective or message: its number.
+  std::uint64_t count(bool collective) {
+    const std::uint64_t number = ++(collective ? collectives : messages);
+    if (status) (collective ? status->collectives : status->messages).store(number, std::memory_order_relaxed);
+    return number;
+  }
+
   std::uint64_t children = 0;                      ///< comms made from this one
   bool checked = false;                            ///< collectives are compared among the ranks before they start
   Deadline lost_since{};                           ///< since when a member is known to be gone

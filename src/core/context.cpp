@@ -12,7 +12,6 @@
 #include "bootstrap/store.hpp"
 #include "core/as_error.hpp"
 #include "core/context_state.hpp"
-#include "core/progressing_store.hpp"
 #include "core/staged_lane.hpp"
 
 namespace medley {
@@ -63,7 +62,7 @@ std::unique_ptr<Lane> connect_backend(Backend& backend, const Group& group) {
 
 }  // namespace
 
-ContextState::ContextState(const ContextOptions& options) : deadline(options.deadline), on_rank_lost(options.on_rank_lost) {
+ContextState::ContextState(const ContextOptions& options) : deadline(options.deadline), announces_losses(options.announce_losses) {
   if (options.deadline <= std::chrono::nanoseconds{0}) {
     throw Error(ErrorKind::invalid, "a context's deadline must be positive");
   }
@@ -81,7 +80,13 @@ std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& r
   const Group group{.name = name, .rank = comm.rank, .size = comm.size, .world_ranks = comm.world_ranks,
                     .store = std::make_shared<PrefixStore>(store, fmt::format("comm/{}/{}/", name, ready.backend->name())),
                     .deadline = deadline_after(deadline),
-                    .progress = [engine = engine] { engine->progress(); }};
+                    .progress = [engine = engine] { engine->progress(); },
+                    .gather = [this, backend = std::string(ready.backend->name()), rounds = std::map<std::string, int>()](
+                                  const std::string& group_name, const std::vector<int>& members, const std::string& mine) mutable {
+                      return gather(fmt::format("lane/{}/{}/{}", group_name, backend, rounds[group_name]++),
+                                    fmt::format("making comm {} over {}", group_name, backend), members, mine,
+                                    deadline_after(deadline), nullptr);
+                    }};
   auto lane = std::make_unique<LaneState>();
   lane->backend = ready.backend.get();
   lane->comm = &comm;
@@ -134,16 +139,22 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
     throw Error(ErrorKind::unavailable, fmt::format("comm {}: no backend can serve it: {}", name,
                                                     reasons.empty() ? "none is available" : reasons), {.comm = name});
   }
+  for (std::size_t place = 0; place < comm->lanes.size(); ++place) comm->lanes[place]->place = static_cast<int>(place);
+  comm->status = engine->board().add(*comm);
   comm->checked = checking && comm->size > 1;
   const route::Shape shape = shape_of(world_ranks);
   comm->routing = Routing({own_rules, rules, table ? &*table : nullptr, shape}, comm->lanes);
   comm->sizes = SizeAgreement::make(*comm);
   engine->compare_order_of(*comm);
   say_stand_in(*comm, shape);
-  const std::lock_guard lock(comms_mutex_);
-  std::erase_if(comms_, [](const auto& weak) { return weak.expired(); });
-  comms_.push_back(comm);
-  if (const auto early = failed_early_.extract(name)) engine->fail_as_told(*comm, early.mapped());
+  decltype(failed_early_)::node_type early;
+  {
+    const std::lock_guard lock(comms_mutex_);
+    std::erase_if(comms_, [](const auto& weak) { return weak.expired(); });
+    comms_.push_back(comm);
+    early = failed_early_.extract(name);
+  }
+  if (early) engine->fail_as_told(*comm, early.mapped());
   return comm;
 }
 
@@ -222,9 +233,8 @@ Comm Context::make_comm(const std::string& name, std::span<const int> world_rank
   const Rules rules = Rules::parse(options.rules);
   const auto deadline = options.deadline.count() > 0 ? options.deadline : state_->deadline;
   const auto own = std::find(world_ranks.begin(), world_ranks.end(), state_->rank) - world_ranks.begin();
-  core::ProgressingStore meeting(*state_->store, *state_->engine);
-  const auto everyones = exchange(meeting, "made/" + name, static_cast<int>(own), static_cast<int>(world_ranks.size()),
-                                  rules.text(), deadline_after(deadline));
+  const auto everyones = state_->gather("made/" + name, "making comm " + name, {world_ranks.begin(), world_ranks.end()}, rules.text(),
+                                        deadline_after(deadline), nullptr);
   for (std::size_t r = 0; r < everyones.size(); ++r) {
     if (everyones[r] == rules.text()) continue;
     throw Error(ErrorKind::mismatch, fmt::format("making comm {}: rank {} gives the rules \"{}\" but rank {} gives \"{}\"", name,

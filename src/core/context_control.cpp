@@ -1,8 +1,17 @@
 // What a context does with the news of its control thread: lost ranks, failures of comms, and questions about who is where.
+//
+// Two sides. On the control thread (on_message, on_gone, on_tick, judge) nothing waits: no comm is held there, no lock of the
+// engine is taken, no backend and no callback of the user's is called; it answers from the status board and posts the rest.
+// On the engine's threads (act_on_events and what it calls) comms fail and backends hear of losses.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <climits>
+#include <cstdlib>
 
 #include "core/context_state.hpp"
 #include "core/diagnosis.hpp"
@@ -19,6 +28,16 @@ constexpr auto loss_grace = 50ms;
 // One that left in order owes nothing; whoever still waits for it after this long waits in vain.
 constexpr auto leave_grace = 1s;
 constexpr auto answer_limit = 400ms;   // of ranks that are alive; a stopped one never answers
+// A rank that waits in Medley polls every 20 ms at least.
+constexpr auto stuck_after = 1s;
+
+/// One line on stderr, unless whoever reads that is stuck: the control thread waits for nobody.
+void print_notice(const std::string& line) {
+  const std::string text = fmt::format("medley: {}\n", line);
+  pollfd file{STDERR_FILENO, POLLOUT, 0};
+  if (text.size() > PIPE_BUF || poll(&file, 1, 0) != 1) return;
+  static_cast<void>(write(STDERR_FILENO, text.data(), text.size()) == 0);
+}
 
 int member_of(const CommState& comm, int world_rank) {
   const auto at = std::find(comm.world_ranks.begin(), comm.world_ranks.end(), world_rank);
@@ -44,11 +63,20 @@ void ContextState::start_control(const std::vector<json>& answers) {
   for (const json& answer : answers) endpoints.push_back(control::Endpoint::from_text(answer["control"]));
   engine->connect_outside({[this](const CommState& comm, const Error& why) { tell_failure(comm, why); },
                            [this](const CommState& comm, const Operation& waiting) { return who_is_where(comm, waiting); },
-                           [this](const CommState& comm, const Operation& operation) { ask_referee(comm, operation); }});
+                           [this](const CommState& comm, const Operation& operation) { ask_referee(comm, operation); },
+                           &events_, [this] { act_on_events(); }});
+  polled_ = steady_clock::now();
+  const auto on_message_or_nonsense = [this](int from, const control::Message& message) {
+    try {
+      on_message(from, message);
+    } catch (const json::exception&) {   // of a rank of another version: what it means is not known here
+    }
+  };
   control_->start(std::move(endpoints), answers[0]["token"],
-                  {[this](int from, const control::Message& message) { on_message(from, message); },
+                  {on_message_or_nonsense,
                    [this](int lost, const std::string& how) { on_gone(lost, how); },
-                   [this](int left) { on_gone(left, ""); }, [this] { on_tick(); }});
+                   [this](int left) { on_gone(left, ""); }, [this] { on_tick(); }, print_notice},
+                  control::DetectorLimits::from([](const char* name) { return std::getenv(name); }));
 }
 
 std::shared_ptr<CommState> ContextState::find_comm_locked(const std::string& name) const {
@@ -72,17 +100,49 @@ std::shared_ptr<CommState> ContextState::find_comm_for(const std::string& name, 
 }
 
 void ContextState::on_gone(int world_rank, const std::string& how) {
-  gone_[world_rank] = {how, steady_clock::now()};
-  if (!how.empty()) {
-    if (on_rank_lost) on_rank_lost(world_rank, how);
-    std::vector<Backend*> all;
-    for (const Ready& ready : backends_) all.push_back(ready.backend.get());
-    engine->rank_lost(world_rank, all);
+  if (!how.empty() && announces_losses && !std::exchange(announced_loss_, true)) {
+    print_notice(fmt::format("rank {}: rank {} was lost: {}", rank, world_rank, how));
   }
+  any_gone_ = true;
+  events_.post(RankGone{world_rank, how});
 }
 
 void ContextState::on_tick() {
-  if (gone_.empty()) return;
+  if (any_gone_ && !events_.any()) events_.post(LookForGone{});
+  const std::uint64_t polls = engine->board().polls();
+  if (polls != polls_seen_) {
+    polls_seen_ = polls;
+    polled_ = steady_clock::now();
+  }
+}
+
+/// On any of the engine's threads, without its lock. Two may act at the same time; none of the events depends on another.
+void ContextState::act_on_events() {
+  for (const ControlEvent& event : events_.take()) {
+    if (const auto* gone = std::get_if<RankGone>(&event)) {
+      note_gone(*gone);
+    } else if (const auto* failed = std::get_if<CommFailed>(&event)) {
+      if (const auto comm = find_comm_for(failed->comm, failed->why)) engine->fail_as_told(*comm, failed->why);
+    } else if (const auto* agreed = std::get_if<CollectiveAgreed>(&event)) {
+      if (const auto comm = find_comm(agreed->comm)) engine->let_start(*comm, agreed->sequence);
+    } else {
+      look_for_gone();
+    }
+  }
+}
+
+void ContextState::note_gone(const RankGone& event) {
+  {
+    const std::lock_guard lock(gone_mutex_);
+    gone_[event.world_rank] = {event.how, steady_clock::now()};
+  }
+  if (event.how.empty()) return;
+  std::vector<Backend*> all;
+  for (const Ready& ready : backends_) all.push_back(ready.backend.get());
+  engine->rank_lost(event.world_rank, all);
+}
+
+void ContextState::look_for_gone() {
   std::vector<std::shared_ptr<CommState>> comms;
   {
     const std::lock_guard lock(comms_mutex_);
@@ -90,12 +150,17 @@ void ContextState::on_tick() {
       if (auto comm = weak.lock()) comms.push_back(std::move(comm));
     }
   }
-  for (const auto& [world_rank, gone] : gone_) {
+  std::map<int, Gone> all_gone;
+  {
+    const std::lock_guard lock(gone_mutex_);
+    all_gone = gone_;
+  }
+  for (const auto& [world_rank, gone] : all_gone) {
     const bool lost = !gone.how.empty();
     if (steady_clock::now() - gone.since < (lost ? loss_grace : leave_grace)) continue;
     for (const auto& comm : comms) {
       const int member = member_of(*comm, world_rank);
-      if (member < 0 || (!lost && !engine->awaits(*comm, member))) continue;
+      if (member < 0 || comm->size == 1 || (!lost && !engine->awaits(*comm, member))) continue;
       const std::string who = member == world_rank ? fmt::format("rank {}", member)
                                                    : fmt::format("rank {} (rank {} of the world)", member, world_rank);
       engine->fail_as_told(*comm, Error(ErrorKind::rank_lost,
@@ -118,7 +183,7 @@ void ContextState::ask_referee(const CommState& comm, const Operation& operation
                                                     {"ranks", comm.world_ranks}, {"before", engine->note_issue(operation)}}.dump()});
 }
 
-/// On the comm's first rank: all alike may start; a difference ends the comm on every rank.
+/// On the comm's first rank: all alike may start; a difference ends the comm on every rank, this one included.
 void ContextState::judge(const json& call) {
   const std::string name = call["comm"];
   const auto verdict = referee_.hear(name, call["sequence"], call["rank"], call["size"], {call["call"], call["route"]},
@@ -132,11 +197,8 @@ void ContextState::judge(const json& call) {
   }
   referee_.forget(name);
   const Error different(ErrorKind::mismatch, verdict->difference, {.ranks = verdict->ranks});
-  if (const auto comm = find_comm_for(name, different)) {
-    engine->fail(*comm, different);
-  } else {   // the others were faster
-    control_->send(control::Control::everyone, failure_notice(name, call["ranks"], 0, different));
-  }
+  control_->send(control::Control::everyone, failure_notice(name, call["ranks"], 0, different));
+  events_.post(CommFailed{name, different});
 }
 
 void ContextState::on_message(int from, const control::Message& message) {
@@ -148,15 +210,16 @@ void ContextState::on_message(int from, const control::Message& message) {
                      {.ranks = body["ranks"]});
     const auto members = body["members"].get<std::vector<int>>();
     if (std::find(members.begin(), members.end(), rank) == members.end()) return;
-    if (const auto comm = find_comm_for(body["comm"], told)) engine->fail_as_told(*comm, told);
+    events_.post(CommFailed{body["comm"], told});
   } else if (message.kind == "call") {
     judge(body);
   } else if (message.kind == "alike") {
-    if (const auto comm = find_comm(body["comm"])) engine->let_start(*comm, body["sequence"]);
+    events_.post(CollectiveAgreed{body["comm"], body["sequence"]});
   } else if (message.kind == "ask") {
-    const auto comm = find_comm(body["comm"]);
     json answer{{"comm", body["comm"]}, {"question", body["question"]}};
-    answer["status"] = comm ? engine->status_of(*comm) : json{{"unknown", true}};
+    answer["status"] = engine->board().status(body["comm"]);
+    const std::chrono::duration<double> unpolled = steady_clock::now() - polled_;
+    if (unpolled > stuck_after) answer["status"]["unpolled_s"] = unpolled.count();
     control_->send(from, {"answer", answer.dump()});
   } else if (message.kind == "answer") {
     const std::lock_guard lock(answers_mutex_);

@@ -14,6 +14,7 @@
 #include "core/capabilities.hpp"
 #include "core/comm_state.hpp"
 #include "control/control.hpp"
+#include "core/control_events.hpp"
 #include "core/engine.hpp"
 #include "core/referee.hpp"
 
@@ -30,6 +31,10 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   /// Makes a comm of these world ranks; called by all of them together, with the same name.
   std::shared_ptr<CommState> make_comm(const std::string& name, const std::vector<int>& world_ranks, const Rules& own_rules,
                                        std::chrono::nanoseconds comm_deadline);
+  /// Every member's string, by its place among `members` (world ranks); called by all of them, under one name. Runs the engine
+  /// meanwhile. An Error of kind timeout names who did not come; a failure of `parent`, if one is given, ends it.
+  std::vector<std::string> gather(const std::string& name, const std::string& purpose, const std::vector<int>& members,
+                                  const std::string& mine, Deadline until, CommState* parent);
   /// Throws when a rule names a backend that the context does not have.
   void check_rules(const Rules& checked) const;
 
@@ -44,7 +49,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   Rules rules;
   std::optional<route::Table> table;
   TableInfo table_info;
-  std::function<void(int rank, const std::string& how)> on_rank_lost;
+  bool announces_losses = false;
   bool checking = false;            ///< check mode: MEDLEY_CHECK=1 on any rank, or a debug build
   std::shared_ptr<CommState> world;
 
@@ -81,19 +86,29 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::shared_ptr<CommState> find_comm(const std::string& name);
   std::shared_ptr<CommState> find_comm_locked(const std::string& name) const;
   std::shared_ptr<CommState> find_comm_for(const std::string& name, const Error& error);
+  void check_members(const std::vector<int>& members, const std::string& purpose) const;
   void on_message(int from, const control::Message& message);
   void on_gone(int world_rank, const std::string& how);
   void on_tick();
+  void act_on_events();
+  void note_gone(const RankGone& event);
+  void look_for_gone();
   void tell_failure(const CommState& comm, const Error& why);
   void ask_referee(const CommState& comm, const Operation& operation);
   void judge(const nlohmann::json& call);
-  Referee referee_;                                 ///< the control thread's, as is gone_
+  Referee referee_;                                 ///< the control thread's, as are the next four
+  bool any_gone_ = false;
+  bool announced_loss_ = false;
+  std::uint64_t polls_seen_ = 0;                    ///< of the engine
+  Deadline polled_{};                               ///< when that last changed
+  ControlEvents events_;                            ///< from the control thread to the engine's
   Diagnosis who_is_where(const CommState& comm, const Operation& waiting);
   struct Gone {
     std::string how;   ///< empty: it left in order
     Deadline since;
   };
-  std::map<int, Gone> gone_;                        ///< by world rank; the control thread's alone
+  std::mutex gone_mutex_;
+  std::map<int, Gone> gone_;                        ///< by world rank
   std::mutex answers_mutex_;
   std::condition_variable answered_;
   std::map<std::string, std::map<int, nlohmann::json>> answers_;   ///< to open questions, by question and world rank

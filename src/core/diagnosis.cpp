@@ -34,8 +34,10 @@ std::string line_of(int rank, const json& status, const std::string& comm) {
   for (const char* where : {"pending", "elsewhere"}) {
     for (const json& operation : status.value(where, json::array())) text += "; " + operation_text(operation, comm);
   }
-  if (status.value("pending", json::array()).empty() && status.value("elsewhere", json::array()).empty()) {
-    text += "; in no operation";
+  const bool idle = status.value("pending", json::array()).empty() && status.value("elsewhere", json::array()).empty();
+  if (idle) text += "; in no operation";
+  if (!idle && status.contains("unpolled_s")) {
+    text += fmt::format("; has not polled for {:.1f} s: inside a library call, or away from Medley", status["unpolled_s"].get<double>());
   }
   return text;
 }

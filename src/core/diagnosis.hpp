@@ -16,7 +16,7 @@ struct Diagnosis {
   std::vector<int> at_fault;   ///< ranks of the comm that do not answer or have not called the collective
 };
 
-/// `answers`: of each rank that answered, what Engine::status_of() gave there. `sequence`: of the collective that timed
+/// `answers`: of each rank that answered, what StatusBoard::status() gave there. `sequence`: of the collective that timed
 /// out; 0 for a message.
 MEDLEY_API Diagnosis diagnose(const std::string& comm, int size, std::uint64_t sequence,
                               const std::map<int, nlohmann::json>& answers);

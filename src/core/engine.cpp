@@ -152,13 +152,14 @@ const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view 
 
 Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, const Options& options, int& source) {
   refuse_forked_child();   // before the lock, which the parent may have held
+  attend();
   if (call.memory == Memory::cuda) return issue_on_device(shared, call, options);
   CommState& comm = *shared;
   Operation* operation = nullptr;
   {
     const Hold hold(*this);
     const Route* route = &admit(comm, call, options.backend);
-    ++(is_collective(call.op) ? comm.collectives : comm.messages);
+    comm.count(is_collective(call.op));
     OpenSize open;
     if (comm.sizes) [[unlikely]] route = &settle_route(comm, call, options.backend, *route, open);
     const Route& chosen = *route;
@@ -205,6 +206,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
   LaneState& lane = *route.lane;   // on host memory, so never one that stages
   Transfer* transfer = nullptr;
   const std::uint64_t begun = ticks();
+  if (comm.status) board_.show_inline(*comm.status, lane.place, call.op, call.root);
   try {
     transfer = lane.filled->start(call);
     number = record(comm, call, route, options, begun);   // while the peers' answers are on their way
@@ -222,6 +224,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
     }
   } catch (...) {
     const Error error = current_error();
+    board_.hide_inline();
     if (number == 0) number = record(comm, call, route, options, begun);
     note_end(number, true);
     const Error full = with_context(error, comm, call, is_collective(call.op) ? comm.collectives : comm.messages, lane.name);
@@ -229,6 +232,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
     if (transfer) transfer->abandon(lists);   // after the lane was aborted
     throw full;
   }
+  board_.hide_inline();
   if (!transfer) note_end(number, false);
   if (!transfer) look_after_owed(lane);
   return transfer;
@@ -262,6 +266,7 @@ Operation* Engine::enlist(OperationRef made, const Options& options) {
   }
   pending_.push_back(operation);
   static_cast<void>(made.release());
+  board_.show(*operation);
   // Who waits on the host moves it, and calls the thread when leaving earlier.
   if (thread_ && (options.async || operation->call.memory == Memory::cuda)) thread_->nudge();
   return operation;
@@ -348,6 +353,7 @@ void Engine::place_next(CommState& comm) {
       next.algorithm = next.call.algorithm;
       next.call.algorithm = next.algorithm;
       note_route(next, chosen);
+      board_.show(next);
       if (next.compared) outside_.ask_referee(comm, next);
     }
     comm.unplaced.pop_front();
@@ -367,6 +373,7 @@ void Engine::look_for_size(Operation& operation) {
 Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls,
                                const Options& options) {
   refuse_forked_child();
+  attend();
   if (calls.front().memory == Memory::cuda) use_device(*comm);
   const Hold hold(*this);
   std::vector<const Route*> routes;
@@ -381,7 +388,7 @@ Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vect
   group->sequence = comm->messages + 1;
   group->references = 1 + group->members;   // the caller's, and one for each member
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    ++comm->messages;
+    comm->count(false);
     Operation* operation = enlist(make_operation(comm, calls[i], options, *routes[i]->lane), options);
     operation->group = group;
     operation->record = record(*comm, calls[i], *routes[i], options, ticks());

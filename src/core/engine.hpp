@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/comm_state.hpp"
+#include "core/control_events.hpp"
 #include "core/diagnosis.hpp"
 #include "core/fork_guard.hpp"
 #include "core/operation.hpp"
@@ -22,6 +23,7 @@
 #include "core/recorder.hpp"
 #include "core/referee.hpp"
 #include "core/spinlock.hpp"
+#include "core/status_board.hpp"
 
 namespace medley::core {
 
@@ -55,6 +57,11 @@ class Engine {
   bool call_back(Operation& operation, std::function<void()>& callback);
   /// Moves everything that is pending.
   void progress();
+  /// Whether nothing is pending, so that nobody needs to poll.
+  bool idle() {
+    const std::lock_guard lock(mutex_);
+    return quiet();
+  }
   /// Whether the first operation on CUDA memory may start that thread.
   void allow_thread(bool allowed) { thread_allowed_ = allowed; }
   /// Of the operations on CUDA memory; opened by the first of them.
@@ -69,8 +76,9 @@ class Engine {
   void fail(CommState& comm, const Error& why);
   /// The same, as another rank says: nobody is told.
   void fail_as_told(CommState& comm, const Error& why);
-  /// What each comm's sequence has come to here, for a rank that asks.
-  nlohmann::json status_of(const CommState& comm);
+  /// What this rank is doing, for others that ask.
+  StatusBoard& board() { return board_; }
+  const StatusBoard& board() const { return board_; }
   /// Check mode: all ranks called the same as this collective; it may start.
   void let_start(CommState& comm, std::uint64_t sequence);
   /// Check mode: has the order of comms compared whose operations run in streams. The second counts an operation, says what
@@ -88,6 +96,9 @@ class Engine {
     std::function<Diagnosis(const CommState& comm, const Operation& waiting)> who_is_where;
     /// Check mode: sends what was called to the comm's referee. Under the lock.
     std::function<void(const CommState& comm, const Operation& operation)> ask_referee;
+    /// What the control thread has left for the engine's threads, and how they act on it. Without the lock.
+    const ControlEvents* events = nullptr;
+    std::function<void()> act_on_events;
   };
   void connect_outside(Outside outside) { outside_ = std::move(outside); }
   /// The same, when its context goes: lanes are let go as well.
@@ -127,6 +138,11 @@ class Engine {
     Engine& engine_;
   };
 
+  /// Acts on what the control thread has posted. Every way in passes here before it takes the lock.
+  void attend() {
+    if (outside_.events && outside_.events->any()) [[unlikely]] outside_.act_on_events();
+  }
+  void show_awaited();
   const Route& admit(CommState& comm, Call& call, std::string_view backend) const;
   const Route& settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
                             OpenSize& open);
@@ -210,6 +226,7 @@ class Engine {
   Spinlock mutex_;
   std::unique_ptr<Recorder> recorder_;
   Outside outside_;
+  StatusBoard board_;
   ForkGuard fork_guard_;
   std::vector<Operation*> pending_;        ///< issued and not complete, in order of issue
   std::vector<LaneState*> busy_lanes_;     ///< with active operations

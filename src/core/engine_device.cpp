@@ -67,7 +67,7 @@ Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, Cal
     if (++launches_ % look_after == 0) progress_locked();   // before the call is counted: it may fail the comm
     const Route* route = &admit(comm, call, options.backend);
     admit_on_device(comm, call, *route->lane);   // where the route is open, all that it may become are staged alike
-    ++(is_collective(call.op) ? comm.collectives : comm.messages);
+    comm.count(is_collective(call.op));
     OpenSize open;
     if (comm.sizes) route = &settle_route(comm, call, options.backend, *route, open);
     const Route& chosen = *route;

@@ -89,6 +89,7 @@ void Engine::adopt(Operation& operation, Transfer* transfer) {
   note_launch(operation);
   note_start(operation.record);
   operation.state.store(Operation::State::active, std::memory_order_relaxed);
+  board_.show(operation);
   ++operation.lane->active;
   make_busy(*operation.lane);
 }
@@ -124,6 +125,7 @@ void Engine::settle(Operation& operation) {
 void Engine::finish(Operation& operation) {
   std::move(operation.callbacks.begin(), operation.callbacks.end(), std::back_inserter(to_tell_));
   operation.callbacks.clear();
+  board_.hide(operation);
   operation.state.store(Operation::State::complete, std::memory_order_release);
 }
 
@@ -175,6 +177,7 @@ void Engine::progress_lane(LaneState& lane) {
 }
 
 bool Engine::progress_locked() {
+  board_.note_poll();
   for (std::size_t i = 0; i < busy_lanes_.size(); ++i) progress_lane(*busy_lanes_[i]);
   bool some_complete = false, moved = false;
   for (std::size_t i = 0; i < pending_.size(); ++i) {   // completing one may start or append others
@@ -216,6 +219,7 @@ bool Engine::progress_locked() {
 }
 
 void Engine::check(CommState& comm) {
+  attend();
   const std::lock_guard lock(mutex_);
   if (comm.failure) throw *comm.failure;
   try {

@@ -97,6 +97,7 @@ bool Engine::wait_a_little(const Waiting& waiting, Patience& patience) {
 }
 
 Poll Engine::advance(const Operation& operation, bool first, Waiting& waiting) {
+  attend();
   const Hold hold(*this);
   if (first) note_wait(operation);
   const bool moved = progress_locked();
@@ -130,6 +131,7 @@ Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Patience
   CommState& comm = *operation.comm;
   if (now >= deadline) return Verdict::late;
   if (!patience.due(now)) return Verdict::go_on;
+  show_awaited();
   try {
     look_for_lost(comm, now);
     patience.somebody_lost = comm.lost_since != Deadline{};
@@ -188,6 +190,7 @@ void Engine::fail_late_of_all(Operation* late) {
 /// For those who never wait but test: the lost and the late fail here too.
 void Engine::progress() {
   refuse_forked_child();
+  attend();
   Operation* late = nullptr;
   {
     const Hold hold(*this);
@@ -344,6 +347,7 @@ void Engine::tend(ProgressThread& thread) {
       continue;
     }
     naps = 0;
+    attend();
     Waiting waiting;
     bool moved = false, in_streams = false;
     {

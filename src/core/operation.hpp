@@ -65,6 +65,7 @@ class Operation final : public Recycled<Operation> {
   Before before{};                            ///< what the call's before points to
   std::uint64_t sequence = 0;
   std::uint64_t record = 0;                   ///< its number in the recorder
+  int slot = -1;                              ///< on the status board
   Deadline deadline{};
   Transfer* transfer = nullptr;
   std::optional<Error> error;

@@ -90,9 +90,21 @@ class Process {
     return line;
   }
 
+  /// Whether this comes on stderr within 30 s.
+  bool says(const std::string& text) {
+    while (said_.find(text) == said_.npos) {
+      pollfd entry{err_.fd(), POLLIN, 0};
+      char bytes[4096];
+      const ssize_t got = poll(&entry, 1, 30'000) > 0 ? read(err_.fd(), bytes, sizeof bytes) : 0;
+      if (got <= 0) return false;
+      said_.append(bytes, static_cast<std::size_t>(got));
+    }
+    return true;
+  }
+
   /// Runs to the end; then out, err and status hold what there was.
   void finish() {
-    err = rest_of(err_, &out_);
+    err = said_ + rest_of(err_, &out_);
     out = heard_;
     int word = 0;
     waitpid(pid_, &word, 0);
@@ -125,7 +137,7 @@ class Process {
 
   pid_t pid_ = 0;
   Descriptor out_, err_;
-  std::string heard_;
+  std::string heard_, said_;
 };
 
 }  // namespace medley::test

@@ -1,5 +1,8 @@
 // Ranks that mpirun starts: by medley run when mpi is among the backends, and by the user.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <fstream>
 
 #include "cli/process.hpp"
 
@@ -78,6 +81,38 @@ TEST_P(Mpirun, KillingTheLauncherLeavesNobody) {
   job.signal(SIGKILL);
   for (const auto& watch : watches) EXPECT_TRUE(watch.ended());
   job.finish();
+}
+
+// Open MPI's mpirun complains about a missing pipe and then waits for ever.
+TEST_P(Mpirun, TooFewDescriptorsAreAnErrorWithTheLineThatHelps) {
+  Process job({"/bin/sh", "-c", "ulimit -n 32; exec \"$0\" run -n 2 --backends mpi -- true", MEDLEY_COMMAND}, environment_);
+  job.finish();
+  EXPECT_EQ(job.status, 2);
+  EXPECT_THAT(job.err, HasSubstr("the limit of open files is 32, and mpirun needs 50 for 2 ranks; raise it: ulimit -n 1024"));
+}
+
+TEST_P(Mpirun, ASoftLimitOfDescriptorsIsRaised) {
+  Process job({"/bin/sh", "-c", "ulimit -S -n 32; exec \"$0\" run -n 2 --backends mpi -- \"$1\"", MEDLEY_COMMAND, MEDLEY_MEET}, environment_);
+  job.finish();
+  EXPECT_EQ(job.status, 0) << job.err;
+  EXPECT_THAT(job.out, HasSubstr("rank 1 of 2 met 0 1"));
+}
+
+TEST(AnMpirunThatStartsNobody, IsEndedByASecondSignalEvenIfItIgnoresTheFirst) {
+  const std::string script = testing::TempDir() + "/stuck-mpirun-" + std::to_string(getpid());
+  {
+    std::ofstream text(script);
+    text << "#!/bin/sh\n[ \"$1\" = --version ] && exit\ntrap '' TERM\necho up >&2\nwhile :; do sleep 600 & wait; done\n";
+  }
+  chmod(script.c_str(), 0700);
+  Process job({MEDLEY_COMMAND, "run", "-n", "2", "--backends", "mpi", "--", "true"}, {{"MEDLEY_MPIRUN", script}});
+  EXPECT_TRUE(job.says("up"));
+  job.signal(SIGTERM);
+  EXPECT_TRUE(job.says("once more kills"));
+  job.signal(SIGTERM);
+  job.finish();
+  EXPECT_NE(job.status, 0);
+  unlink(script.c_str());
 }
 
 TEST_P(Mpirun, AProgramThatIsNotThereIsStatusTwo) {

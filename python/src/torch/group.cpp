@@ -2,9 +2,6 @@
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include <unistd.h>
-
-#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -24,17 +21,6 @@ std::shared_ptr<SharedContext> world_context() {
 /// Disjoint groups of one name have different first ranks.
 std::string with_first_rank(const std::string& name, const std::vector<int>& ranks) {
   return ranks.empty() || ranks.front() == 0 ? name : name + "@" + std::to_string(ranks.front());
-}
-
-/// One line on stderr at the first loss. A launcher such as torchrun ends the other ranks as soon as one has
-/// died, often before their operations have failed, and without a line nobody knows what they saw.
-std::function<void(int, const std::string&)> loss_notice(int rank) {
-  return [rank, said = false](int lost, const std::string& how) mutable {
-    if (std::exchange(said, true)) return;
-    const std::string line = "medley: rank " + std::to_string(rank) + ": rank " + std::to_string(lost) +
-                             " was lost: " + how + "\n";
-    static_cast<void>(!::write(STDERR_FILENO, line.data(), line.size()));
-  };
 }
 
 }  // namespace
@@ -72,7 +58,7 @@ Joined join(const Membership& m) {
                          .device = m.device,
                          .deadline = m.timeout,
                          .progress_thread = UseThread::always,
-                         .on_rank_lost = loss_notice(m.rank)};
+                         .announce_losses = true};   // torchrun ends the survivors soon after a death
   auto context = std::make_shared<SharedContext>(std::move(options), m.device);
   if (default_group) {
     const std::lock_guard lock(world_mutex);

@@ -6,7 +6,6 @@
 #include <gloo/transport/pair.h>
 
 #include <future>
-#include <thread>
 
 #include "backends/gloo/no_pipe_signal.hpp"
 
@@ -18,20 +17,6 @@ using std::chrono::steady_clock;
 
 milliseconds left_until(Deadline deadline) {
   return std::clamp(std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now()), milliseconds(1), no_limit);
-}
-
-std::string addresses_of(const Group& group, int rank) {
-  const std::string key = fmt::format("addresses/{}", rank);
-  for (;;) {
-    if (auto text = group.store->try_get(key)) return *text;
-    if (steady_clock::now() > group.deadline) {
-      throw Error(ErrorKind::timeout,
-                  fmt::format("rank {} of comm {} did not offer its addresses in time", rank, group.name),
-                  {.comm = group.name, .backend = "gloo", .ranks = {rank}});
-    }
-    group.progress();
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
 }
 
 }  // namespace
@@ -46,22 +31,21 @@ Mesh::Mesh(const Group& group, const std::shared_ptr<::gloo::transport::Device>&
   setTimeout(no_limit);
   transport_->setTimeout(
       std::max(milliseconds(1), left_until(group.deadline) / 5));  // Gloo waits five times this long
-  publish(group);
-  meet(group, hosts);
+  meet(group, group.all_gather(offer()), hosts);
 }
 
-/// Every pair listens from its birth; what it listens on goes to the store.
-void Mesh::publish(const Group& group) {
+/// Every pair listens from its birth; what it listens on goes to everyone.
+std::string Mesh::offer() {
   std::string addresses;  // one for every other rank, in order, all of one length
   for (int r = 0; r < size; ++r) {
     if (r == rank) continue;
     const std::vector<char> address = transport_->createPair(r)->address().bytes();
     addresses.append(address.begin(), address.end());
   }
-  group.store->set(fmt::format("addresses/{}", rank), fmt::format("{} {}", getpid(), addresses));
+  return fmt::format("{} {}", getpid(), addresses);
 }
 
-void Mesh::meet(const Group& group, const std::vector<std::string>& hosts) {
+void Mesh::meet(const Group& group, const std::vector<std::string>& offers, const std::vector<std::string>& hosts) {
   const auto host_of = [&](int r) {
     return hosts[static_cast<std::size_t>(group.world_ranks[static_cast<std::size_t>(r)])];
   };
@@ -69,9 +53,9 @@ void Mesh::meet(const Group& group, const std::vector<std::string>& hosts) {
   processes_.resize(static_cast<std::size_t>(size));
   for (int r = 0; r < size; ++r) {
     if (r == rank) continue;
-    const std::string offer = addresses_of(group, r);
-    if (host_of(r) == host_of(rank)) processes_[static_cast<std::size_t>(r)] = ProcessWatch(std::stoi(offer));
-    const std::string list = offer.substr(offer.find(' ') + 1);
+    const std::string& theirs_all = offers[static_cast<std::size_t>(r)];
+    if (host_of(r) == host_of(rank)) processes_[static_cast<std::size_t>(r)] = ProcessWatch(std::stoi(theirs_all));
+    const std::string list = theirs_all.substr(theirs_all.find(' ') + 1);
     const std::size_t each = list.size() / static_cast<std::size_t>(size - 1);
     const std::string own = list.substr(static_cast<std::size_t>(rank < r ? rank : rank - 1) * each, each);
     theirs[static_cast<std::size_t>(r)].assign(own.begin(), own.end());

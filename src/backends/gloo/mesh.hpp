@@ -26,8 +26,8 @@ class Mesh final : public ::gloo::Context {
   void sever() noexcept { transport_->sever(); }
 
  private:
-  void publish(const Group& group);
-  void meet(const Group& group, const std::vector<std::string>& hosts);
+  std::string offer();
+  void meet(const Group& group, const std::vector<std::string>& offers, const std::vector<std::string>& hosts);
   std::vector<ProcessWatch> processes_;
   std::shared_ptr<EndableTransport> transport_;
 };

@@ -10,19 +10,10 @@
 namespace medley::mpi {
 namespace {
 
-std::string arrival(int rank) {
-  return fmt::format("arrived/{}", rank);
-}
-
 /// Lets Medley go on; throws when the deadline has passed.
 void go_on(const Group& group) {
   if (std::chrono::steady_clock::now() > group.deadline) {
-    int missing = 0;
-    while (missing < group.size && group.store->try_get(arrival(missing))) ++missing;
-    if (missing == group.size) missing = 0;  // all are there, so it is the first who did not give the word
-    throw Error(ErrorKind::timeout,
-                fmt::format("rank {} of comm {} did not connect in time", missing, group.name),
-                {.ranks = {missing}});
+    throw Error(ErrorKind::timeout, fmt::format("making comm {}: its ranks make other comms and did not come to this one in time", group.name));
   }
   group.progress();
   std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -88,16 +79,13 @@ Communicators make(const Group& group, const std::vector<int>& ranks) {
 }  // namespace
 
 Communicators connect_members(const Group& group, const std::vector<int>& mpi_ranks, Store& turns) {
-  group.store->set(arrival(group.rank), "");
+  group.all_gather("");  // everybody is here
   if (group.rank != 0) {
-    while (!group.store->try_get("go")) go_on(group);
+    group.all_gather("");  // and the first has everybody's turn
     return make(group, mpi_ranks);
   }
-  for (int r = 0; r < group.size; ++r) {
-    while (!group.store->try_get(arrival(r))) go_on(group);
-  }
   const Turns held(group, mpi_ranks, turns);
-  group.store->set("go", "");
+  group.all_gather("");
   return make(group, mpi_ranks);  // once it returns everybody has been in it
 }
 

@@ -2,11 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <cstring>
+#include <ctime>
 #include <iterator>
-#include <thread>
+#include <optional>
 
 #include "backends/shm/neighbourhood.hpp"
 
@@ -19,15 +25,18 @@ std::vector<int> members_of(const Group& group, const Neighbourhood& neighbours)
   return members;
 }
 
-/// In loops that wait for members: whether one of them died meanwhile. Looks at most every few milliseconds.
+/// In loops that wait for members: whether one of them died meanwhile. Looks every few milliseconds, since a look asks the kernel
+/// about each member; most waits are over before the first.
 class Watch {
+  static constexpr std::chrono::milliseconds interval{10};
+
  public:
   Watch(const Group& group, const Neighbourhood& neighbours, const std::vector<int>& members)
       : group_(group), neighbours_(neighbours), members_(members) {}
   void look() {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_) return;
-    next_ = now + std::chrono::milliseconds(10);
+    next_ = now + interval;
     for (std::size_t r = 0; r < members_.size(); ++r) {
       if (!neighbours_.dead(members_[r])) continue;
       throw Error(ErrorKind::rank_lost,
@@ -41,42 +50,47 @@ class Watch {
   const Group& group_;
   const Neighbourhood& neighbours_;
   const std::vector<int>& members_;
-  Deadline next_{};
+  Deadline next_ = std::chrono::steady_clock::now() + interval;
 };
 
-Segment attach(const Group& group, const Geometry& geometry, Watch watch) {
+/// The first rank makes the segment and tells the others where it is, or why it could not be made.
+Segment attach(const Group& group, const Geometry& geometry) {
+  if (group.rank != 0) return Segment::open_published(group.all_gather("").front(), geometry.total);
   const std::string key = "segment";
-  if (group.rank == 0) {
-    return Segment::publish(geometry.total, geometry.control_bytes(),
-                            fmt::format("the {} ranks of comm {}", group.size, group.name), *group.store, key);
+  const std::shared_ptr<Store> told = make_local_store();
+  const auto tell = [&] {
+    if (group.size > 1) group.all_gather(told->try_get(key).value_or(""));
+  };
+  std::optional<Segment> made;
+  try {
+    made.emplace(Segment::publish(geometry.total, geometry.control_bytes(),
+                                  fmt::format("the {} ranks of comm {}", group.size, group.name), *told, key));
+  } catch (const Error&) {
+    tell();
+    throw;
   }
-  std::optional<std::string> address;
-  while (!(address = group.store->try_get(key))) {
-    if (std::chrono::steady_clock::now() > group.deadline) {
-      throw Error(ErrorKind::timeout, fmt::format("rank 0 of comm {} did not offer its shared memory in time", group.name),
-                  {.comm = group.name, .backend = "shm", .ranks = {0}});
-    }
-    watch.look();
-    group.progress();
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-  return Segment::open_published(*address, geometry.total);
+  tell();
+  return std::move(*made);
 }
 
 /// Waits until all members have opened the segment and found room in it, so that its maker can close the way in.
 void await_all(const Group& group, const Board& board, Watch watch) {
+  // Asleep until the last one wakes all, or for a moment, since other comms need progress: 64 ranks that yield to each other on two
+  // cores take 35 ms for this.
+  constexpr timespec moment{0, 1'000'000};
   auto& attached = board.header().attached;
-  attached.fetch_add(1);
-  while (attached.load() < static_cast<std::uint32_t>(group.size)) {
+  const auto size = static_cast<std::uint32_t>(group.size);
+  if (attached.fetch_add(1) + 1 == size) syscall(SYS_futex, &attached, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  for (std::uint32_t there = 0; (there = attached.load()) < size;) {
     if (std::chrono::steady_clock::now() > group.deadline) {
       throw Error(ErrorKind::timeout, fmt::format("only {} of the {} ranks of comm {} opened its shared memory in time",
                                                   attached.load(), group.size, group.name),
                   {.comm = group.name, .backend = "shm"});
     }
     board.throw_if_aborted();
-    if (attached.load() < static_cast<std::uint32_t>(group.size)) watch.look();
+    if (attached.load() < size) watch.look();
     group.progress();
-    std::this_thread::yield();
+    syscall(SYS_futex, &attached, FUTEX_WAIT, there, &moment, nullptr, 0);
   }
 }
 
@@ -84,7 +98,7 @@ void await_all(const Group& group, const Board& board, Watch watch) {
 
 ShmLane::ShmLane(const Group& group, const Neighbourhood& neighbours)
     : neighbours_(neighbours), members_(members_of(group, neighbours)),
-      segment_(attach(group, Geometry(group.size), Watch(group, neighbours, members_))),
+      segment_(attach(group, Geometry(group.size))),
       board_(segment_.data(), Geometry(group.size)), rank_(group.rank),
       exchanger_(board_, rank_, neighbours_, members_), collective_(exchanger_, neighbours_.direct_reads(), neighbours_.crowded()) {
   await_all(group, board_, Watch(group, neighbours, members_));

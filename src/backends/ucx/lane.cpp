@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "backends/ucx/exchange.hpp"
 #include "backends/ucx/tag.hpp"
 
 namespace medley::ucx {
@@ -58,16 +57,7 @@ UcxLane::UcxLane(const Group& group, Worker& worker, Peers& peers, CommIds& ids)
 void UcxLane::introduce(const Group& group) {
   // The first comm of a context has all ranks; who they are is told along.
   const bool first = !peers_.introduced();
-  const auto alive = [&] {
-    for (int r = 0; r < group.size && !first; ++r) {
-      if (r == rank_ || !peer(r).dead()) continue;
-      throw Error(ErrorKind::rank_lost,
-                  fmt::format("rank {} died while comm {} was being made", r, group.name),
-                  {.comm = group.name, .backend = "ucx", .ranks = {r}});
-    }
-  };
-  std::vector<std::string> all =
-      exchange(group, fmt::format("{} {}", id_, first ? peers_.introduction() : ""), alive);
+  std::vector<std::string> all = group.all_gather(fmt::format("{} {}", id_, first ? peers_.introduction() : ""));
   for (std::string& text : all) {
     const std::size_t space = text.find(' ');
     their_ids_.push_back(static_cast<std::uint16_t>(std::stoul(text.substr(0, space))));
@@ -231,6 +221,10 @@ UcxLane::~UcxLane() {
   ids_.retire(id_, [store = store_, own = rank_, size = static_cast<int>(world_ranks_.size())] {
     for (int r = 0; r < size; ++r) {
       if (r != own && !left(*store, r)) return false;
+    }
+    try {  // the last to see it clears the table, or many comms would fill it
+      if (store->add("seen", 1) == size) store->erase_prefix("");
+    } catch (const std::exception&) {  // the store may go before the last rank
     }
     return true;
   });

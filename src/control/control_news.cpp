@@ -1,0 +1,109 @@
+// What control threads tell each other: messages to everyone, goodbyes, losses.
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "control/control.hpp"
+
+namespace medley::control {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds farewell_limit{1000};  // how long a goodbye may take to leave
+
+// Messages to everyone carry who sent them and a number, by which a rank knows that it has seen one.
+struct Stamped {
+  int origin;
+  std::string id;
+  std::string body;
+};
+
+std::optional<Stamped> unstamp(const std::string& text) {
+  int origin = 0, length = 0;
+  unsigned long long number = 0;
+  if (sscanf(text.c_str(), "%d %llu%n", &origin, &number, &length) != 2) return std::nullopt;
+  const auto end = static_cast<std::size_t>(length);
+  if (end >= text.size()) return std::nullopt;
+  return Stamped{origin, text.substr(0, end), text.substr(end + 1)};
+}
+
+}  // namespace
+
+std::string Control::stamp(const std::string& body) { return fmt::format("{} {} {}", rank_, ++counter_, body); }
+
+void Control::lose(int rank, const std::string& how) {
+  if (rank == rank_ || standing(rank) != Standing::present || stop_) return;
+  standing_[static_cast<std::size_t>(rank)] = Standing::lost;
+  detector_.forget(rank);
+  probes_.erase(rank);
+  // Also to itself, if it can still hear: one that was given up must not go on as if nothing had happened.
+  forward({"lost", stamp(nlohmann::json{{"rank", rank}, {"how", how}}.dump())}, rank_);
+  if (owner_.on_lost) owner_.on_lost(rank, how);
+}
+
+void Control::forward(const Message& message, int except) {
+  for (const auto& peer : peers_) {
+    if (peer->link.peer() < 0 || peer->link.peer() == except) continue;
+    peer->link.send(message);
+    flush(*peer);
+  }
+}
+
+void Control::deliver(int from, Message message) {
+  if (message.kind == "beat") return;
+  if (Gatherings::about(message)) {
+    std::vector<Gatherings::Outgoing> out;
+    gatherings_.receive(from, message, out);
+    return send_all(out);
+  }
+  if (message.kind.starts_with("all/") || message.kind == "lost" || message.kind == "left") {
+    const auto stamped = unstamp(message.body);
+    if (!stamped || stamped->origin == rank_ || !seen_.insert(message.kind + stamped->id).second) return;
+    if (seen_.size() > 100'000) seen_.clear();   // an old one that comes again does no harm
+    forward(message, from);
+    from = stamped->origin;
+    message.body = stamped->body;
+  }
+  if (message.kind == "left" && from >= 0 && from < size_) {
+    detector_.forget(from);
+    if (standing_[static_cast<std::size_t>(from)].exchange(Standing::left) == Standing::present && owner_.on_left) owner_.on_left(from);
+    return;
+  }
+  if (message.kind == "lost") {
+    const auto json = nlohmann::json::parse(message.body, nullptr, false);
+    if (!json.is_object() || !json.contains("rank") || !json["rank"].is_number_integer()) return;
+    const int rank = json["rank"];
+    if (rank < 0 || rank >= size_ || standing(rank) != Standing::present || stop_) return;
+    std::string how = json.value("how", "");
+    if (rank == rank_) how = fmt::format("rank {} gave it up: {}", from, how);
+    standing_[static_cast<std::size_t>(rank)] = Standing::lost;
+    detector_.forget(rank);
+    probes_.erase(rank);
+    if (owner_.on_lost) owner_.on_lost(rank, how);
+    return;
+  }
+  if (message.kind.starts_with("all/")) message.kind.erase(0, 4);
+  if (owner_.on_message) owner_.on_message(from, message);
+}
+
+void Control::say_goodbye() {
+  take_outbox();   // what was said before it
+  forward({"left", stamp("")}, rank_);
+  // Links that are still being made are finished first: whoever knows of this rank must hear that it left.
+  const auto unsent = [this] {
+    return std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) {
+      return peer->link.peer() >= 0 && peer->socket.fd() >= 0 && (!peer->link.joined() || !peer->link.outgoing().empty());
+    });
+  };
+  const auto until = steady_clock::now() + farewell_limit;
+  while (unsent() && steady_clock::now() < until) step(milliseconds(10));
+  // Closing with unread bytes would reset the connection and take the goodbye with it.
+  for (const auto& peer : peers_) shutdown(peer->socket.fd(), SHUT_WR);
+}
+
+}  // namespace medley::control

@@ -1,0 +1,86 @@
+// What this rank is doing, readable without a lock: the engine writes it, under its own lock, before it calls a library, and
+// the control thread reads it when another rank asks. So a rank that is stuck inside a library, with the engine's lock held,
+// still answers.
+//
+// Fixed-size records, each a seqlock: an odd version says that the words are being written. Words are stored with release and
+// loaded with acquire: who reads a new word therefore sees the odd version that was stored before it, and reads again.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include <medley/types.hpp>
+
+namespace medley::core {
+
+class Operation;
+class CommState;
+
+/// A comm as the board shows it. Lives as long as the comm; names and ranks never change.
+struct CommStatus {
+  std::uint32_t number = 0;   ///< on the board
+  std::string name;
+  int rank = 0;
+  std::vector<int> world_ranks;
+  std::vector<std::string> lanes;   ///< by LaneState::place
+  std::atomic<std::uint64_t> collectives{0}, messages{0};   ///< issued; relaxed: each is read for itself
+};
+
+class StatusBoard {
+ public:
+  static constexpr int slots = 32;          ///< the oldest pending operations are shown
+  static constexpr int most_ranks = 1024;   ///< awaited ranks beyond this are not shown
+  static constexpr int no_lane = 0xffff;
+
+  /// Makes the comm known under a number. Called once its lanes are there.
+  std::shared_ptr<CommStatus> add(const CommState& comm);
+
+  // By the engine, under its lock.
+  void show(Operation& operation) noexcept;            ///< or shows its new state; nothing where no slot is free
+  void show_awaited(Operation& operation);             ///< as well
+  void hide(Operation& operation) noexcept;
+  /// A blocking call that is not pending yet.
+  void show_inline(const CommStatus& comm, int lane, Op op, int root) noexcept {
+    note_poll();
+    inline_.store(static_cast<std::uint64_t>(comm.number) << 32 | static_cast<std::uint64_t>(root & 0xffff) << 16 |
+                      static_cast<std::uint64_t>(lane & 0xff) << 8 | static_cast<std::uint64_t>(op) << 1 | 1u,
+                  std::memory_order_release);   // pairs with status()
+  }
+  void hide_inline() noexcept { inline_.store(0, std::memory_order_release); }
+  void note_poll() noexcept { polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+
+  /// By any thread, without the engine's lock: as diagnose() reads it.
+  nlohmann::json status(const std::string& comm) const;
+  /// How often the engine has polled: one that has something pending and does not poll is inside a library, or away.
+  std::uint64_t polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr int awaited_words = most_ranks / 64;
+  using Words = std::array<std::uint64_t, 3 + awaited_words>;
+  struct alignas(64) Slot {
+    std::atomic<std::uint32_t> version{0};
+    std::array<std::atomic<std::uint64_t>, std::tuple_size_v<Words>> words{};
+    void write(const std::uint64_t* from, std::size_t count) noexcept;
+    Words read() const noexcept;
+  };
+  std::shared_ptr<const CommStatus> find(std::uint32_t number) const;
+  nlohmann::json describe(const Words& words) const;
+
+  std::array<Slot, slots> slots_;
+  std::uint32_t free_ = ~0u;                ///< the engine's: a bit for each free slot
+  std::uint32_t awaited_shown_ = 0;         ///< and for each whose awaited ranks were written
+  std::atomic<std::uint64_t> inline_{0};
+  std::atomic<std::uint64_t> polls_{0};
+  mutable std::mutex comms_mutex_;          ///< of what follows; never held across anything that waits
+  std::map<std::uint32_t, std::weak_ptr<CommStatus>> comms_;
+  std::uint32_t next_ = 0;
+};
+
+}  // namespace medley::core
