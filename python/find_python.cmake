@@ -24,5 +24,6 @@ if(NOT Python_Development.Module_FOUND)
   set(medley_python_missing "${python} has no headers (python3-dev)")
   return()
 endif()
+unset(nanobind_DIR CACHE)   # of another interpreter, which this folder was configured for before
 find_package(nanobind CONFIG QUIET REQUIRED)
 set(medley_python_found ON)
