@@ -25,17 +25,17 @@ constexpr milliseconds pause_without_descriptors{100};
 // Few at a time, so that those who came before are heard before the next crowd is let to the door.
 constexpr int accepted_at_once = 16;
 
-void set(const Descriptor& socket, int option, int value) {
+void set_tcp_option(const Descriptor& socket, int option, int value) {
   setsockopt(socket.fd(), IPPROTO_TCP, option, &value, sizeof value);
 }
 
 /// Idle links ask the other kernel once a second. Losing one is the detector's decision, so TCP itself gives up much later.
 void prepare_link(const Descriptor& socket, milliseconds lost_after) {
   prefer_promptness(socket);
-  set(socket, TCP_KEEPIDLE, 1);
-  set(socket, TCP_KEEPINTVL, 1);
+  set_tcp_option(socket, TCP_KEEPIDLE, 1);
+  set_tcp_option(socket, TCP_KEEPINTVL, 1);
   const auto limit = std::max<std::int64_t>(4 * lost_after.count(), 60'000);
-  set(socket, TCP_USER_TIMEOUT, static_cast<int>(std::min<std::int64_t>(limit, 1'000'000'000)));
+  set_tcp_option(socket, TCP_USER_TIMEOUT, static_cast<int>(std::min<std::int64_t>(limit, 1'000'000'000)));
 }
 
 }  // namespace

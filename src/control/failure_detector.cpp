@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds keepalive_slack{1500};
 
 using namespace std::chrono_literals;
 
-double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+double in_seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 void read_seconds(const char* name, const std::function<const char*(const char*)>& variable, std::chrono::milliseconds& limit) {
   const char* text = variable(name);
@@ -40,7 +40,7 @@ DetectorLimits DetectorLimits::from(const std::function<const char*(const char*)
   if (limits.suspect_after >= limits.lost_after) {
     throw Error(ErrorKind::invalid,
                 fmt::format("MEDLEY_SUSPECT_AFTER ({:g} s) must be shorter than MEDLEY_LOST_AFTER ({:g} s)",
-                            seconds(limits.suspect_after), seconds(limits.lost_after)));
+                            in_seconds(limits.suspect_after), in_seconds(limits.lost_after)));
   }
   return limits;
 }
@@ -95,7 +95,7 @@ void FailureDetector::discount(std::chrono::nanoseconds pause, Time now) {
 std::optional<FailureDetector::Finding> FailureDetector::judge(int rank, Peer& peer, Time now) const {
   const auto host_quiet = now - host_answered(peer), rank_quiet = now - peer.heard;
   if (host_quiet >= limits_.lost_after) {
-    return Finding{Kind::lost, rank, fmt::format("its host has not answered for {:.1f} s", seconds(host_quiet))};
+    return Finding{Kind::lost, rank, fmt::format("its host has not answered for {:.1f} s", in_seconds(host_quiet))};
   }
   const Peer::State before = peer.state;
   const auto slack = wants_beat(rank, now) ? 0ms : keepalive_slack;
@@ -106,10 +106,10 @@ std::optional<FailureDetector::Finding> FailureDetector::judge(int rank, Peer& p
   switch (peer.state) {
     case Peer::State::suspected:
       return Finding{Kind::suspected, rank, fmt::format("its host has not answered for {:.1f} s; it counts as lost after {:g} s",
-                                                        seconds(host_quiet), seconds(limits_.lost_after))};
+                                                        in_seconds(host_quiet), in_seconds(limits_.lost_after))};
     case Peer::State::silent:
       return Finding{Kind::silent, rank, fmt::format("it has not been heard for {:.1f} s though its host answers: stopped, or "
-                                                     "without a core; deadlines decide", seconds(rank_quiet))};
+                                                     "without a core; deadlines decide", in_seconds(rank_quiet))};
     case Peer::State::present: break;
   }
   return Finding{Kind::retracted, rank, "it answers again"};

@@ -37,7 +37,7 @@ std::vector<std::string> unpack(std::string_view all) {
   return all.empty() ? words : std::vector<std::string>{};
 }
 
-int number(const std::string& text) {
+int parse_number_word(const std::string& text) {
   int value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? value : -1;
@@ -154,7 +154,7 @@ void Gatherings::take_down(const std::vector<std::string>& words, std::vector<Ou
 void Gatherings::take_up(int from, const std::vector<std::string>& words, std::vector<Outgoing>& out) {
   if (abandoned_.contains(words[0])) return;
   Part& part = open_[words[0]];
-  const int size = number(words[1]);
+  const int size = parse_number_word(words[1]);
   if (!part.size) part.size = size;
   if (*part.size != size) {
     const std::string why = different_sizes(words[0], *part.size, size);
@@ -164,7 +164,7 @@ void Gatherings::take_up(int from, const std::vector<std::string>& words, std::v
     return end(words[0]);
   }
   for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
-    const int place = number(words[i]);
+    const int place = parse_number_word(words[i]);
     if (place >= 0 && place < size) part.collected.emplace(place, words[i + 1]);
   }
   if (part.caller) advance(part, out);

@@ -12,7 +12,7 @@ namespace {
 
 // Word 0: the comm's number, then lane, op, whether it runs, and a bit that says that the slot is taken. Word 1: the sequence
 // number. Word 2: the peer of a message, or no_peer. Then the awaited ranks of the comm, a bit each.
-constexpr std::uint64_t taken = 1, running = 2;
+constexpr std::uint64_t slot_taken = 1, slot_running = 2;
 constexpr int no_peer = -2;   // -1 is any source
 
 std::uint64_t first_word(const Operation& operation) {
@@ -20,7 +20,7 @@ std::uint64_t first_word(const Operation& operation) {
   return static_cast<std::uint64_t>(operation.comm->status->number) << 32 |
          static_cast<std::uint64_t>(known ? operation.lane->place : StatusBoard::no_lane) << 16 |
          static_cast<std::uint64_t>(operation.call.op) << 8 |
-         (operation.state.load(std::memory_order_relaxed) == Operation::State::active ? running : 0) | taken;
+         (operation.state.load(std::memory_order_relaxed) == Operation::State::active ? slot_running : 0) | slot_taken;
 }
 
 std::uint64_t third_word(const Operation& operation) {
@@ -107,7 +107,7 @@ nlohmann::json StatusBoard::describe(const Words& words) const {
   const auto lane = static_cast<std::size_t>(words[0] >> 16 & 0xffff);
   const auto peer = static_cast<int>(static_cast<std::int64_t>(words[2]));
   nlohmann::json text{{"op", name(static_cast<Op>(words[0] >> 8 & 0xff))}, {"sequence", words[1]},
-                      {"state", words[0] & running ? "running" : "held back"}, {"comm", comm->name}};
+                      {"state", words[0] & slot_running ? "running" : "held back"}, {"comm", comm->name}};
   if (lane < comm->lanes.size()) text["backend"] = comm->lanes[lane];
   if (peer != no_peer) text["peer"] = peer;
   for (std::size_t member = 0; member < comm->world_ranks.size() && member < most_ranks; ++member) {
@@ -134,14 +134,14 @@ nlohmann::json StatusBoard::status(const std::string& name) const {
   std::vector<nlohmann::json> shown;
   for (const Slot& slot : slots_) {
     const Words words = slot.read();
-    if (words[0] & taken) shown.push_back(describe(words));
+    if (words[0] & slot_taken) shown.push_back(describe(words));
   }
   if (const std::uint64_t word = inline_.load(std::memory_order_acquire)) {   // pairs with show_inline()
     const std::uint32_t number = static_cast<std::uint32_t>(word >> 32);
     const auto here = find(number);
     const Op op = static_cast<Op>(word >> 1 & 0x7f);
     Words words{};
-    words[0] = (word >> 32) << 32 | (word >> 8 & 0xff) << 16 | static_cast<std::uint64_t>(op) << 8 | running | taken;
+    words[0] = (word >> 32) << 32 | (word >> 8 & 0xff) << 16 | static_cast<std::uint64_t>(op) << 8 | slot_running | slot_taken;
     words[1] = !here ? 0 : (is_collective(op) ? here->collectives : here->messages).load(std::memory_order_relaxed);
     const auto root = static_cast<std::int64_t>(static_cast<std::int16_t>(word >> 16 & 0xffff));
     words[2] = static_cast<std::uint64_t>(is_collective(op) ? no_peer : root);
