@@ -178,9 +178,10 @@ void Gatherings::receive(int from, const Message& message, std::vector<Outgoing>
   } else if (message.kind == "gather/down" && words.size() >= 2) {
     take_down(words, out);
   } else if (message.kind == "gather/ask") {
+    // One that this rank was through with, or gave up, it had called.
     const auto found = open_.find(words[0]);
     const bool called = found != open_.end() ? found->second.caller != nullptr
-                                             : std::find(ended_.begin(), ended_.end(), words[0]) != ended_.end();
+                                             : abandoned_.contains(words[0]) || std::find(ended_.begin(), ended_.end(), words[0]) != ended_.end();
     out.push_back({from, {"gather/called", pack({words[0], called ? "1" : "0"})}});
   } else if (message.kind == "gather/called" && words.size() == 2) {
     const auto found = open_.find(words[0]);

@@ -110,6 +110,18 @@ TEST(Gathering, says_who_has_not_called) {
   EXPECT_EQ(asks->not_called(0ms), (std::vector<int>{2, 4}));
 }
 
+TEST(Gathering, says_of_a_rank_that_gave_up_that_it_had_called) {
+  Net net(3);
+  const std::vector<int> members{0, 1, 2};
+  const auto waiting = net.call("late", members, 0);
+  net.call("late", members, 2);
+  net.deliver_all();
+  net.ranks[2].abandon("late");
+  for (int to : {1, 2}) net.flying.push_back({0, to, Gatherings::question("late")});
+  net.deliver_all();
+  EXPECT_EQ(waiting->not_called(0ms), std::vector<int>{1});
+}
+
 TEST(Gathering, that_was_given_up_leaves_nothing_behind) {
   Net net(3);
   for (int place : {0, 2}) net.call("comm", {0, 1, 2}, place);
