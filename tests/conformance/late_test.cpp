@@ -89,7 +89,7 @@ TEST_P(Late, a_rank_that_comes_late_changes_no_element) {
 
 INSTANTIATE_TEST_SUITE_P(v_collectives, Late,
                          testing::Values(Op::gatherv, Op::scatterv, Op::all_gatherv, Op::reduce_scatterv, Op::all_to_allv),
-                         [](const auto& info) { return std::string(name(info.param)); });
+                         [](const auto& tested) { return std::string(name(tested.param)); });
 
 }  // namespace
 }  // namespace medley::conformance
