@@ -136,6 +136,8 @@ class Reader {
     Event event;
     event.op = *op_;
     event.matched = false;
+    event.unknown = {Field::group, Field::bytes, Field::dtype, Field::reduce,
+                     Field::root,  Field::phase, Field::async, Field::order};
     event.group = group_;
     event.scope = trace_.name(name_);
     event.bytes = std::llround(*size);

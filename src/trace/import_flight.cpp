@@ -146,6 +146,9 @@ Event event_of(const Json& entry, const std::string& where, Trace& trace,
                               event.dtype, where);
   if (event.op == Op::send || event.op == Op::recv) event.peer = peer_of(name, group);
   event.async = true;
+  event.unknown = {Field::reduce, Field::phase, Field::async};
+  if (event.peer < 0) event.unknown.add(Field::root);
+  if (group.ranks.empty()) event.unknown.add(Field::group);
   event.issued = real_in(entry, "time_created_ns", -1);
   event.started = real_in(entry, "time_discovered_started_ns", -1);
   const double ms = real_in(entry, "duration_ms", -1);

@@ -99,6 +99,9 @@ class Importer {
         std::clamp<std::int64_t>(number_in(args, "Seq", 0), 0, std::int64_t{1} << 39));
     if (*op == Op::send) out.peer = number_in(args, "Dst Rank", -1);
     if (*op == Op::recv) out.peer = number_in(args, "Src Rank", -1);
+    out.unknown = {Field::reduce, Field::phase, Field::async};
+    if (rooted(out.op) || out.peer < 0) out.unknown.add(Field::root);
+    if (group.ranks.empty()) out.unknown.add(Field::group);
     times(event, args, out);
     list_->events.push_back(out);
   }

@@ -77,7 +77,8 @@ class RecordSource final : public EventSource {
   std::uint64_t last = 0;
   TraceHeader header{};
   NoteNumbers notes;
-  std::vector<Group> groups;  ///< by the trace's number, only those of this file are filled
+  std::vector<Group> groups;     ///< by the trace's number, only those of this file are filled
+  std::vector<bool> has_phase;  ///< by the trace's number of a scope
 
   std::size_t size() const override { return static_cast<std::size_t>(last + 1 - first); }
 
@@ -111,6 +112,7 @@ class RecordSource final : public EventSource {
     event.started = time(event.on_device ? record.gpu_started : record.started);
     event.completed = time(event.on_device ? record.gpu_completed : record.completed);
     event.exposed = exposed(record);
+    if (event.scope >= has_phase.size() || !has_phase[event.scope]) event.unknown.add(Field::phase);
     return true;
   }
 
@@ -248,6 +250,8 @@ void add_rank(std::span<const std::byte> bytes, const std::string& place, int co
   }
   read_notes(bytes.subspan(header.header_bytes, header.notes_bytes), *source, trace, context);
   source->groups = trace.groups;
+  for (const std::string& name : trace.names)
+    source->has_phase.push_back(!parts_of_scope(name).phase.empty());
   source->records = bytes.subspan(source->records_at);
   const std::uint64_t whole = source->records.size() / sizeof(Record);
   source->capacity = header.capacity;
