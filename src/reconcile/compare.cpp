@@ -86,9 +86,10 @@ void other_lines(const Catalog& catalog, Tally& e, Tally& o, Comparison& out) {
     if (e.of(c.e) <= 0 || o.of(c.o) <= 0) continue;
     const auto fields = catalog.differing(c.e, c.o);
     const bool size = fields == std::vector<Field>{Field::bytes};
-    out.lines.push_back(
-        {size ? Verdict::size : Verdict::field, c.e, c.o, e.of(c.e), o.of(c.o), fields, {}, {}});
-    e.counts[c.e] = o.counts[c.o] = 0;
+    const std::int64_t both = std::min(e.of(c.e), o.of(c.o));
+    out.lines.push_back({size ? Verdict::size : Verdict::field, c.e, c.o, both, both, fields, {}, {}});
+    e.counts[c.e] -= both;
+    o.counts[c.o] -= both;
   }
   for (const std::uint32_t kind : e.kinds) {
     if (e.of(kind) > 0) out.lines.push_back({Verdict::missing, kind, 0, e.of(kind), 0, {}, {}, {}});

@@ -32,10 +32,10 @@ struct Setting {
   const char* sentence;
 };
 const Setting settings[] = {
-    {"dp=4,zero=1", "dp=4,zero=1,use_multi_rank_bucket_allreduce=off", Framework::deepspeed,
+    {"dp=4,zero=1,reduce_bucket_size=200000", "dp=4,zero=1,reduce_bucket_size=200000,use_multi_rank_bucket_allreduce=off", Framework::deepspeed,
      "use_multi_rank_bucket_allreduce is off"},
     {"dp=4,zero=1", "dp=4,zero=3", Framework::deepspeed, "ZeRO stage 3 ran, not 1"},
-    {"dp=4,zero=2,overlap_comm=on", "dp=4,zero=2,overlap_comm=off", Framework::deepspeed, "overlap_comm is off"},
+    {"dp=4,zero=2,reduce_bucket_size=200000,overlap_comm=on", "dp=4,zero=2,reduce_bucket_size=200000,overlap_comm=off", Framework::deepspeed, "overlap_comm is off"},
     {"dp=4,zero=1", "dp=4,zero=1,reduce_bucket_size=200000", Framework::deepspeed, "reduce_bucket_size is"},
     {"dp=4,global_batch=16,bucket_cap_mb=0.5", "dp=4,global_batch=16,bucket_cap_mb=0.5,no_sync=off", Framework::ddp,
      "no_sync() is not used"},
