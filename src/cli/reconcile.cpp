@@ -26,10 +26,10 @@ struct ReconcileArguments {
 };
 
 reconcile::Expectation expectation_of(const ReconcileArguments& given, int world) {
-  if (!given.schedule.empty())
-    return {replay::read_schedule(given.schedule), given.scale, world};
+  if (!given.schedule.empty()) return {replay::read_schedule(given.schedule), given.scale, world};
   if (given.plan.model.empty())
-    throw Error(ErrorKind::invalid, "--model and --layout, or --schedule, say what was expected; none is given");
+    throw Error(ErrorKind::invalid,
+                "--model and --layout, or --schedule, say what was expected; none is given");
   reconcile::Plan plan{plan::read_model(given.plan.model), layout_of(given.plan), framework_of(given.plan)};
   plan::check(plan.layout, plan.model);
   if (world > 0 && plan.layout.world() != world)
@@ -49,10 +49,11 @@ reconcile::Options options_of(const ReconcileArguments& given) {
     } else if (const auto field = trace::parse_field(word)) {
       options.ignored.add(*field);
     } else {
-      throw Error(ErrorKind::invalid,
-                  fmt::format("--ignore {}: it must be one of group, bytes, dtype, reduce, root, phase, async, "
-                              "order, ranks, outside",
-                              word));
+      throw Error(
+          ErrorKind::invalid,
+          fmt::format("--ignore {}: it must be one of group, bytes, dtype, reduce, root, phase, async, "
+                      "order, rounding, ranks, outside",
+                      word));
     }
   }
   return options;
@@ -79,7 +80,8 @@ std::string side_text(const reconcile::Report& report, const reconcile::Line& li
   for (const trace::Field field : line.fields) {
     if (field == trace::Field::dtype) out += fmt::format(" {}", name(kind.dtype));
     if (field == trace::Field::reduce) out += fmt::format(" {}", name(kind.reduce));
-    if (field == trace::Field::root) out += fmt::format(" {} {}", is_collective(kind.op) ? "root" : "peer", kind.root);
+    if (field == trace::Field::root)
+      out += fmt::format(" {} {}", is_collective(kind.op) ? "root" : "peer", kind.root);
     if (field == trace::Field::phase) out += fmt::format(" {}", reconcile::phase_name(kind.phase));
     if (field == trace::Field::async) out += kind.async ? " async" : " blocking";
   }
@@ -95,10 +97,13 @@ void print_steps(const reconcile::Report& report, const reconcile::StepsResult& 
     const std::uint32_t number = line.expected_count > 0 ? line.expected : line.observed;
     const reconcile::Kind& kind = report.catalog[number];
     std::string last = line.cause;
-    if (!line.differs()) last = fmt::format("{}", fmt::join(report.catalog.reasons(number), "; "));
-    else if (last.empty()) last = line.detail.empty() ? "no known cause" : line.detail + "; no known cause";
-    table.add({std::string(name(line.verdict)), std::string(name(kind.op)), report.catalog.group_of(kind).name,
-               side_text(report, line, true), side_text(report, line, false), last});
+    if (!line.differs())
+      last = fmt::format("{}", fmt::join(report.catalog.reasons(number), "; "));
+    else if (last.empty())
+      last = line.detail.empty() ? "no known cause" : line.detail + "; no known cause";
+    table.add({std::string(name(line.verdict)), std::string(name(kind.op)),
+               report.catalog.group_of(kind).name, side_text(report, line, true),
+               side_text(report, line, false), last});
   }
   if (any) fmt::print("{}\n", table.str());
 }
@@ -141,23 +146,26 @@ void print_ranks(const reconcile::Report& report, bool all_rows) {
 
 void print_report(const trace::Trace& t, const reconcile::Report& report, bool all_rows) {
   for (const auto& remark : t.remarks) fmt::print("note: {}\n", remark);
-  for (const reconcile::Finding& finding : report.findings) fmt::print("{}: {}\n", finding.kind, finding.sentence);
+  for (const reconcile::Finding& finding : report.findings)
+    fmt::print("{}: {}\n", finding.kind, finding.sentence);
   print_ranks(report, all_rows);
   for (const reconcile::Explanation& e : report.explanations)
-    fmt::print("hypothesis: {}\n  it has {} free parameter{}, predicts {} rows, and all of them match to the byte\n",
-               e.sentence, e.parameters, e.parameters == 1 ? "" : "s", e.predicted);
+    fmt::print(
+        "hypothesis: {}\n  it has {} free parameter{}, predicts {} rows, and all of them match to the byte\n",
+        e.sentence, e.parameters, e.parameters == 1 ? "" : "s", e.predicted);
   for (const reconcile::Explanation& e : report.suggestions)
-    fmt::print("perhaps: {}\n  it would explain everything, but predicts {} row{}: too little to count as the cause\n",
-               e.sentence, e.predicted, e.predicted == 1 ? "" : "s");
-  fmt::print("{} differences on {} rank{}, {} without a known cause\n", report.differences(), report.ranks.size(),
-             report.ranks.size() == 1 ? "" : "s", report.unexplained());
+    fmt::print(
+        "perhaps: {}\n  it would explain everything, but predicts {} row{}: too little to count as the "
+        "cause\n",
+        e.sentence, e.predicted, e.predicted == 1 ? "" : "s");
+  fmt::print("{} differences on {} rank{}, {} without a known cause\n", report.differences(),
+             report.ranks.size(), report.ranks.size() == 1 ? "" : "s", report.unexplained());
 }
 
 int run_reconcile(const ReconcileArguments& given) {
   const trace::Trace t = trace::open_trace(given.path);
   if (given.rank >= 0) static_cast<void>(t.rank(given.rank));  // refuses one that is not there
-  const reconcile::Report report =
-      reconcile::reconcile(t, expectation_of(given, t.world), options_of(given));
+  const reconcile::Report report = reconcile::reconcile(t, expectation_of(given, t.world), options_of(given));
   write_json(given.json, reconcile::to_json(report, t));
   if (given.json != "-") print_report(t, report, given.all_rows);
   if (!given.check && !given.explained) return 0;
@@ -202,11 +210,13 @@ void add_reconcile(CLI::App& app) {
   command->add_option("--skip", given->skip, "Leave out the first steps: a warm-up that sends something else")
       ->check(CLI::NonNegativeNumber);
   command
-      ->add_option("--ignore", given->ignored,
-                   "Compare without this: group, bytes (sizes the source rounds), dtype, reduce, root, phase, "
-                   "async, order; ranks (without a trace), outside (operations outside the steps)")
+      ->add_option(
+          "--ignore", given->ignored,
+          "Compare without this: group, bytes, dtype, reduce, root, phase, async, order, rounding (sizes "
+          "that the source rounds); ranks (without a trace), outside (operations outside the steps)")
       ->delimiter(',');
-  command->add_flag("--assert", given->check, "Exit with 1 when anything differs or is unknown: a check for CI");
+  command->add_flag("--assert", given->check,
+                    "Exit with 1 when anything differs or is unknown: a check for CI");
   command->add_flag("--allow-explained", given->explained,
                     "Exit with 1 only when a difference has no known cause");
   command->add_flag("--all-rows", given->all_rows, "Show what matched too");

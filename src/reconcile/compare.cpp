@@ -43,7 +43,8 @@ void matched_lines(const Tally& expected, Tally& e, Tally& o, const Pairs& pairs
   for (const std::uint32_t kind : expected.kinds) {
     std::int64_t matched = 0, more = 0;
     std::uint32_t partner = kind;
-    for (auto at = pairs.count.lower_bound({kind, 0}); at != pairs.count.end() && at->first.first == kind; ++at) {
+    for (auto at = pairs.count.lower_bound({kind, 0}); at != pairs.count.end() && at->first.first == kind;
+         ++at) {
       matched += at->second;
       partner = at->first.second;
       more += o.of(partner);
@@ -121,10 +122,12 @@ Sequence complete(const Sequence& all, const Tally& left, const Tally& others, c
 }
 
 void order_line(const Catalog& catalog, const Sequence& e, const Sequence& o, Comparison& out) {
-  const Sequence a = complete(e, out.left_expected, out.left_observed,
-                              [&](std::uint32_t mine, std::uint32_t other) { return catalog.fits(mine, other); });
-  const Sequence b = complete(o, out.left_observed, out.left_expected,
-                              [&](std::uint32_t mine, std::uint32_t other) { return catalog.fits(other, mine); });
+  const Sequence a =
+      complete(e, out.left_expected, out.left_observed,
+               [&](std::uint32_t mine, std::uint32_t other) { return catalog.fits(mine, other); });
+  const Sequence b =
+      complete(o, out.left_observed, out.left_expected,
+               [&](std::uint32_t mine, std::uint32_t other) { return catalog.fits(other, mine); });
   const std::size_t both = std::min(a.size(), b.size());
   std::size_t at = 0;
   while (at < both && catalog.fits(a[at].kind, b[at].kind)) ++at;

@@ -124,8 +124,8 @@ class Search {
     return plan;
   }
 
-  /// Accepts the hypotheses if every row that they change matches. `distance` becomes how far the first case is
-  /// from what they predict there, or -1 where they predict nothing new.
+  /// Accepts the hypotheses if every row that they change matches. `distance` becomes how far the first case
+  /// is from what they predict there, or -1 where they predict nothing new.
   std::optional<Trial> attempt(const std::vector<std::size_t>& numbers, double& distance) {
     distance = -1;
     const std::optional<Plan> plan = plan_with(numbers);
@@ -168,8 +168,8 @@ class Search {
 
   bool in_order(const Case& c) const { return c.observed->ordered && !options_.ignored.has(Field::order); }
 
-  /// The row as evidence: the same one on another group, rank or in another pass says nothing new, since ranks
-  /// of a job do alike and the backward pass repeats the forward pass.
+  /// The row as evidence: the same one on another group, rank or in another pass says nothing new, since
+  /// ranks of a job do alike and the backward pass repeats the forward pass.
   std::uint32_t bare(std::uint32_t number) {
     Kind kind = catalog_[number];
     kind.group = 0;
@@ -253,9 +253,10 @@ void explain_by_settings(const Plan& plan, const Options& options, std::vector<C
     const Comparison now = compare(report.catalog, chosen.predicted[at], c.variant->sequence, order);
     for (Line& line : c.result->lines) {
       const bool expected = line.expected_count == 0 || touches(chosen, at, line.expected);
-      const bool observed = line.observed_count == 0 ||
-                            std::any_of(chosen.touched[at].begin(), chosen.touched[at].end(),
-                                        [&](std::uint32_t k) { return report.catalog.fits(k, line.observed); });
+      const bool observed =
+          line.observed_count == 0 ||
+          std::any_of(chosen.touched[at].begin(), chosen.touched[at].end(),
+                      [&](std::uint32_t k) { return report.catalog.fits(k, line.observed); });
       if (line.differs() && line.verdict != Verdict::order && expected && observed) line.cause = sentence;
     }
     // Order is judged by the plan that holds.

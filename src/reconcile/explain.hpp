@@ -1,5 +1,6 @@
 // Finds the hypothesis behind differences. A hypothesis is taken only if it predicts more rows than it has
-// free parameters, and if every row that it changes matches what was observed, on every rank and in every step.
+// free parameters, and if every row that it changes matches what was observed, on every rank and in every
+// step.
 #pragma once
 
 #include "reconcile/reconcile.hpp"

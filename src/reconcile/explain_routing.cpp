@@ -1,6 +1,7 @@
 // Tokens choose their experts, so the parts of an all_to_all differ from the plan's even share. That is no
-// licence for any size: what all ranks of the group send must add up to the plan's total, in whole rows of the
-// model's width, and each routing must occur at least twice, since the backward pass sends the same way back.
+// licence for any size: what all ranks of the group send must add up to the plan's total, in whole rows of
+// the model's width, and each routing must occur at least twice, since the backward pass sends the same way
+// back.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -99,7 +100,9 @@ std::vector<Exchanges> of_all_members(const std::vector<Case>& cases, const Cata
 void explain_by_routing(std::int64_t row_bytes, std::vector<Case>& cases, Report& report) {
   std::map<Place, bool> holds;
   Explanation explanation{
-      "tokens are routed unevenly: over all ranks the bytes are the plan's, and the backward pass repeats them", 0, 0};
+      "tokens are routed unevenly: over all ranks the bytes are the plan's, and the backward pass repeats "
+      "them",
+      0, 0};
   for (const Case& c : cases) {
     for (const Line& line : c.result->lines) {
       const std::uint32_t group = open_exchange(line, report.catalog);
@@ -107,8 +110,9 @@ void explain_by_routing(std::int64_t row_bytes, std::vector<Case>& cases, Report
         if (holds.contains({group, step})) continue;
         const auto ranks = of_all_members(cases, report.catalog, {group, step});
         std::int64_t rows = 0, parameters = 0;
-        holds[{group, step}] = !ranks.empty() && routed_otherwise(report.catalog, ranks, std::max<std::int64_t>(1, row_bytes),
-                                                                  rows, parameters);
+        holds[{group, step}] =
+            !ranks.empty() &&
+            routed_otherwise(report.catalog, ranks, std::max<std::int64_t>(1, row_bytes), rows, parameters);
         if (!holds[{group, step}]) continue;
         explanation.predicted += rows;
         explanation.parameters += static_cast<int>(parameters);
@@ -119,8 +123,10 @@ void explain_by_routing(std::int64_t row_bytes, std::vector<Case>& cases, Report
   for (Case& c : cases) {
     for (Line& line : c.result->lines) {
       const std::uint32_t group = open_exchange(line, report.catalog);
-      const bool all = group != 0 && std::all_of(c.variant->steps.begin(), c.variant->steps.end(),
-                                                 [&](std::size_t step) { return holds[{group, step}]; });
+      const bool all =
+          group != 0 && std::all_of(c.variant->steps.begin(), c.variant->steps.end(), [&](std::size_t step) {
+            return holds[{group, step}];
+          });
       if (all) line.cause = explanation.sentence;
     }
   }

@@ -14,7 +14,7 @@ namespace medley::reconcile {
 /// One setting with one value: a single free parameter.
 struct Hypothesis {
   std::string sentence;
-  std::string setting;  ///< two hypotheses about one setting contradict each other
+  std::string setting;               ///< two hypotheses about one setting contradict each other
   std::function<bool(Plan&)> apply;  ///< false where it changes nothing
 };
 

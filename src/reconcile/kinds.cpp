@@ -55,6 +55,7 @@ void normalise(Kind& kind, Fields ignored) {
   if (kind.op == Op::barrier) {
     clear(Field::dtype, [&] { kind.dtype = DType::u8; });
     clear(Field::bytes, [&] { kind.bytes = 0; });
+    kind.unknown.remove(Field::rounding);
   }
   if (ignored.has(Field::dtype)) clear(Field::dtype, [&] { kind.dtype = DType::u8; });
   if (ignored.has(Field::reduce)) clear(Field::reduce, [&] { kind.reduce = ReduceOp::sum; });
@@ -122,7 +123,7 @@ std::string Catalog::text(std::uint32_t number) const {
 }
 
 bool Catalog::same(Field field, const Kind& e, const Kind& o) const {
-  if (field == Field::bytes && (e.unknown.has(field) || o.unknown.has(field)))
+  if (field == Field::bytes && o.unknown.has(Field::rounding) && !o.unknown.has(Field::bytes))
     return rounds_to(e, groups_[e.group].ranks.size(), o.bytes);
   if (e.unknown.has(field) || o.unknown.has(field)) return true;
   switch (field) {
@@ -141,6 +142,7 @@ bool Catalog::same(Field field, const Kind& e, const Kind& o) const {
     case Field::async:
       return e.async == o.async;
     case Field::order:
+    case Field::rounding:
       return true;
   }
   return false;

@@ -35,8 +35,15 @@ class Reader {
  private:
   std::uint32_t number_of(const trace::Event& event, const trace::Group& group) {
     const trace::ScopeParts scope = trace::parts_of_scope(trace_.names[event.scope]);
-    Kind kind{core::even_form(event.op), event.dtype, event.reduce, phase_number(scope.phase), event.async,
-              groups_[event.group], event.peer, event.bytes, event.unknown};
+    Kind kind{core::even_form(event.op),
+              event.dtype,
+              event.reduce,
+              phase_number(scope.phase),
+              event.async,
+              groups_[event.group],
+              event.peer,
+              event.bytes,
+              event.unknown};
     if (group.ranks.empty()) kind.unknown.add(Field::group);
     normalise(kind, ignored_);
     const std::uint32_t number = catalog_.kind(kind);
@@ -108,8 +115,8 @@ ObservedRank read_rank(const trace::Trace& trace, const trace::RankTrace& rank, 
 
 }  // namespace
 
-std::vector<ObservedRank> observed_ranks(const trace::Trace& trace, const Selection& selection, Fields ignored,
-                                         Catalog& catalog) {
+std::vector<ObservedRank> observed_ranks(const trace::Trace& trace, const Selection& selection,
+                                         Fields ignored, Catalog& catalog) {
   Reader reader(trace, ignored, catalog);
   if (selection.rank >= 0) return {read_rank(trace, trace.rank(selection.rank), selection, reader)};
   std::vector<ObservedRank> out;

@@ -25,18 +25,18 @@ struct Variant {
 
 struct ObservedRank {
   int rank = 0;
-  std::size_t steps = 0;              ///< in the trace
-  std::string found_by;               ///< as trace::Steps
-  std::int64_t repeats = 1;           ///< steps that the one sequence sums up, where a log has only sums
-  std::int64_t outside = 0;           ///< operations before the first step and behind the last
+  std::size_t steps = 0;     ///< in the trace
+  std::string found_by;      ///< as trace::Steps
+  std::int64_t repeats = 1;  ///< steps that the one sequence sums up, where a log has only sums
+  std::int64_t outside = 0;  ///< operations before the first step and behind the last
   std::int64_t outside_bytes = 0;
-  std::int64_t unfinished = 0;        ///< operations that failed or never completed
-  bool ordered = true;                ///< the source says in which order they were issued
-  std::vector<std::string> remarks;   ///< the reader's: cut off, disk full
-  std::vector<Variant> variants;      ///< the most common one first
+  std::int64_t unfinished = 0;       ///< operations that failed or never completed
+  bool ordered = true;               ///< the source says in which order they were issued
+  std::vector<std::string> remarks;  ///< the reader's: cut off, disk full
+  std::vector<Variant> variants;     ///< the most common one first
 };
 
-std::vector<ObservedRank> observed_ranks(const trace::Trace& trace, const Selection& selection, Fields ignored,
-                                         Catalog& catalog);
+std::vector<ObservedRank> observed_ranks(const trace::Trace& trace, const Selection& selection,
+                                         Fields ignored, Catalog& catalog);
 
 }  // namespace medley::reconcile

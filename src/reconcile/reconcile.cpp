@@ -32,7 +32,8 @@ void find_step_counts(const std::vector<ObservedRank>& observed, Report& report)
   std::vector<std::string> parts;
   for (const auto& [steps, ranks] : by_steps)
     parts.push_back(fmt::format("{} step{} on {}", steps, steps == 1 ? "" : "s", core::ranks_text(ranks)));
-  report.findings.push_back({"steps", fmt::format("ranks have different numbers of steps: {}", fmt::join(parts, ", "))});
+  report.findings.push_back(
+      {"steps", fmt::format("ranks have different numbers of steps: {}", fmt::join(parts, ", "))});
 }
 
 void find_about_ranks(const std::vector<ObservedRank>& observed, const Options& options, Report& report) {
@@ -46,9 +47,10 @@ void find_about_ranks(const std::vector<ObservedRank>& observed, const Options& 
     // leave out may be a step that differs.
     if (rank.outside > 0 && rank.found_by == "period" && !options.ignore_outside) {
       report.findings.push_back(
-          {"outside", fmt::format("rank {}: {} operations ({} B) are outside the steps that were found by their "
-                                  "period; --skip or --steps says which ones count, --ignore outside leaves them out",
-                                  rank.rank, rank.outside, rank.outside_bytes)});
+          {"outside",
+           fmt::format("rank {}: {} operations ({} B) are outside the steps that were found by their "
+                       "period; --skip or --steps says which ones count, --ignore outside leaves them out",
+                       rank.rank, rank.outside, rank.outside_bytes)});
     }
   }
 }
@@ -71,14 +73,17 @@ void find_unknown_fields(const std::vector<Case>& cases, Fields ignored, Report&
   }
   for (const auto& [field, names] : ops) {
     if (ignored.has(field)) continue;
+    if (field == Field::rounding && ops.contains(Field::bytes)) continue;
     report.findings.push_back(
         {"unknown field",
          fmt::format("{} is unknown for {}: {}; --ignore {} compares without it", trace::name(field),
-                     fmt::join(names, ", "), field == Field::bytes ? "the source rounds sizes" : "the source does not say it",
+                     fmt::join(names, ", "),
+                     field == Field::rounding ? "the source rounds sizes" : "the source does not say it",
                      trace::name(field))});
   }
   if (unordered && !ignored.has(Field::order))
-    report.findings.push_back({"unknown field", "order is unknown: the source has sums only; --ignore order compares without it"});
+    report.findings.push_back(
+        {"unknown field", "order is unknown: the source has sums only; --ignore order compares without it"});
 }
 
 std::int64_t row_bytes_of(const Expectation& expectation) {
@@ -96,11 +101,13 @@ Report reconcile(const trace::Trace& trace, const Expectation& expectation, cons
   for (const trace::RankTrace& rank : trace.ranks) {
     if (options.selection.rank >= 0 && rank.rank != options.selection.rank) continue;
     if (rank.rank >= expectation.world())
-      throw Error(ErrorKind::invalid, fmt::format("{}: it is of rank {}, what was expected has {} ranks", rank.file,
-                                                  rank.rank, expectation.world()));
-    if (!planned.contains(rank.rank)) planned[rank.rank] = expectation.of(rank.rank, catalog, options.ignored);
+      throw Error(ErrorKind::invalid, fmt::format("{}: it is of rank {}, what was expected has {} ranks",
+                                                  rank.file, rank.rank, expectation.world()));
+    if (!planned.contains(rank.rank))
+      planned[rank.rank] = expectation.of(rank.rank, catalog, options.ignored);
   }
-  const std::vector<ObservedRank> observed = observed_ranks(trace, options.selection, options.ignored, catalog);
+  const std::vector<ObservedRank> observed =
+      observed_ranks(trace, options.selection, options.ignored, catalog);
   if (!options.ignore_ranks && options.selection.rank < 0) find_missing_ranks(observed, world, report);
   find_step_counts(observed, report);
   find_about_ranks(observed, options, report);
@@ -123,7 +130,8 @@ Report reconcile(const trace::Trace& trace, const Expectation& expectation, cons
   }
   find_unknown_fields(cases, options.ignored, report);
   const bool differs = std::any_of(cases.begin(), cases.end(), [](const Case& c) {
-    return std::any_of(c.result->lines.begin(), c.result->lines.end(), [](const Line& l) { return l.differs(); });
+    return std::any_of(c.result->lines.begin(), c.result->lines.end(),
+                       [](const Line& l) { return l.differs(); });
   });
   if (differs && expectation.plan()) explain_by_settings(*expectation.plan(), options, cases, report);
   if (differs) explain_by_routing(row_bytes_of(expectation), cases, report);

@@ -13,9 +13,9 @@ namespace medley::reconcile {
 
 struct Options {
   Selection selection;
-  Fields ignored;              ///< not compared, and not missed where a source does not carry them
-  bool ignore_ranks = false;   ///< ranks without a trace are not missed
-  bool ignore_outside = false; ///< operations outside the steps are not missed
+  Fields ignored;               ///< not compared, and not missed where a source does not carry them
+  bool ignore_ranks = false;    ///< ranks without a trace are not missed
+  bool ignore_outside = false;  ///< operations outside the steps are not missed
 };
 
 /// Steps of one rank that did the same, against the plan.
@@ -48,7 +48,8 @@ struct Report {
   std::vector<RankResult> ranks;
   std::vector<Finding> findings;
   std::vector<Explanation> explanations;
-  std::vector<Explanation> suggestions;  ///< would explain everything, but predict too little to count as causes
+  std::vector<Explanation>
+      suggestions;                  ///< would explain everything, but predict too little to count as causes
   std::size_t matched() const;      ///< rows, over all ranks
   std::size_t differences() const;  ///< rows that differ and findings
   std::size_t unexplained() const;  ///< those of them without a cause

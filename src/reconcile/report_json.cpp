@@ -7,10 +7,14 @@ using Json = nlohmann::ordered_json;
 
 Json side_json(const Catalog& catalog, std::uint32_t number, std::int64_t count, bool planned) {
   const Kind& kind = catalog[number];
-  const auto known = [&](Field field, Json value) { return kind.unknown.has(field) ? Json("unknown") : value; };
-  Json out = {{"bytes", kind.bytes}, {"count", count}, {"dtype", known(Field::dtype, medley::name(kind.dtype))}};
+  const auto known = [&](Field field, Json value) {
+    return kind.unknown.has(field) ? Json("unknown") : value;
+  };
+  Json out = {
+      {"bytes", kind.bytes}, {"count", count}, {"dtype", known(Field::dtype, medley::name(kind.dtype))}};
   if (reduces(kind.op)) out["reduce"] = known(Field::reduce, medley::name(kind.reduce));
-  if (rooted(kind.op) || !is_collective(kind.op)) out[rooted(kind.op) ? "root" : "peer"] = known(Field::root, kind.root);
+  if (rooted(kind.op) || !is_collective(kind.op))
+    out[rooted(kind.op) ? "root" : "peer"] = known(Field::root, kind.root);
   out["phase"] = known(Field::phase, phase_name(kind.phase));
   out["async"] = known(Field::async, kind.async);
   out["why"] = planned ? catalog.reasons(number) : catalog.places(number);
@@ -25,8 +29,10 @@ Json line_json(const Catalog& catalog, const Line& line) {
               {"group", group.name},
               {"group_size", group.ranks.size()},
               {"ranks", group.ranks}};
-  out["expected"] = line.expected_count > 0 ? side_json(catalog, line.expected, line.expected_count, true) : Json();
-  out["observed"] = line.observed_count > 0 ? side_json(catalog, line.observed, line.observed_count, false) : Json();
+  out["expected"] =
+      line.expected_count > 0 ? side_json(catalog, line.expected, line.expected_count, true) : Json();
+  out["observed"] =
+      line.observed_count > 0 ? side_json(catalog, line.observed, line.observed_count, false) : Json();
   if (!line.differs()) return out;
   Json fields = Json::array();
   for (const Field field : line.fields) fields.push_back(trace::name(field));
@@ -41,8 +47,13 @@ Json line_json(const Catalog& catalog, const Line& line) {
 Json to_json(const Report& report, const trace::Trace& trace) {
   Json differences = Json::array(), ranks = Json::array(), explanations = Json::array();
   for (const Finding& finding : report.findings)
-    differences.push_back({{"verdict", finding.kind}, {"op", ""}, {"group", ""}, {"expected", nullptr},
-                           {"observed", nullptr}, {"detail", finding.sentence}, {"cause", ""}});
+    differences.push_back({{"verdict", finding.kind},
+                           {"op", ""},
+                           {"group", ""},
+                           {"expected", nullptr},
+                           {"observed", nullptr},
+                           {"detail", finding.sentence},
+                           {"cause", ""}});
   for (const RankResult& rank : report.ranks) {
     std::size_t matched = 0, differing = 0;
     Json rows = Json::array();
@@ -55,12 +66,20 @@ Json to_json(const Report& report, const trace::Trace& trace) {
         rows.push_back(std::move(row));
       }
     }
-    ranks.push_back({{"rank", rank.rank}, {"steps", rank.steps}, {"kinds_of_steps", rank.results.size()},
-                     {"matched", matched}, {"differences", differing}, {"rows", rows}});
+    ranks.push_back({{"rank", rank.rank},
+                     {"steps", rank.steps},
+                     {"kinds_of_steps", rank.results.size()},
+                     {"matched", matched},
+                     {"differences", differing},
+                     {"rows", rows}});
   }
-  for (const auto& [list, accepted] : {std::pair(&report.explanations, true), std::pair(&report.suggestions, false)}) {
+  for (const auto& [list, accepted] :
+       {std::pair(&report.explanations, true), std::pair(&report.suggestions, false)}) {
     for (const Explanation& e : *list)
-      explanations.push_back({{"hypothesis", e.sentence}, {"parameters", e.parameters}, {"rows", e.predicted}, {"accepted", accepted}});
+      explanations.push_back({{"hypothesis", e.sentence},
+                              {"parameters", e.parameters},
+                              {"rows", e.predicted},
+                              {"accepted", accepted}});
   }
   return {{"source", trace.source},
           {"format", trace.format},

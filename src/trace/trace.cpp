@@ -14,8 +14,8 @@ std::string_view name(State state) noexcept {
 }
 
 namespace {
-constexpr std::array<std::string_view, field_count> field_names = {"group", "bytes", "dtype", "reduce",
-                                                                   "root",  "phase", "async", "order"};
+constexpr std::array<std::string_view, field_count> field_names = {
+    "group", "bytes", "dtype", "reduce", "root", "phase", "async", "order", "rounding"};
 }  // namespace
 
 std::string_view name(Field field) noexcept {

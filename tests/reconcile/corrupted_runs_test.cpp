@@ -31,7 +31,8 @@ const Job jobs[] = {
 
 /// How much is damaged.
 enum class Severity { one_operation, one_step_of_one_rank, every_step_and_rank };
-constexpr Severity severities[] = {Severity::one_operation, Severity::one_step_of_one_rank, Severity::every_step_and_rank};
+constexpr Severity severities[] = {Severity::one_operation, Severity::one_step_of_one_rank,
+                                   Severity::every_step_and_rank};
 
 /// Damages a step; with `once` only the first operation that fits. False: nothing in it fits.
 using Damage = std::function<bool(MadeStep&, bool once, int world)>;
@@ -87,7 +88,11 @@ std::vector<Kind> kinds_of_damage() {
   out.push_back({"another dtype of equal size", each([](MadeOperation& op) {
                    const DType was = op.event.dtype;
                    if (op.event.op == Op::barrier) return false;
-                   op.event.dtype = was == DType::f32 ? DType::i32 : was == DType::bf16 ? DType::f16 : was == DType::i64 ? DType::f64 : was == DType::u8 ? DType::i8 : was;
+                   op.event.dtype = was == DType::f32    ? DType::i32
+                                    : was == DType::bf16 ? DType::f16
+                                    : was == DType::i64  ? DType::f64
+                                    : was == DType::u8   ? DType::i8
+                                                         : was;
                    return op.event.dtype != was;
                  })});
   out.push_back({"the largest doubled", largest([](MadeOperation& op) { op.event.bytes *= 2; })});
@@ -136,14 +141,18 @@ std::vector<Kind> kinds_of_damage() {
                      return step.size() > 1;
                    }
                    for (std::size_t i = 1; i < step.size(); ++i) {
-                     if (step[i].event.bytes == step[i - 1].event.bytes || step[i].event.op != step[i - 1].event.op) continue;
+                     if (step[i].event.bytes == step[i - 1].event.bytes ||
+                         step[i].event.op != step[i - 1].event.op)
+                       continue;
                      std::swap(step[i], step[i - 1]);
                      return true;
                    }
                    return false;
                  }});
-  out.push_back({"blocking for async", each([](MadeOperation& op) { return std::exchange(op.event.async, false); })});
-  out.push_back({"async for blocking", each([](MadeOperation& op) { return !std::exchange(op.event.async, true); })});
+  out.push_back(
+      {"blocking for async", each([](MadeOperation& op) { return std::exchange(op.event.async, false); })});
+  out.push_back(
+      {"async for blocking", each([](MadeOperation& op) { return !std::exchange(op.event.async, true); })});
   out.push_back({"64 MiB extra", [](MadeStep& step, bool, int world) {
                    MadeOperation op;
                    op.event.bytes = 64 << 20;
@@ -185,7 +194,8 @@ std::vector<Kind> kinds_of_damage() {
                  }});
   out.push_back({"twice", [](MadeStep& step, bool once, int) {
                    const std::size_t n = once ? 1 : step.size();
-                   for (std::size_t i = 0; i < n; ++i) step.insert(step.begin() + static_cast<std::ptrdiff_t>(2 * i), step[2 * i]);
+                   for (std::size_t i = 0; i < n; ++i)
+                     step.insert(step.begin() + static_cast<std::ptrdiff_t>(2 * i), step[2 * i]);
                    return n > 0;
                  }});
   out.push_back({"no reduce_scatter", [](MadeStep& step, bool once, int) {
@@ -194,7 +204,9 @@ std::vector<Kind> kinds_of_damage() {
   out.push_back({"no all_reduce", [](MadeStep& step, bool once, int) {
                    return drop(step, once, [](const auto& op) { return op.event.op == Op::all_reduce; });
                  }});
-  out.push_back({"nothing", [](MadeStep& step, bool once, int) { return drop(step, once, [](const auto&) { return true; }); }});
+  out.push_back({"nothing", [](MadeStep& step, bool once, int) {
+                   return drop(step, once, [](const auto&) { return true; });
+                 }});
   out.push_back({"reduce_scatter for all_reduce", each([](MadeOperation& op) {
                    const bool fits = op.event.op == Op::all_reduce;
                    if (fits) op.event.op = Op::reduce_scatter;
@@ -218,7 +230,8 @@ std::vector<Kind> kinds_of_damage() {
 
 bool damaged(MadeRun& run, const Damage& damage, Severity severity) {
   if (severity != Severity::every_step_and_rank)
-    return damage(run.ranks.back().steps[run.ranks.back().steps.size() / 2], severity == Severity::one_operation, run.world);
+    return damage(run.ranks.back().steps[run.ranks.back().steps.size() / 2],
+                  severity == Severity::one_operation, run.world);
   bool any = false;
   for (MadeRank& rank : run.ranks)
     for (MadeStep& step : rank.steps) any = damage(step, false, run.world) || any;
@@ -237,15 +250,17 @@ TEST(CorruptedRuns, none_is_accepted_and_none_is_explained) {
         if (!damaged(run, kind.damage, severity)) continue;
         ++runs;
         const Report report = held_against(plan, run);
-        const std::string what = fmt::format("{} {}: {}, severity {}", plan::name(job.framework), job.layout, kind.name,
-                                             static_cast<int>(severity));
+        const std::string what = fmt::format("{} {}: {}, severity {}", plan::name(job.framework), job.layout,
+                                             kind.name, static_cast<int>(severity));
         EXPECT_GT(report.differences(), 0u) << what;
         if (report.unexplained() > 0) continue;
         // Every operation was changed from bf16 to f16: that is what a run in f16 does.
         EXPECT_STREQ(kind.name, "another dtype of equal size") << what << "\n" << text_of(report);
         EXPECT_EQ(severity, Severity::every_step_and_rank) << what;
-        EXPECT_EQ(report.explanations.front().sentence.find("activations and parameters are in f16, not bf16"), 0u)
-            << what << "\n" << report.explanations.front().sentence;
+        EXPECT_EQ(
+            report.explanations.front().sentence.find("activations and parameters are in f16, not bf16"), 0u)
+            << what << "\n"
+            << report.explanations.front().sentence;
       }
     }
   }
@@ -263,7 +278,8 @@ TEST(CorruptedRuns, missing_ranks_and_steps_are_found) {
       EXPECT_GT(held_against(plan, run).unexplained(), 0u) << job.layout << ", rank " << rank << " missing";
       MadeRun shorter = made_run(plan, 4);
       shorter.ranks[static_cast<std::size_t>(rank)].steps.pop_back();
-      EXPECT_GT(held_against(plan, shorter).unexplained(), 0u) << job.layout << ", a step of rank " << rank << " missing";
+      EXPECT_GT(held_against(plan, shorter).unexplained(), 0u)
+          << job.layout << ", a step of rank " << rank << " missing";
     }
   }
 }
