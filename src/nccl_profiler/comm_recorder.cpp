@@ -19,26 +19,32 @@ using core::RecordState;
 constexpr std::size_t kept_calls = 65536;  // more than one group of calls has
 
 std::optional<Op> op_of(std::string_view function) {
-  if (function == "Send") return Op::send;
-  if (function == "Recv") return Op::recv;
-  std::string text;
-  for (const char c : function) text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return parse_op(text);  // AllReduce is allreduce
+  static constexpr std::pair<std::string_view, Op> names[] = {{"AllReduce", Op::all_reduce},
+                                                              {"AllGather", Op::all_gather},
+                                                              {"ReduceScatter", Op::reduce_scatter},
+                                                              {"Send", Op::send},
+                                                              {"Recv", Op::recv},
+                                                              {"Broadcast", Op::broadcast},
+                                                              {"Reduce", Op::reduce},
+                                                              {"AlltoAll", Op::all_to_all},
+                                                              {"AllToAll", Op::all_to_all},
+                                                              {"Gather", Op::gather},
+                                                              {"Scatter", Op::scatter}};
+  for (const auto& [name, op] : names)
+    if (name == function) return op;
+  return std::nullopt;
 }
 
 /// "ncclFloat32" and the like.
 DType dtype_of(std::string_view name) {
-  if (name.starts_with("nccl")) name.remove_prefix(4);
-  std::string text;
-  for (const char c : name) text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (text == "half") text = "float16";
-  if (text == "float") text = "float32";
-  if (text == "double") text = "float64";
-  if (text == "uint32") text = "int32";
-  if (text == "uint64") text = "int64";
-  if (text == "char") text = "int8";
-  if (text == "int") text = "int32";
-  return parse_dtype(text).value_or(DType::u8);  // fp8 has one byte too
+  static constexpr std::pair<std::string_view, DType> names[] = {
+      {"ncclFloat32", DType::f32}, {"ncclBfloat16", DType::bf16}, {"ncclFloat16", DType::f16},
+      {"ncclFloat64", DType::f64}, {"ncclInt8", DType::i8},       {"ncclInt32", DType::i32},
+      {"ncclUint8", DType::u8},    {"ncclUint32", DType::i32},    {"ncclInt64", DType::i64},
+      {"ncclUint64", DType::i64}};
+  for (const auto& [known, dtype] : names)
+    if (known == name) return dtype;
+  return DType::u8;  // fp8 has one byte too
 }
 
 int number_of(const char* variable) {
@@ -143,11 +149,19 @@ Handle* ProcessRecorder::operation(std::uint32_t comm, std::uint64_t& collective
   r.backend = static_cast<std::uint8_t>(backend_);
   r.reason = core::RouteReason::fallback;
   if (call.algorithm && *call.algorithm)
-    r.algorithm =
-        recorder_.algorithm(fmt::format("{}/{}", call.algorithm, call.protocol ? call.protocol : ""));
+    r.algorithm = algorithm(call.algorithm, call.protocol ? call.protocol : "");
   r.state = RecordState::issued;
   handle->record = index;
   return handle;
+}
+
+std::uint8_t ProcessRecorder::algorithm(const char* algorithm, const char* protocol) {
+  // NCCL passes names that never move: a look at the addresses saves putting the name together each time.
+  for (const KnownAlgorithm& known : algorithms_)
+    if (known.algorithm == algorithm && known.protocol == protocol) return known.number;
+  const std::uint8_t number = recorder_.algorithm(fmt::format("{}/{}", algorithm, protocol));
+  if (algorithms_.size() < 64) algorithms_.push_back({algorithm, protocol, number});
+  return number;
 }
 
 Handle* ProcessRecorder::channel(Handle* operation, std::uint64_t timer) {

@@ -56,6 +56,12 @@ class ProcessRecorder {
   Handle* take(Handle::Kind kind);
   void give_back(Handle* handle);
   void finish(Handle* operation);
+  struct KnownAlgorithm {
+    const char *algorithm, *protocol;
+    std::uint8_t number;
+  };
+  std::uint8_t algorithm(const char* algorithm, const char* protocol);
+  std::vector<KnownAlgorithm> algorithms_;
   std::mutex mutex_;
   core::Recorder recorder_;
   std::uint32_t backend_;
