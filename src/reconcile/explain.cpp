@@ -13,7 +13,8 @@ namespace {
 
 // Pairs of hypotheses are tried for the singles that come nearest: with all of them a search over hundreds of
 // plans would take minutes.
-constexpr std::size_t nearest_singles = 8;
+constexpr std::size_t nearest_singles = 12;
+constexpr std::size_t of_one_setting = 2;
 constexpr std::size_t most_operations = std::size_t{1} << 26;  // planned while looking for pairs
 
 /// What a set of hypotheses predicts for the cases.
@@ -61,8 +62,13 @@ class Search {
     }
     if (least(accepted) > 0) {
       std::stable_sort(near.begin(), near.end());
-      if (near.size() > nearest_singles) near.resize(nearest_singles);
-      for (const auto& [distance, first] : near) try_pairs(first, accepted);
+      std::map<std::string, std::size_t> of_setting;
+      std::size_t taken = 0;
+      for (const auto& [distance, first] : near) {
+        if (of_setting[hypotheses_[first].setting]++ >= of_one_setting) continue;
+        if (++taken > nearest_singles) break;
+        try_pairs(first, accepted);
+      }
     }
     const std::size_t fewest = least(accepted);
     if (fewest >= base_) return {};
