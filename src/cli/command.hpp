@@ -38,5 +38,6 @@ void add_shape(CLI::App& app);
 void add_soak(CLI::App& app);
 void add_trace(CLI::App& app);
 void add_tune(CLI::App& app);
+void add_watch(CLI::App& app);
 
 }  // namespace medley::cli

@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   medley::cli::add_soak(app);
   medley::cli::add_trace(app);
   medley::cli::add_tune(app);
+  medley::cli::add_watch(app);
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
     medley::cli::keep_double_dash(words);

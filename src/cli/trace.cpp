@@ -13,6 +13,7 @@
 #include "cli/table.hpp"
 #include "core/write_file.hpp"
 #include "trace/export.hpp"
+#include "trace/infer_layout.hpp"
 
 namespace medley::cli {
 namespace {
@@ -50,6 +51,7 @@ std::string steps_text(const trace::Summary& s) {
     return "no repeating step was found: the whole run is shown as one (--steps N cuts it)";
   std::string text = fmt::format("{} step{}", n, n == 1 ? "" : "s");
   if (s.steps.found_by == "scope") text += ", told apart by the scope \"step\"";
+  if (s.steps.found_by == "mark") text += ", as the profiler marked them";
   if (s.steps.found_by == "period") text += ", found by their period";
   if (s.unlike > 0)
     text += fmt::format("; {} of them differ from step {}, which is shown", s.unlike, s.typical + 1);
@@ -107,7 +109,7 @@ void print_rows(const trace::Trace& t, const trace::Summary& s, bool all) {
     };
     table.add(
         {std::string(name(r.op)), group.name, group.size > 0 ? std::to_string(group.size) : "?",
-         std::to_string(r.bytes), std::to_string(r.count), r.phase, r.module, r.backend, us(r.median_us),
+         r.sized ? std::to_string(r.bytes) : "?", std::to_string(r.count), r.phase, r.module, r.backend, us(r.median_us),
          us(r.p99_us), us(r.total_us),
          r.total_us > 0 && t.waits_known ? fmt::format("{:.0f} %", 100 * r.exposed_us / r.total_us) : "-"});
   }
@@ -152,9 +154,16 @@ void print_skew(const trace::Trace& t, const std::vector<trace::Skew>& skew) {
   fmt::print("\nhow far apart the ranks come to a collective\n{}", table.str());
 }
 
+void print_layout(const trace::InferredLayout& layout) {
+  if (layout.evidence.empty()) return;
+  fmt::print("\nlayout, by what was sent: {}{}\n", layout.text(),
+             layout.complete ? "" : " (that is not all of the ranks: a guess in parts)");
+  for (const std::string& line : layout.evidence) fmt::print("  {}\n", line);
+}
+
 nlohmann::ordered_json json_of(const trace::Trace& t, const trace::Summary& s,
                                const trace::Problems& problems, const std::vector<trace::Skew>& skew,
-                               std::int64_t small) {
+                               const trace::InferredLayout& layout, std::int64_t small) {
   nlohmann::ordered_json histogram = nlohmann::ordered_json::array();
   std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> bins;
   std::int64_t count = 0, bytes = 0, few = 0, few_bytes = 0;
@@ -193,6 +202,7 @@ nlohmann::ordered_json json_of(const trace::Trace& t, const trace::Summary& s,
            {{"limit", small},
             {"share_of_count", share(few, count)},
             {"share_of_bytes", share(few_bytes, bytes)}}},
+          {"layout", {{"text", layout.text()}, {"complete", layout.complete}, {"evidence", layout.evidence}}},
           {"skew", trace::to_json(skew, t)},
           {"problems", trace::to_json(problems, t)},
           {"clock_error_us", t.clock_error / 1e3},
@@ -208,7 +218,8 @@ int run_trace(const TraceArguments& given) {
   const trace::Summary summary = trace::summarise(t, rank, trace::find_steps(t, rank, given.steps));
   const trace::Problems problems = trace::find_problems(t);
   const std::vector<trace::Skew> skew = trace::find_skew(t);
-  write_json(given.json, json_of(t, summary, problems, skew, small));
+  const trace::InferredLayout layout = trace::infer_layout(t);
+  write_json(given.json, json_of(t, summary, problems, skew, layout, small));
   write_file(given.csv, [&](std::ostream& out) { trace::write_csv(t, out); });
   write_file(given.perfetto, [&](std::ostream& out) { trace::write_perfetto(t, out); });
   if (!given.chakra.empty()) trace::write_chakra(t, given.chakra);
@@ -218,6 +229,7 @@ int run_trace(const TraceArguments& given) {
   print_rows(t, summary, given.all_rows);
   print_totals(t, summary, small);
   print_skew(t, skew);
+  print_layout(layout);
   return 0;
 }
 
@@ -233,8 +245,8 @@ void add_trace(CLI::App& app) {
       ->add_option(
           "TRACE", given->path,
           "A folder that MEDLEY_TRACE named, a flight recorder's folder, one rank's file, or a trace of "
-          "another "
-          "tool: DeepSpeed's comms logger, PyTorch's flight recorder, a Chrome trace of torch.profiler")
+          "another tool, also as .gz or .zst: a log with DeepSpeed's comms logger or NCCL's calls, PyTorch's flight "
+          "recorder, a Chrome trace of torch.profiler, a Chakra trace")
       ->required();
   command->add_option("--rank", given->rank, "Whose step is shown; default: the busiest rank's")
       ->check(CLI::NonNegativeNumber);

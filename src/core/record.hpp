@@ -43,6 +43,11 @@ struct Record {
   std::uint8_t spare[7];
 };
 inline constexpr std::uint8_t record_async = 1, record_inline = 2, record_group = 4;
+/// Counts are bytes: the program's element type is not known.
+inline constexpr std::uint8_t record_bytes_only = 8;
+/// The backend of records that the NCCL profiler plugin wrote: they know neither reduction nor phase nor whether the
+/// program waited. Their comm notes have `size` and `rank`, and `ranks` only where all ranks of the job are members.
+inline constexpr const char* nccl_profiler_backend = "nccl profiler";
 static_assert(sizeof(Record) == 128 && std::is_trivially_copyable_v<Record>);
 
 /// What a note, a piece of text that records refer to by number, is about.

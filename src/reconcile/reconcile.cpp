@@ -1,93 +1,165 @@
 #include "reconcile/reconcile.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <array>
-#include <cmath>
+#include <medley/error.hpp>
+#include <set>
+
+#include "core/ranks_text.hpp"
+#include "reconcile/explain.hpp"
 
 namespace medley::reconcile {
 namespace {
 
-/// Sources without groups fit any.
-bool same_group(const Item& expected, const Item& observed) {
-  return !is_collective(expected.op) || observed.ranks.empty() || expected.ranks == observed.ranks;
+void find_missing_ranks(const std::vector<ObservedRank>& observed, int world, Report& report) {
+  std::set<int> seen;
+  for (const ObservedRank& rank : observed) seen.insert(rank.rank);
+  std::vector<int> missing;
+  for (int rank = 0; rank < world; ++rank)
+    if (!seen.contains(rank)) missing.push_back(rank);
+  if (missing.empty()) return;
+  report.findings.push_back({"missing rank", fmt::format("there is no trace of {} of {}: {}", missing.size(),
+                                                         world, core::ranks_text(missing))});
 }
 
-/// Exact, except for sources that round to two decimals and know no groups.
-bool same_size(const Item& expected, const Item& observed) {
-  if (expected.bytes == observed.bytes) return true;
-  if (!observed.ranks.empty() || !is_collective(observed.op)) return false;
-  const auto near = [&](double given) {
-    const double seen = static_cast<double>(observed.bytes);
-    return std::abs(seen - given) <= 0.006 * std::exp2(10 * std::floor(std::log2(std::max(1.0, given)) / 10));
-  };
-  const double whole = static_cast<double>(expected.bytes),
-               ranks = static_cast<double>(std::max<std::size_t>(1, expected.ranks.size()));
-  // A shard of an all_gather, or a whole that was made of a rounded shard.
-  return near(whole) ||
-         (expected.op == Op::all_gather &&
-          (near(whole / ranks) || std::abs(static_cast<double>(observed.bytes) - whole) <= 1e-2 * whole));
+/// Ranks of one job run the same steps.
+void find_step_counts(const std::vector<ObservedRank>& observed, Report& report) {
+  std::map<std::size_t, std::vector<int>> by_steps;
+  for (const ObservedRank& rank : observed) by_steps[rank.steps].push_back(rank.rank);
+  if (by_steps.size() < 2) return;
+  std::vector<std::string> parts;
+  for (const auto& [steps, ranks] : by_steps)
+    parts.push_back(fmt::format("{} step{} on {}", steps, steps == 1 ? "" : "s", core::ranks_text(ranks)));
+  report.findings.push_back(
+      {"steps", fmt::format("ranks have different numbers of steps: {}", fmt::join(parts, ", "))});
 }
 
-struct Sides {
-  std::vector<Item> expected, observed;
-};
-
-/// Takes pairs out of both sides as long as `fits` finds some.
-template <typename Fits>
-void pair_up(Sides& sides, Result& result, const Fits& fits, Verdict verdict) {
-  for (auto e = sides.expected.begin(); e != sides.expected.end();) {
-    const auto o = std::find_if(sides.observed.begin(), sides.observed.end(),
-                                [&](const Item& item) { return fits(*e, item); });
-    if (o == sides.observed.end()) {
-      ++e;
-      continue;
+void find_about_ranks(const std::vector<ObservedRank>& observed, const Options& options, Report& report) {
+  for (const ObservedRank& rank : observed) {
+    if (rank.unfinished > 0)
+      report.findings.push_back({"unfinished", fmt::format("rank {}: {} operations failed or never completed",
+                                                           rank.rank, rank.unfinished)});
+    for (const std::string& remark : rank.remarks)
+      report.findings.push_back({"incomplete", fmt::format("rank {}: {}", rank.rank, remark)});
+    // Steps between marks are the program's own word; those found by their period are a guess, and what they
+    // leave out may be a step that differs.
+    if (rank.outside > 0 && rank.found_by == "period" && !options.ignore_outside) {
+      report.findings.push_back(
+          {"outside",
+           fmt::format("rank {}: {} operations ({} B) are outside the steps that were found by their "
+                       "period; --skip or --steps says which ones count, --ignore outside leaves them out",
+                       rank.rank, rank.outside, rank.outside_bytes)});
     }
-    const bool same = verdict == Verdict::count && e->count == o->count;
-    result.lines.push_back({same ? Verdict::matched : verdict, *e, *o, ""});
-    sides.observed.erase(o);
-    e = sides.expected.erase(e);
   }
+}
+
+/// Fields that the source, or the plan, does not carry for some of the operations compared.
+void find_unknown_fields(const std::vector<Case>& cases, Fields ignored, Report& report) {
+  std::map<Field, std::set<std::string>> ops;
+  bool unordered = false;
+  for (const Case& c : cases) {
+    unordered = unordered || !c.observed->ordered;
+    for (const Sequence* side : {&c.expected, &c.variant->sequence}) {
+      for (const Run& run : *side) {
+        const Kind& kind = report.catalog[run.kind];
+        for (int i = 0; !kind.unknown.empty() && i < trace::field_count; ++i) {
+          const auto field = static_cast<Field>(i);
+          if (kind.unknown.has(field)) ops[field].insert(std::string(medley::name(kind.op)));
+        }
+      }
+    }
+  }
+  for (const auto& [field, names] : ops) {
+    if (ignored.has(field)) continue;
+    if (field == Field::rounding && ops.contains(Field::bytes)) continue;
+    report.findings.push_back(
+        {"unknown field",
+         fmt::format("{} is unknown for {}: {}; --ignore {} compares without it", trace::name(field),
+                     fmt::join(names, ", "),
+                     field == Field::rounding ? "the source rounds sizes" : "the source does not say it",
+                     trace::name(field))});
+  }
+  if (unordered && !ignored.has(Field::order))
+    report.findings.push_back(
+        {"unknown field", "order is unknown: the source has sums only; --ignore order compares without it"});
+}
+
+std::int64_t row_bytes_of(const Expectation& expectation) {
+  if (!expectation.plan()) return 1;
+  return expectation.plan()->model.hidden * expectation.plan()->layout.element_bytes();
 }
 
 }  // namespace
 
-std::string_view name(Verdict verdict) noexcept {
-  static constexpr std::array<std::string_view, 5> names = {"matched", "missing", "extra", "count", "size"};
-  return names[static_cast<std::size_t>(verdict)];
-}
-
-std::size_t Result::differences() const {
-  return static_cast<std::size_t>(
-      std::count_if(lines.begin(), lines.end(), [](const Line& l) { return l.verdict != Verdict::matched; }));
-}
-
-std::size_t Result::unexplained() const {
-  return static_cast<std::size_t>(std::count_if(lines.begin(), lines.end(), [](const Line& l) {
-    return l.verdict != Verdict::matched && l.cause.empty();
-  }));
-}
-
-Result compare(const Items& expected, const Items& observed, int rank) {
-  Result result;
-  result.rank = rank;
-  Sides sides{expected, observed};
-  std::erase_if(sides.expected, [](const Item& item) { return item.ranks.size() == 1; });
-  // The same in everything but perhaps how often; then the same but for the size; what is left has no
-  // partner.
-  pair_up(
-      sides, result,
-      [](const Item& e, const Item& o) { return e.op == o.op && same_group(e, o) && same_size(e, o); },
-      Verdict::count);
-  pair_up(
-      sides, result,
-      [](const Item& e, const Item& o) { return e.op == o.op && same_group(e, o) && e.count == o.count; },
-      Verdict::size);
-  for (Item& item : sides.expected) result.lines.push_back({Verdict::missing, std::move(item), {}, ""});
-  for (Item& item : sides.observed) result.lines.push_back({Verdict::extra, {}, std::move(item), ""});
-  std::stable_sort(result.lines.begin(), result.lines.end(), [](const Line& a, const Line& b) {
-    return (a.verdict == Verdict::matched) < (b.verdict == Verdict::matched);
+Report reconcile(const trace::Trace& trace, const Expectation& expectation, const Options& options) {
+  Report report;
+  Catalog& catalog = report.catalog;
+  std::map<int, Sequence> planned;  // first, so that groups have the plan's names
+  const int world = std::max(expectation.world(), trace.world);
+  for (const trace::RankTrace& rank : trace.ranks) {
+    if (options.selection.rank >= 0 && rank.rank != options.selection.rank) continue;
+    if (rank.rank >= expectation.world())
+      throw Error(ErrorKind::invalid, fmt::format("{}: it is of rank {}, what was expected has {} ranks",
+                                                  rank.file, rank.rank, expectation.world()));
+    if (!planned.contains(rank.rank))
+      planned[rank.rank] = expectation.of(rank.rank, catalog, options.ignored);
+  }
+  const std::vector<ObservedRank> observed =
+      observed_ranks(trace, options.selection, options.ignored, catalog);
+  if (!options.ignore_ranks && options.selection.rank < 0) find_missing_ranks(observed, world, report);
+  find_step_counts(observed, report);
+  find_about_ranks(observed, options, report);
+  std::vector<Case> cases;
+  report.ranks.reserve(observed.size());
+  for (const ObservedRank& rank : observed) {
+    RankResult& result = report.ranks.emplace_back();
+    result.rank = rank.rank;
+    result.steps = rank.steps;
+    result.results.resize(rank.variants.size());
+    Sequence expected = planned.at(rank.rank);
+    for (Run& run : expected) run.count *= rank.repeats;
+    for (std::size_t v = 0; v < rank.variants.size(); ++v) {
+      StepsResult& steps = result.results[v];
+      steps.steps = rank.variants[v].steps;
+      const bool order = rank.ordered && !options.ignored.has(Field::order);
+      steps.lines = compare(catalog, expected, rank.variants[v].sequence, order).lines;
+      cases.push_back({rank.rank, expected, &rank, &rank.variants[v], &steps});
+    }
+  }
+  find_unknown_fields(cases, options.ignored, report);
+  const bool differs = std::any_of(cases.begin(), cases.end(), [](const Case& c) {
+    return std::any_of(c.result->lines.begin(), c.result->lines.end(),
+                       [](const Line& l) { return l.differs(); });
   });
-  return result;
+  if (differs && expectation.plan()) explain_by_settings(*expectation.plan(), options, cases, report);
+  if (differs) explain_by_routing(row_bytes_of(expectation), cases, report);
+  return report;
+}
+
+std::size_t Report::matched() const {
+  std::size_t out = 0;
+  for (const RankResult& rank : ranks)
+    for (const StepsResult& steps : rank.results)
+      for (const Line& line : steps.lines) out += !line.differs();
+  return out;
+}
+
+std::size_t Report::differences() const {
+  std::size_t out = findings.size();
+  for (const RankResult& rank : ranks)
+    for (const StepsResult& steps : rank.results)
+      for (const Line& line : steps.lines) out += line.differs();
+  return out;
+}
+
+std::size_t Report::unexplained() const {
+  std::size_t out = findings.size();
+  for (const RankResult& rank : ranks)
+    for (const StepsResult& steps : rank.results)
+      for (const Line& line : steps.lines) out += line.differs() && line.cause.empty();
+  return out;
 }
 
 }  // namespace medley::reconcile

@@ -1,53 +1,60 @@
-// Expected against observed, row by row: what a plan or schedule says one rank sends in a step, beside what
-// its trace says it sent. Groups are compared by their ranks, so names need not agree.
+// Expected against observed: every rank and every step of a run beside what was planned, and for differences
+// the hypothesis about the whole run that predicts them to the byte. Used by `medley reconcile`.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "plan/framework.hpp"
-#include "replay/schedule_file.hpp"
-#include "trace/summary.hpp"
+#include "reconcile/compare.hpp"
+#include "reconcile/expectation.hpp"
+#include "reconcile/observed.hpp"
 
 namespace medley::reconcile {
 
-/// Operations that both sides count as one: of one kind, on one set of ranks, of one size.
-struct Item {
-  Op op = Op::all_reduce;  ///< v-forms count as their even forms
-  std::vector<int>
-      ranks;  ///< of the group; empty: not known. Messages have none: who sends to whom is in the pair
-  std::string group;  ///< its name, of the plan where it has one
-  std::int64_t bytes = 0;
-  std::int64_t count = 0;
-  DType dtype = DType::u8;
-  std::vector<std::string> why;  ///< expected: the plan's reasons; observed: where in the program
-  bool uneven = false;           ///< observed as a v-form
-};
-using Items = std::vector<Item>;
-
-Items expected_items(const plan::Schedule& schedule, const plan::Layout& layout, plan::Count rank);
-Items expected_items(const replay::RankSchedule& schedule, double scale);
-/// Of the trace's typical step.
-Items observed_items(const trace::Trace& trace, const trace::Summary& summary);
-
-enum class Verdict : std::uint8_t { matched, missing, extra, count, size };
-std::string_view name(Verdict verdict) noexcept;
-
-/// One row of the comparison; the side that is not there has count 0.
-struct Line {
-  Verdict verdict = Verdict::matched;
-  Item expected, observed;
-  std::string cause;  ///< of a difference; empty: none is known
+struct Options {
+  Selection selection;
+  Fields ignored;               ///< not compared, and not missed where a source does not carry them
+  bool ignore_ranks = false;    ///< ranks without a trace are not missed
+  bool ignore_outside = false;  ///< operations outside the steps are not missed
 };
 
-struct Result {
+/// Steps of one rank that did the same, against the plan.
+struct StepsResult {
+  std::vector<std::size_t> steps;  ///< from 1 on
+  std::vector<Line> lines;         ///< differences first
+};
+
+struct RankResult {
   int rank = 0;
-  std::vector<Line> lines;
-  std::size_t differences() const;
-  std::size_t unexplained() const;
+  std::size_t steps = 0;  ///< in the trace
+  std::vector<StepsResult> results;
 };
 
-/// Lays them side by side. Causes are found by explain().
-Result compare(const Items& expected, const Items& observed, int rank);
+/// Something about the run that no row shows: a rank without a trace, a field that the source does not carry.
+struct Finding {
+  std::string kind;  ///< "missing rank", "unknown field", "steps", "unfinished", "outside", "cut off"
+  std::string sentence;
+};
+
+/// The hypothesis that explains differences, with what it predicted.
+struct Explanation {
+  std::string sentence;
+  int parameters = 0;          ///< free ones
+  std::int64_t predicted = 0;  ///< rows that it changes; all of them match, on every rank and in every step
+};
+
+struct Report {
+  Catalog catalog;
+  std::vector<RankResult> ranks;
+  std::vector<Finding> findings;
+  std::vector<Explanation> explanations;
+  std::vector<Explanation>
+      suggestions;                  ///< would explain everything, but predict too little to count as causes
+  std::size_t matched() const;      ///< rows, over all ranks
+  std::size_t differences() const;  ///< rows that differ and findings
+  std::size_t unexplained() const;  ///< those of them without a cause
+};
+
+Report reconcile(const trace::Trace& trace, const Expectation& expectation, const Options& options);
 
 }  // namespace medley::reconcile

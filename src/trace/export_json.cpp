@@ -19,7 +19,7 @@ OrderedJson to_json(const std::vector<Row>& rows, const Trace& trace) {
   for (const Row& r : rows) {
     const Group& group = trace.groups[r.group];
     OrderedJson row = {{"op", name(r.op)},       {"group", group.name},     {"group_size", group.size},
-                {"bytes", r.bytes},       {"count", r.count},        {"wire_bytes", wire_of(r, trace)},
+                {"bytes", r.sized ? OrderedJson(r.bytes) : OrderedJson()}, {"count", r.count},        {"wire_bytes", wire_of(r, trace)},
                 {"dtype", name(r.dtype)}, {"phase", r.phase},        {"module", r.module},
                 {"exposed", r.exposed()}, {"why", r.module},         {"ranks", group.ranks},
                 {"backend", r.backend},   {"algorithm", r.algorithm}};

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "trace/byte_stream.hpp"
 #include "trace/trace.hpp"
 
 namespace medley::trace {
@@ -15,14 +16,19 @@ void import_file(const std::filesystem::path& path, Trace& trace);
 /// Whether its name and first bytes are those of a format below.
 bool looks_importable(const std::filesystem::path& path);
 
-/// DeepSpeed's comms logger: the table of log_summary() in a training log. Sums without times of single
-/// operations.
-void import_deepspeed(std::string_view text, const std::string& place, Trace& trace);
+/// DeepSpeed's comms logger in a training log: the last table of log_summary(), with or without stragglers, or,
+/// where there is none, the line that its verbose mode prints for each operation.
+void import_deepspeed(ByteStream& in, Trace& trace);
 /// PyTorch's flight recorder as JSON (dumped with --json or by torchfrtrace -j).
 void import_flight_json(std::string_view text, const std::string& place, Trace& trace);
 /// The same as torch writes it: a pickle, of which only plain values are read; nothing in it is ever run.
 void import_flight_pickle(std::string_view bytes, const std::string& place, Trace& trace);
 /// A Chrome trace of torch.profiler (Kineto): record_param_comms and nccl kernels.
-void import_kineto(std::string_view text, const std::string& place, Trace& trace);
+void import_kineto(ByteStream& in, Trace& trace);
+/// NCCL's own log (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,COLL), of one rank or of several together.
+void import_nccl_log(ByteStream& in, Trace& trace);
+/// A Chakra execution trace: protobuf, or the JSON that its feeder reads.
+void import_chakra(ByteStream& in, Trace& trace);
+void import_chakra_json(std::string_view text, const std::string& place, Trace& trace);
 
 }  // namespace medley::trace

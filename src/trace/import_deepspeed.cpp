@@ -1,15 +1,17 @@
-// DeepSpeed's comms logger prints a table of sums per operation and message size, and in verbose mode a line
-// per operation. It has no groups, rounds sizes to two decimals of a binary unit and logs what one rank
-// gives: the shard of an all_gather. It synchronises the device after every operation, so its times say
-// nothing about overlap.
+// DeepSpeed's comms logger prints a table of sums per operation and message size, a second one with the time
+// spent on stragglers where asked, and in verbose mode a line per operation. It has no groups, rounds sizes
+// to two decimals of a binary unit and logs what one rank gives: the shard of an all_gather. It synchronises
+// the device after every operation, so its times say nothing about overlap.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
 
 #include "trace/import.hpp"
 #include "trace/import_parts.hpp"
+#include "trace/log_readers.hpp"
 
 namespace medley::trace {
 namespace {
@@ -28,7 +30,9 @@ std::optional<double> size_of_text(const std::string& number, const std::string&
   return std::nullopt;
 }
 
-class Reader {
+}  // namespace
+
+class DeepSpeedLog::Reader {
  public:
   Reader(const std::string& place, Trace& trace)
       : place_(place), trace_(trace), list_(std::make_shared<EventList>()) {
@@ -41,41 +45,78 @@ class Reader {
     where_ = fmt::format("{}: line {}", place_, number);
     if (text.find("Comm. Op") != std::string::npos) {
       // A summary holds everything since the start: only the last one counts. The table of stragglers repeats
-      // it.
-      in_table_ = text.find("Total Latency") != std::string::npos;
+      // it; where it stands alone its columns count.
+      const bool stragglers = text.find("straggler") != std::string::npos;
+      in_table_ = !stragglers || list_->events.empty() || verbose_;
       if (in_table_) list_->events.clear();
+      verbose_ = false;
+      tables_ = true;
       op_.reset();
       return;
     }
+    if (!tables_ && verbose_line(text)) return;
     if (in_table_) table_line(text);
   }
+  bool found() const { return tables_ || !list_->events.empty(); }
 
-  void finish() {
+  void finish(int label) {
     if (list_->events.empty()) refuse_import(place_, "the comms logger's table has no rows");
     RankTrace rank;
+    rank.rank = std::max(0, label);
     rank.file = place_;
     rank.issued = 0;
     for (const Event& event : list_->events) rank.issued += event.count;
     rank.events = list_;
     trace_.ranks.push_back(std::move(rank));
     trace_.format = "deepspeed comms logger";
-    trace_.remarks.push_back("the comms logger has no groups and rounds sizes to two decimals");
+    const auto remark = [&](const std::string& text) {
+      if (std::find(trace_.remarks.begin(), trace_.remarks.end(), text) == trace_.remarks.end())
+        trace_.remarks.push_back(text);
+    };
+    remark("the comms logger has no groups and rounds sizes to two decimals");
     if (world_ > 1) {
       trace_.groups[group_].size = static_cast<int>(world_);
       for (Event& event : list_->events) event.bytes *= event.op == Op::all_gather ? world_ : 1;
-      trace_.remarks.push_back(
+      remark(
           fmt::format("it logs all_gather's shard: taken {} times, the world size behind its busbw", world_));
     } else {
-      trace_.remarks.push_back(
+      remark(
           "it logs all_gather's shard, and its bandwidths are too coarse to tell the world size: sizes of "
           "all_gather stay the shard's");
     }
-    trace_.remarks.push_back(
-        "it waits for the device after every operation: nothing overlaps while it is on");
+    remark("it waits for the device after every operation: nothing overlaps while it is on");
   }
 
  private:
+  /// "… comm op: all_reduce | time (ms): 0.12 | msg size: 4.0 B | algbw (Gbps): …".
+  bool verbose_line(const std::string& text) {
+    const std::size_t at = text.find("comm op: ");
+    const std::size_t time = text.find("time (ms): "), size = text.find("msg size: ");
+    if (at == std::string::npos || time == std::string::npos || size == std::string::npos) return false;
+    name_ = text.substr(at + 9, text.find(" |", at) - at - 9);
+    op_ = foreign_op(name_.substr(0, name_.find('|')));
+    std::istringstream words(text.substr(size + 10));
+    std::string number, unit;
+    words >> number >> unit;
+    const auto bytes = size_of_text(number, unit);
+    const double ms = std::strtod(text.c_str() + time + 11, nullptr);
+    if (!op_ || !bytes || !(ms >= 0 && ms < 1e12))
+      refuse_import(where_, "is a verbose line of the comms logger without an operation, a time or a size");
+    add(*bytes, 1, ms);
+    verbose_ = true;
+    return true;
+  }
+
+  /// Lines that end a table.
+  static bool is_rule(const std::string& text) {
+    return text.find_first_not_of("_-=* \t") == std::string::npos || text.starts_with("Breakdown");
+  }
+
   void table_line(const std::string& text) {
+    if (is_rule(text)) {
+      in_table_ = false;
+      return;
+    }
     std::istringstream words(text);
     std::vector<std::string> fields;
     for (std::string word; words >> word;) fields.push_back(word);
@@ -133,12 +174,19 @@ class Reader {
       refuse_import(where_, fmt::format("\"{}\" is not a latency", fields[at + 1]));
     }
     look_for_world(fields, at);
+    add(*size, count, total_ms);
+  }
+
+  void add(double bytes, std::int64_t count, double total_ms) {
     Event event;
     event.op = *op_;
     event.matched = false;
+    event.unknown = {Field::group, Field::rounding, Field::dtype, Field::reduce,
+                     Field::root,  Field::phase,    Field::async};
+    if (count > 1 || tables_) event.unknown.add(Field::order);
     event.group = group_;
     event.scope = trace_.name(name_);
-    event.bytes = std::llround(*size);
+    event.bytes = std::llround(bytes);
     event.count = count;
     event.issued = event.started = clock_;
     event.completed = clock_ + total_ms * 1e6 / static_cast<double>(count);
@@ -153,24 +201,54 @@ class Reader {
   std::uint32_t group_ = 0;
   std::string where_, name_;
   std::optional<Op> op_;
-  bool in_table_ = false;
+  bool in_table_ = false, tables_ = false, verbose_ = false;
   double clock_ = 0, best_tput_ = 0;
   std::int64_t world_ = 0;
 };
 
-}  // namespace
+LabelledLine unlabelled(std::string_view line) noexcept {
+  if (line.empty() || line[0] != '[') return {-1, line};
+  std::size_t at = 1;
+  for (const std::string_view word : {std::string_view("rank"), std::string_view("default")})
+    if (line.substr(at).starts_with(word)) at += word.size();
+  int rank = 0;
+  const std::size_t digits = at;
+  while (at < line.size() && at < digits + 7 && line[at] >= '0' && line[at] <= '9')
+    rank = rank * 10 + (line[at++] - '0');
+  if (at == digits || !line.substr(at).starts_with("]:")) return {-1, line};
+  line.remove_prefix(at + 2);
+  if (line.starts_with(' ')) line.remove_prefix(1);
+  return {rank, line};
+}
 
-void import_deepspeed(std::string_view text, const std::string& place, Trace& trace) {
-  Reader reader(place, trace);
-  std::size_t number = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string line(text.substr(at, end - at));
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    reader.line(line, ++number);
-    at = end + 1;
+DeepSpeedLog::DeepSpeedLog(const std::string& place, Trace& trace) : place_(place), trace_(trace) {}
+DeepSpeedLog::~DeepSpeedLog() = default;
+
+void DeepSpeedLog::line(std::string_view text, std::size_t number) {
+  const LabelledLine labelled = unlabelled(text);
+  auto& reader = readers_[labelled.rank];
+  if (!reader) {
+    if (readers_.size() > 65536) refuse_import(place_, "labels lines with more than 65,536 ranks");
+    reader = std::make_unique<Reader>(place_, trace_);
   }
-  reader.finish();
+  reader->line(std::string(labelled.text), number);
+}
+
+bool DeepSpeedLog::found() const {
+  return std::any_of(readers_.begin(), readers_.end(), [](const auto& r) { return r.second->found(); });
+}
+
+void DeepSpeedLog::finish() {
+  if (!found()) refuse_import(place_, "holds neither a table nor a verbose line of DeepSpeed's comms logger");
+  for (auto& [rank, reader] : readers_)
+    if (reader->found()) reader->finish(rank);
+}
+
+void import_deepspeed(ByteStream& in, Trace& trace) {
+  DeepSpeedLog log(in.name(), trace);
+  std::string line;
+  for (std::size_t number = 1; in.line(line); ++number) log.line(line, number);
+  log.finish();
 }
 
 }  // namespace medley::trace

@@ -146,11 +146,17 @@ Event event_of(const Json& entry, const std::string& where, Trace& trace,
                               event.dtype, where);
   if (event.op == Op::send || event.op == Op::recv) event.peer = peer_of(name, group);
   event.async = true;
+  event.unknown = {Field::reduce, Field::phase, Field::async};
+  if (event.peer < 0) event.unknown.add(Field::root);
+  if (group.ranks.empty()) event.unknown.add(Field::group);
   event.issued = real_in(entry, "time_created_ns", -1);
   event.started = real_in(entry, "time_discovered_started_ns", -1);
   const double ms = real_in(entry, "duration_ms", -1);
   event.completed = real_in(entry, "time_discovered_completed_ns", -1);
-  if (ms >= 0 && event.issued >= 0) event.completed = std::max(event.started, event.issued) + ms * 1e6;
+  if (ms >= 0 && event.issued >= 0) {
+    event.completed = std::max(event.started, event.issued) + ms * 1e6;
+    event.on_device = event.started >= 0;  // the time between its CUDA events
+  }
   const std::string state = text_in(entry, "state");
   const auto last = completed.find(text_in(entry, "pg_id"));
   const bool behind = event.matched && last != completed.end() && sequence > 0 && sequence <= last->second;

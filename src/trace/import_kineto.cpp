@@ -1,158 +1,315 @@
-// Chrome traces of torch.profiler: record_param_comms on the host says what was issued, the nccl kernel of
-// the same External id how long it ran. Elements are counted as one rank gives and takes them.
+// Chrome traces of torch.profiler. record_param_comms on the host says what was issued, the nccl kernel that
+// belongs to it how long it ran. Older profiles have no arguments there: then the annotation
+// ("nccl:all_reduce") and the kernel's name tell the operation, and sizes and groups are unknown.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <unordered_map>
 
 #include "trace/import.hpp"
 #include "trace/import_parts.hpp"
+#include "trace/kineto_events.hpp"
 #include "trace/sizes.hpp"
 
 namespace medley::trace {
 namespace {
 
-using Json = nlohmann::json;
+constexpr std::string_view step_mark = "ProfilerStep#";
 
-struct Kernel {
-  double begin = -1, end = -1;
+/// Something on the host that issues, or says that it issues, a collective.
+struct Issue {
+  Event event;
+  std::int64_t thread = 0, id = -1;
+  double begin = 0, end = 0;  ///< ns, on the host
 };
 
-bool is_issue(const Json& event) {
-  return text_in(event, "name").find("record_param_comms") != std::string::npos && event.contains("args") &&
-         event["args"].is_object() && event["args"].contains("Collective name");
-}
+struct NcclKernel {
+  Event event;             ///< from its arguments or its name
+  bool described = false;  ///< it has arguments of its own
+  bool named = false;      ///< its name tells the operation
+  double begin = -1, end = -1;
+  std::int64_t id = -1;
+};
 
-/// Kernels and their ranges by the id that ties them to the host.
-std::map<std::int64_t, Kernel> kernels_of(const Json& events) {
-  std::map<std::int64_t, Kernel> out;
-  for (const Json& event : events) {
-    if (!event.is_object() || text_in(event, "cat") != "kernel" ||
-        text_in(event, "name").find("nccl") == std::string::npos)
-      continue;
-    if (!event.contains("args") || !event["args"].is_object()) continue;
-    const std::int64_t id = number_in(event["args"], "External id", -1);
-    const double begin = real_in(event, "ts", -1) * 1e3, length = real_in(event, "dur", 0) * 1e3;
-    if (id < 0 || begin < 0) continue;
-    Kernel& kernel = out[id];
-    kernel.begin = kernel.begin < 0 ? begin : std::min(kernel.begin, begin);
-    kernel.end = std::max(kernel.end, begin + length);
-  }
-  return out;
-}
+/// A call of the CUDA runtime that launched something: the way from a kernel to the thread and time of its
+/// issue.
+struct Launch {
+  std::int64_t id = -1, thread = 0;
+  double time = 0;
+};
 
-class Importer {
+class KinetoImporter {
  public:
-  Importer(const std::string& place, Trace& trace)
-      : place_(place), trace_(trace), list_(std::make_shared<EventList>()) {}
+  KinetoImporter(const std::string& place, Trace& trace) : place_(place), trace_(trace) {}
 
-  void read(const Json& root) {
-    const Json* events = root.is_array() ? &root : nullptr;
-    if (root.is_object() && root.contains("traceEvents")) events = &root["traceEvents"];
-    if (!events || !events->is_array())
-      refuse_import(place_, "is no Chrome trace: it has no list \"traceEvents\"");
-    kernels_ = kernels_of(*events);
-    for (std::size_t i = 0; i < events->size(); ++i) {
-      const Json& event = (*events)[i];
-      if (event.is_object() && is_issue(event)) add(event, fmt::format("{}: traceEvents[{}]", place_, i));
+  void read(ByteStream& in) {
+    const KinetoInfo info = read_kineto_events(in, [this](KinetoEvent& event) { take(event); });
+    if (!info.has_events) refuse_import(place_, "is no Chrome trace: it has no list \"traceEvents\"");
+    join_annotations();
+    join_kernels();
+    if (issues_.empty()) {
+      refuse_import(place_,
+                    fmt::format("holds no communication: none of its {} events is a record_param_comms with "
+                                "arguments, an annotation \"nccl:…\" or an nccl kernel",
+                                count_));
     }
-    if (list_->events.empty()) {
-      refuse_import(
-          place_,
-          "holds no record_param_comms: profile with PyTorch 2.1 or later, and with the CPU activity on");
-    }
-    finish(root);
+    finish(info);
   }
 
  private:
-  void add(const Json& event, const std::string& where) {
-    const Json& args = event["args"];
-    const std::string name = text_in(args, "Collective name");
-    const auto op = foreign_op(name);
-    if (!op) return;  // "init", "wait": nothing is sent
-    const std::int64_t size = std::clamp<std::int64_t>(number_in(args, "Group size", 0), 0, 1 << 20);
-    const std::string type = text_in(args, "dtype");
-    const auto dtype = foreign_dtype(type);
-    if (!dtype) refuse_import(where, fmt::format("dtype \"{}\" is not known", type));
+  void take(KinetoEvent& e) {
+    ++count_;
+    if (e.ts < 0) return;
+    const bool kernel = e.category == "kernel" || e.category == "Kernel";
+    if (kernel) {
+      if (e.name.find("nccl") != std::string::npos) take_kernel(e);
+    } else if (!e.collective.empty() && e.name.find("record_param_comms") != std::string::npos) {
+      if (foreign_op(e.collective))
+        issues_.push_back({described(e), e.tid, e.external_id, e.ts * 1e3, (e.ts + e.dur) * 1e3});
+    } else if (e.name.starts_with("nccl:") && e.category == "user_annotation") {
+      if (const auto op = foreign_op(e.name))
+        annotations_.push_back(
+            {of_unknown_size(*op), e.tid, e.external_id, e.ts * 1e3, (e.ts + e.dur) * 1e3});
+    } else if (e.name.starts_with(step_mark) && e.category != "gpu_user_annotation") {
+      marks_.emplace_back(e.ts * 1e3, (e.ts + e.dur) * 1e3);
+    } else if (e.external_id >= 0 && e.name.find("Launch") != std::string::npos) {
+      launches_.push_back({e.external_id, e.tid, e.ts * 1e3});
+    }
+  }
+
+  void take_kernel(const KinetoEvent& e) {
+    NcclKernel kernel;
+    kernel.begin = e.ts * 1e3;
+    kernel.end = (e.ts + e.dur) * 1e3;
+    if (!e.collective.empty() && foreign_op(e.collective)) {
+      kernel.event = described(e);
+      kernel.described = true;
+    } else if (const auto op = foreign_op(e.name); op && *op != Op::send && *op != Op::recv) {
+      kernel.event = of_unknown_size(*op);
+      kernel.named = true;  // SendRecv is an all_to_all, a gather, a message …: its name does not say
+    }
+    kernel.id = e.external_id;
+    kernels_.push_back(kernel);
+  }
+
+  std::uint32_t unknown_group() {
+    Group group;
+    group.name = "(not recorded)";
+    return trace_.group(group);
+  }
+
+  Event of_unknown_size(Op op) {
     Event out;
-    out.op = *op;
+    out.op = op;
+    out.group = unknown_group();
+    out.matched = false;
+    out.async = true;
+    out.unknown = {Field::group, Field::bytes, Field::dtype, Field::reduce,
+                   Field::root,  Field::phase, Field::async};
+    return out;
+  }
+
+  /// An operation from the arguments that PyTorch gives it.
+  Event described(const KinetoEvent& e) {
+    const std::string where = fmt::format("{}: traceEvents[{}]", place_, e.number);
+    const Op op = *foreign_op(e.collective);
+    const std::int64_t size = std::clamp<std::int64_t>(e.group_size, 0, 1 << 20);
+    const auto dtype = foreign_dtype(e.dtype);
+    if (!dtype) refuse_import(where, fmt::format("dtype \"{}\" is not known", e.dtype));
+    const std::int64_t in = std::max<std::int64_t>(0, e.in), given = std::max<std::int64_t>(0, e.out);
+    Event out;
+    out.op = told_by_sides(op, in, given);
     out.dtype = *dtype;
-    const std::int64_t in = number_in(args, "In msg nelems", 0), given = number_in(args, "Out msg nelems", 0);
-    out.op = told_by_sides(*op, in, given);
     checked_bytes(in, *dtype, where);
     checked_bytes(given, *dtype, where);
     // Lists of tensors are summed on one side only by some versions; the larger side rules where both should
     // be equal.
     out.bytes = checked_bytes(
-        std::min(full_count(out.op, in, given, std::max<std::int64_t>(1, size)), std::int64_t{1} << 52), *dtype,
-        where);
+        std::min(full_count(out.op, in, given, std::max<std::int64_t>(1, size)), std::int64_t{1} << 52),
+        *dtype, where);
     Group group;
-    const std::string description = text_in(args, "Process Group Description");
-    group.name = text_in(args, "Process Group Name");
-    if (!description.empty() && description != "undefined") group.name += fmt::format(" ({})", description);
-    if (args.contains("Process Group Ranks")) group.ranks = rank_list(args["Process Group Ranks"], size);
+    group.name = e.group_name;
+    if (!e.group_description.empty() && e.group_description != "undefined")
+      group.name += fmt::format(" ({})", e.group_description);
+    if (!e.group_ranks.empty()) group.ranks = rank_list(e.group_ranks, size);
     group.size = static_cast<int>(size);
     if (group.ranks.size() != static_cast<std::size_t>(size)) group.ranks.clear();
     out.group = trace_.group(group);
-    out.matched = *op != Op::send && *op != Op::recv && args.contains("Seq");
-    out.sequence = static_cast<std::uint64_t>(
-        std::clamp<std::int64_t>(number_in(args, "Seq", 0), 0, std::int64_t{1} << 39));
-    if (*op == Op::send) out.peer = number_in(args, "Dst Rank", -1);
-    if (*op == Op::recv) out.peer = number_in(args, "Src Rank", -1);
-    times(event, args, out);
-    list_->events.push_back(out);
+    out.matched = is_collective(op) && e.sequence >= 0;
+    out.sequence = static_cast<std::uint64_t>(std::clamp<std::int64_t>(e.sequence, 0, std::int64_t{1} << 39));
+    if (op == Op::send) out.peer = e.destination;
+    if (op == Op::recv) out.peer = e.source;
+    out.unknown = {Field::reduce, Field::phase};
+    out.async = e.async != 0;
+    if (e.async < 0) out.unknown.add(Field::async);
+    if (out.peer < 0) out.unknown.add(Field::root);
+    if (group.ranks.empty()) out.unknown.add(Field::group);
+    return out;
   }
 
-  void times(const Json& event, const Json& args, Event& out) {
-    out.async = true;
-    out.issued = real_in(event, "ts", 0) * 1e3;
-    const auto kernel = kernels_.find(number_in(args, "External id", -1));
-    if (kernel != kernels_.end()) {
-      out.started = kernel->second.begin;
-      out.completed = kernel->second.end;
-    } else {
-      out.started = out.issued;
-      out.completed = out.issued + real_in(event, "dur", 0) * 1e3;
+  /// The issues by thread and time.
+  class Timeline {
+   public:
+    explicit Timeline(const std::vector<Issue>& issues) : issues_(issues) {
+      for (std::size_t i = 0; i < issues.size(); ++i) by_thread_[issues[i].thread].push_back(i);
+      for (auto& [thread, list] : by_thread_)
+        std::stable_sort(list.begin(), list.end(),
+                         [&](std::size_t a, std::size_t b) { return issues[a].begin < issues[b].begin; });
     }
-    if (first_ < 0 || out.issued < first_) first_ = out.issued;
+    /// The last issue that contains this stretch of time, or nothing.
+    std::optional<std::size_t> around(std::int64_t thread, double begin, double end) const {
+      const auto list = by_thread_.find(thread);
+      if (list == by_thread_.end()) return std::nullopt;
+      const auto after =
+          std::upper_bound(list->second.begin(), list->second.end(), begin,
+                           [&](double time, std::size_t i) { return time < issues_[i].begin; });
+      if (after == list->second.begin()) return std::nullopt;
+      const std::size_t issue = *std::prev(after);
+      return end <= issues_[issue].end + 1e3 ? std::optional(issue) : std::nullopt;
+    }
+
+   private:
+    const std::vector<Issue>& issues_;
+    std::map<std::int64_t, std::vector<std::size_t>> by_thread_;
+  };
+
+  /// An annotation inside a record_param_comms is the same operation, and its id may be the one that the
+  /// kernel has. Others are operations of their own.
+  void join_annotations() {
+    const Timeline timeline(issues_);
+    std::vector<Issue> alone;
+    for (const Issue& annotation : annotations_) {
+      const auto issue = timeline.around(annotation.thread, annotation.begin, annotation.end);
+      if (!issue)
+        alone.push_back(annotation);
+      else if (annotation.id >= 0)
+        issue_of_id_.emplace(annotation.id, *issue);
+    }
+    issues_.insert(issues_.end(), alone.begin(), alone.end());
   }
 
-  void finish(const Json& root) {
-    std::stable_sort(list_->events.begin(), list_->events.end(),
-                     [](const Event& a, const Event& b) { return a.issued < b.issued; });
-    for (Event& event : list_->events) {
-      for (double* time : {&event.issued, &event.started, &event.completed})
-        *time = std::max(0.0, *time - first_);
+  /// Kernels carry the id of what issued them, or, in older profiles, of the call that launched them.
+  void join_kernels() {
+    for (std::size_t i = 0; i < issues_.size(); ++i)
+      if (issues_[i].id >= 0) issue_of_id_.emplace(issues_[i].id, i);
+    std::unordered_map<std::int64_t, const Launch*> launch_of_id;
+    for (const NcclKernel& kernel : kernels_)
+      if (kernel.id >= 0) launch_of_id.emplace(kernel.id, nullptr);
+    for (const Launch& launch : launches_)
+      if (const auto wanted = launch_of_id.find(launch.id); wanted != launch_of_id.end())
+        wanted->second = &launch;
+    const Timeline timeline(issues_);
+    std::vector<const NcclKernel*> alone;
+    for (const NcclKernel& kernel : kernels_) {
+      std::optional<std::size_t> issue;
+      if (const auto known = issue_of_id_.find(kernel.id); kernel.id >= 0 && known != issue_of_id_.end())
+        issue = known->second;
+      const auto launch = launch_of_id.find(kernel.id);
+      if (!issue && launch != launch_of_id.end() && launch->second)
+        issue = timeline.around(launch->second->thread, launch->second->time, launch->second->time);
+      if (!issue) {
+        alone.push_back(&kernel);
+        continue;
+      }
+      Event& event = issues_[*issue].event;
+      event.on_device = true;
+      event.started = event.started < 0 ? kernel.begin : std::min(event.started, kernel.begin);
+      event.completed = std::max(event.completed, kernel.end);
+    }
+    for (Issue& issue : issues_) {
+      issue.event.issued = issue.begin;
+      if (issue.event.on_device) continue;
+      issue.event.started = issue.begin;
+      issue.event.completed = issue.end;
+    }
+    for (const NcclKernel* one : alone) {
+      const NcclKernel& kernel = *one;
+      if (!kernel.described && !kernel.named) {
+        ++nameless_;
+        continue;
+      }
+      Event event = kernel.event;
+      event.issued = event.started = kernel.begin;
+      event.completed = kernel.end;
+      event.on_device = true;
+      issues_.push_back({event, 0, -1, kernel.begin, kernel.end});
+      ++without_issue_;
+    }
+  }
+
+  void finish(const KinetoInfo& info) {
+    std::stable_sort(issues_.begin(), issues_.end(),
+                     [](const Issue& a, const Issue& b) { return a.event.issued < b.event.issued; });
+    auto list = std::make_shared<EventList>();
+    list->events.reserve(issues_.size());
+    const double first = issues_.front().event.issued;
+    std::int64_t unsized = 0;
+    for (Issue& issue : issues_) {
+      for (double* time : {&issue.event.issued, &issue.event.started, &issue.event.completed})
+        *time = std::max(0.0, *time - first);
+      unsized += issue.event.unknown.has(Field::bytes);
+      list->events.push_back(issue.event);
     }
     RankTrace rank;
-    rank.rank = static_cast<int>(trace_.ranks.size());
-    if (root.is_object() && root.contains("distributedInfo") && root["distributedInfo"].is_object()) {
-      rank.rank = static_cast<int>(
-          std::clamp<std::int64_t>(number_in(root["distributedInfo"], "rank", rank.rank), 0, 1 << 20));
-      trace_.world =
-          std::max(trace_.world, static_cast<int>(std::clamp<std::int64_t>(
-                                     number_in(root["distributedInfo"], "world_size", 0), 0, 1 << 20)));
-    }
+    rank.rank = static_cast<int>(std::clamp<std::int64_t>(
+        info.rank >= 0 ? info.rank : static_cast<std::int64_t>(trace_.ranks.size()), 0, 1 << 20));
+    trace_.world = std::max(trace_.world, static_cast<int>(std::clamp<std::int64_t>(info.world, 0, 1 << 20)));
+    if (info.rank < 0) rank.remarks.push_back("the profile does not say of which rank it is");
+    if (unsized > 0)
+      rank.remarks.push_back(
+          fmt::format("{} of {} operations have no arguments: their sizes, types and groups are unknown "
+                      "(profile with PyTorch 2.2 or later)",
+                      unsized, issues_.size()));
+    if (without_issue_ > 0)
+      rank.remarks.push_back(fmt::format("{} kernels ran whose issue was not profiled", without_issue_));
+    if (nameless_ > 0)
+      rank.remarks.push_back(fmt::format(
+          "{} nccl kernels are left out: neither their name (SendRecv) nor an annotation tells the operation",
+          nameless_));
+    add_marks(first, list->events, rank);
     rank.file = place_;
-    rank.start.real_ns = static_cast<std::int64_t>(std::min(first_, 9e18));
-    rank.issued = static_cast<std::int64_t>(list_->events.size());
-    rank.events = list_;
+    rank.start.real_ns = static_cast<std::int64_t>(std::min(first, 9e18));
+    rank.issued = static_cast<std::int64_t>(list->events.size());
+    rank.events = std::move(list);
     trace_.ranks.push_back(std::move(rank));
     trace_.waits_known = false;
     trace_.format = "chrome trace of torch.profiler";
   }
 
+  /// The profiler's own steps, as places in the list.
+  void add_marks(double first, const std::vector<Event>& events, RankTrace& rank) {
+    std::sort(marks_.begin(), marks_.end());
+    const auto place = [&](double time) {
+      return static_cast<std::size_t>(
+          std::lower_bound(events.begin(), events.end(), time - first,
+                           [](const Event& e, double t) { return e.issued < t; }) -
+          events.begin());
+    };
+    for (const auto& [begin, end] : marks_) {
+      const std::pair<std::size_t, std::size_t> step{place(begin), place(end)};
+      if (step.first < step.second &&
+          (rank.marked_steps.empty() || rank.marked_steps.back().second <= step.first))
+        rank.marked_steps.push_back(step);
+    }
+  }
+
   const std::string& place_;
   Trace& trace_;
-  std::shared_ptr<EventList> list_;
-  std::map<std::int64_t, Kernel> kernels_;
-  double first_ = -1;
+  std::size_t count_ = 0;
+  std::vector<Issue> issues_, annotations_;
+  std::vector<NcclKernel> kernels_;
+  std::vector<Launch> launches_;
+  std::unordered_map<std::int64_t, std::size_t> issue_of_id_;
+  std::vector<std::pair<double, double>> marks_;
+  std::int64_t without_issue_ = 0, nameless_ = 0;
 };
 
 }  // namespace
 
-void import_kineto(std::string_view text, const std::string& place, Trace& trace) {
-  Importer(place, trace).read(parse_import(text, place));
+void import_kineto(ByteStream& in, Trace& trace) {
+  KinetoImporter(in.name(), trace).read(in);
 }
 
 }  // namespace medley::trace

@@ -93,6 +93,7 @@ Trace open_trace(const std::string& path) {
   }
   if (trace.format.empty()) trace.format = "medley";
   put_in_order(trace);
+  join_comms(trace);
   align_clocks(trace);
   return trace;
 }

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
 
@@ -77,7 +78,10 @@ class RecordSource final : public EventSource {
   std::uint64_t last = 0;
   TraceHeader header{};
   NoteNumbers notes;
-  std::vector<Group> groups;  ///< by the trace's number, only those of this file are filled
+  std::vector<Group> groups;     ///< by the trace's number, only those of this file are filled
+  std::vector<bool> has_phase;  ///< by the trace's number of a scope
+  std::uint32_t by_nccl_profiler = 0;  ///< number of that backend's name; 0: the file has none of its records
+  std::vector<std::pair<std::uint32_t, int>> own_places;  ///< comms whose members are not noted: group, rank in it
 
   std::size_t size() const override { return static_cast<std::size_t>(last + 1 - first); }
 
@@ -111,6 +115,14 @@ class RecordSource final : public EventSource {
     event.started = time(event.on_device ? record.gpu_started : record.started);
     event.completed = time(event.on_device ? record.gpu_completed : record.completed);
     event.exposed = exposed(record);
+    if (event.scope >= has_phase.size() || !has_phase[event.scope]) event.unknown.add(Field::phase);
+    if (by_nccl_profiler && event.backend == by_nccl_profiler) {
+      event.unknown.add(Field::reduce);
+      event.unknown.add(Field::async);
+    }
+    if (record.flags & core::record_bytes_only) event.unknown.add(Field::dtype);
+    if (group.ranks.empty()) event.unknown.add(Field::group);
+    if (record.root >= 0 && event.peer < 0) event.unknown.add(Field::root);
     return true;
   }
 
@@ -183,15 +195,23 @@ TraceHeader read_header(std::span<const std::byte> bytes, const std::string& pla
   return h;
 }
 
-Group group_of(const std::string& text, const std::string& where, const TraceHeader& header, int context) {
+/// `place` becomes the rank's own in the comm where its members are not noted.
+Group group_of(const std::string& text, const std::string& where, const TraceHeader& header, int context, int& place) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object() || !json.contains("name") || !json["name"].is_string() || !json.contains("ranks") ||
-      !json["ranks"].is_array()) {
+  const bool named = json.is_object() && json.contains("name") && json["name"].is_string();
+  if (!named || !(json.contains("ranks") ? json["ranks"].is_array() : json.contains("size")))
     refuse(where, "a comm needs a name and ranks");
-  }
   Group group;
   group.name = json["name"].get<std::string>();
   if (context > 1) group.name += fmt::format(" (context {})", context);
+  if (!json.contains("ranks")) {  // NCCL tells a rank its own place alone
+    const std::int64_t size = number_in(json, "size", 0);
+    place = static_cast<int>(std::clamp<std::int64_t>(number_in(json, "rank", -1), -1, most_ranks));
+    if (size < 1 || size > header.size || place < 0 || place >= size)
+      refuse(where, fmt::format("comm {}: there is no rank {} of {} in a job of {}", group.name, place, size, header.size));
+    group.size = static_cast<int>(size);
+    return group;
+  }
   for (const auto& rank : json["ranks"]) {
     if (!rank.is_number_integer() || rank.get<std::int64_t>() < 0 ||
         rank.get<std::int64_t>() >= header.size) {
@@ -225,8 +245,14 @@ void read_notes(std::span<const std::byte> bytes, RecordSource& source, Trace& t
     auto& numbers = source.notes.by_kind[static_cast<std::size_t>(note.kind)];
     if (note.number != numbers.size())
       refuse(where, fmt::format("its number is {} where {} was due", note.number, numbers.size()));
-    numbers.push_back(note.kind == NoteKind::comm ? trace.group(group_of(text, where, source.header, context))
-                                                  : trace.name(text));
+    if (note.kind == NoteKind::comm) {
+      int place = -1;
+      numbers.push_back(trace.group(group_of(text, where, source.header, context, place)));
+      if (place >= 0) source.own_places.emplace_back(numbers.back(), place);
+    } else {
+      numbers.push_back(trace.name(text));
+      if (note.kind == NoteKind::backend && text == core::nccl_profiler_backend) source.by_nccl_profiler = numbers.back();
+    }
   }
 }
 
@@ -248,6 +274,8 @@ void add_rank(std::span<const std::byte> bytes, const std::string& place, int co
   }
   read_notes(bytes.subspan(header.header_bytes, header.notes_bytes), *source, trace, context);
   source->groups = trace.groups;
+  for (const std::string& name : trace.names)
+    source->has_phase.push_back(!parts_of_scope(name).phase.empty());
   source->records = bytes.subspan(source->records_at);
   const std::uint64_t whole = source->records.size() / sizeof(Record);
   source->capacity = header.capacity;
@@ -294,6 +322,24 @@ bool is_record_file(const std::filesystem::path& path) {
 void read_record_file(const std::filesystem::path& path, Trace& trace) {
   auto mapping = std::make_shared<Mapping>(path);
   add_rank(mapping->bytes(), path.native(), context_of(path), mapping, trace);
+}
+
+void join_comms(Trace& trace) {
+  std::map<std::uint32_t, std::map<int, int>> members;  // group: place in it to rank of the job
+  for (const RankTrace& rank : trace.ranks) {
+    const auto source = std::dynamic_pointer_cast<RecordSource>(rank.events);
+    if (!source) continue;
+    for (const auto& [group, place] : source->own_places) members[group][place] = rank.rank;
+  }
+  if (members.empty()) return;
+  for (const auto& [number, places] : members) {
+    Group& group = trace.groups[number];
+    if (!group.ranks.empty() || static_cast<int>(places.size()) != group.size) continue;
+    for (const auto& [place, rank] : places) group.ranks.push_back(rank);
+  }
+  for (const RankTrace& rank : trace.ranks) {
+    if (const auto source = std::dynamic_pointer_cast<RecordSource>(rank.events)) source->groups = trace.groups;
+  }
 }
 
 void read_records(std::span<const std::byte> bytes, const std::string& place, Trace& trace) {

@@ -119,6 +119,11 @@ Steps find_steps(const Trace& trace, const RankTrace& rank, std::size_t given) {
     Steps steps = by_borders(keys, rank.events->size());
     if (!steps.steps.empty()) return steps;
   }
+  if (!rank.marked_steps.empty()) {
+    Steps steps{{}, "mark"};
+    for (const auto& [begin, end] : rank.marked_steps) steps.steps.push_back({begin, end});
+    return steps;
+  }
   const Period period = find_period(keys.keys);
   if (period.length == 0) return whole;
   const std::size_t count = (period.end - period.begin) / period.length;

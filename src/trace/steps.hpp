@@ -17,7 +17,7 @@ struct Step {
 
 struct Steps {
   std::vector<Step> steps;
-  std::string found_by;  ///< "scope", "period", "count", "nothing": the whole trace is one step
+  std::string found_by;  ///< "scope", "mark" (the source's own), "period", "count", "nothing": the whole trace is one step
 };
 
 /// `given` steps, or 0 to look for them. With a number the operations before the first of equal steps are

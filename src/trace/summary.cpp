@@ -17,6 +17,7 @@ struct Key {
   DType dtype;
   std::uint32_t group, scope, backend, algorithm;
   std::int64_t bytes;
+  bool sized;
   bool operator==(const Key&) const = default;
 };
 struct Hash {
@@ -82,7 +83,7 @@ void read_step(const Trace& trace, const RankTrace& rank, const Step& step, Read
   for (std::size_t i = step.begin; i < step.end; ++i) {
     if (!rank.events->read(i, event) || trace.names[event.scope] == step_scope) continue;
     const Key key{event.op,      event.dtype,     event.group, event.scope,
-                  event.backend, event.algorithm, event.bytes};
+                  event.backend, event.algorithm, event.bytes, !event.unknown.has(Field::bytes)};
     const auto [number, fresh] = out.numbers.emplace(key, out.keys.size());
     if (fresh) {
       out.keys.push_back(key);
@@ -150,6 +151,7 @@ Summary summarise(const Trace& trace, const RankTrace& rank, const Steps& steps,
             key.bytes,
             in_step,
             key.dtype,
+            key.sized,
             std::string(scope.phase),
             std::string(scope.module),
             trace.names[key.backend],

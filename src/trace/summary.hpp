@@ -18,6 +18,7 @@ struct Row {
   std::int64_t bytes = 0;
   std::int64_t count = 0;  ///< in one step
   DType dtype = DType::u8;
+  bool sized = true;  ///< false: the source does not say how many bytes
   std::string phase, module;  ///< empty where no scope said so
   std::string backend, algorithm;
   std::int64_t timed = 0;  ///< completed operations behind the times, over all steps

@@ -13,6 +13,22 @@ std::string_view name(State state) noexcept {
   return names[static_cast<std::size_t>(state)];
 }
 
+namespace {
+constexpr std::array<std::string_view, field_count> field_names = {
+    "group", "bytes", "dtype", "reduce", "root", "phase", "async", "order", "rounding"};
+}  // namespace
+
+std::string_view name(Field field) noexcept {
+  return field_names[static_cast<std::size_t>(field)];
+}
+
+std::optional<Field> parse_field(std::string_view text) noexcept {
+  if (text == "peer") return Field::root;
+  const auto found = std::find(field_names.begin(), field_names.end(), text);
+  if (found == field_names.end()) return std::nullopt;
+  return static_cast<Field>(found - field_names.begin());
+}
+
 std::uint32_t Trace::name(std::string_view text) {
   if (text.empty()) return 0;
   if (const auto known = name_numbers_.find(text); known != name_numbers_.end()) return known->second;

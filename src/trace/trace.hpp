@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <medley/types.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,31 @@ namespace medley::trace {
 
 enum class State : std::uint8_t { issued, started, complete, failed };
 std::string_view name(State state) noexcept;
+
+/// What a source may not carry about an operation. Reconcile compares the fields that both sides know.
+enum class Field : std::uint8_t { group, bytes, dtype, reduce, root, phase, async, order, rounding };
+inline constexpr int field_count = 9;
+std::string_view name(Field field) noexcept;
+std::optional<Field> parse_field(std::string_view text) noexcept;
+
+/// A set of fields.
+class Fields {
+ public:
+  constexpr Fields() = default;
+  constexpr Fields(std::initializer_list<Field> fields) {
+    for (const Field field : fields) add(field);
+  }
+  constexpr void add(Field field) { bits_ = static_cast<std::uint16_t>(bits_ | bit(field)); }
+  constexpr void remove(Field field) { bits_ = static_cast<std::uint16_t>(bits_ & ~bit(field)); }
+  constexpr bool has(Field field) const { return (bits_ & bit(field)) != 0; }
+  constexpr bool empty() const { return bits_ == 0; }
+  constexpr bool operator==(const Fields&) const = default;
+  constexpr std::uint16_t bits() const { return bits_; }
+
+ private:
+  static constexpr unsigned bit(Field field) { return 1u << static_cast<unsigned>(field); }
+  std::uint16_t bits_ = 0;
+};
 
 /// One operation on one rank. Times are nanoseconds from the start of the trace; those it has not reached are
 /// -1.
@@ -34,6 +61,7 @@ struct Event {
   std::int64_t bytes = 0;      ///< the full tensor, whatever the source's convention was
   std::int64_t peer = -1;      ///< of a message: the other rank, of the world; of rooted collectives the root
   std::int64_t count = 1;      ///< operations that this stands for, where a log only has sums
+  Fields unknown;              ///< what the source does not say; `rounding`: its sizes are rounded
   double issued = -1, started = -1, completed = -1;
   double exposed = 0;  ///< ns in which the program did nothing but wait for it
   /// Without the time in a stream behind other work of the device.
@@ -81,6 +109,8 @@ struct RankTrace {
   std::vector<std::string> remarks;  ///< "cut off after …"
   StartTimes start;
   ClockShift clock;
+  /// Steps that the source marks itself (torch.profiler's): places from the first up to, not including, the second.
+  std::vector<std::pair<std::size_t, std::size_t>> marked_steps;
   std::shared_ptr<EventSource> events;
 
   /// Calls visit(event) in order of issue, on the trace's clock.

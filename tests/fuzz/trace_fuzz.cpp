@@ -35,12 +35,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
   Trace trace;
   survives([&] {
-    switch (data[0] % 6) {
+    ByteStream stream(text, "f");
+    switch (data[0] % 9) {
       case 0:
         read_records(std::as_bytes(std::span(text)), "f", trace);
         break;
       case 1:
-        import_deepspeed(text, "f", trace);
+        import_deepspeed(stream, trace);
         break;
       case 2:
         import_flight_json(text, "f", trace);
@@ -49,7 +50,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         import_flight_pickle(text, "f", trace);
         break;
       case 4:
-        import_kineto(text, "f", trace);
+        import_kineto(stream, trace);
+        break;
+      case 6:
+        import_nccl_log(stream, trace);
+        break;
+      case 7:
+        import_chakra(stream, trace);
+        break;
+      case 8:
+        import_chakra_json(text, "f", trace);
         break;
       default: {
         const auto json = nlohmann::json::parse(text, nullptr, false);

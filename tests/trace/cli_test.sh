@@ -49,6 +49,41 @@ status=0
 [ $status = 1 ] || fail "a difference must end with 1 under --assert, not $status"
 "$medley" reconcile "$work/small" --schedule "$schedules/dlrm.json" >/dev/null || fail "without --assert differences are no failure"
 
+# a wrong run is neither accepted nor explained: the schedule is damaged, replayed, and held against what was planned
+"$medley" plan --model $gpt --layout dp=2,tp=2,zero=1 --framework megatron --global-batch 4 --rank all --schedule "$work/whole.json" >/dev/null
+damaged() {  # NAME PYTHON: what happens to `comms`, the operations of a rank, among `entries`
+  python3 - "$work/whole.json" "$work/$1.json" "$2" <<'END'
+import json, sys
+step = json.load(open(sys.argv[1]))
+for rank in step["ranks"]:
+    exec(sys.argv[3], {"entries": rank["entries"], "comms": [e for e in rank["entries"] if e["kind"] == "comm"]})
+json.dump(step, open(sys.argv[2], "w"))
+END
+  replay "$1" 4 "$work/$1.json"
+  for strictness in --assert --allow-explained; do
+    status=0
+    "$medley" reconcile "$work/$1" --schedule "$work/whole.json" $strictness >"$work/out" || status=$?
+    [ $status = 1 ] || fail "$strictness accepts a run with $1 against its schedule: $(cat "$work/out")"
+    status=0
+    "$medley" reconcile "$work/$1" --model $gpt --layout dp=2,tp=2,zero=1 --framework megatron --global-batch 4 $strictness >"$work/out" || status=$?
+    [ $status = 1 ] || fail "$strictness accepts a run with $1 against its plan: $(cat "$work/out")"
+  done
+}
+damaged max-for-sum 'for e in comms:
+    if e.get("reduce") == "sum": e["reduce"] = "max"'
+damaged largest-doubled 'most = max(e["bytes"] for e in comms)
+for e in comms:
+    if e["bytes"] == most: e["bytes"] *= 2'
+damaged one-twice 'entries.append(dict(comms[0]))'
+damaged blocking 'for e in comms:
+    e["token"] = 0 if e.get("token") else 1'
+rm "$work/gpt-4/rank-0003.trace"
+status=0
+"$medley" reconcile "$work/gpt-4" --schedule "$work/whole.json" --allow-explained >"$work/out" || status=$?
+[ $status = 1 ] && grep -q "missing rank: there is no trace of 1 of 4: rank 3" "$work/out" || fail "a rank without a trace: $(cat "$work/out")"
+"$medley" reconcile "$work/gpt-4" --schedule "$work/whole.json" --ignore ranks --assert >/dev/null || fail "--ignore ranks"
+replay gpt-4 4 "$work/gpt4.json"
+
 # a route table of what a step sends and no more: auto follows it and a step's time is predicted by it
 whole() {  # TABLE SCHEDULE
   python3 - "$@" <<'END'

@@ -1,0 +1,155 @@
+// The plugin: NCCL looks up ncclProfiler_v5 (2.28 and later) or ncclProfiler_v4 (2.27) in the library that
+// NCCL_PROFILER_PLUGIN names. Nothing here may fail a job: what cannot be recorded is left out.
+#include <exception>
+
+#include "nccl_profiler/abi.hpp"
+#include "nccl_profiler/comm_recorder.hpp"
+
+namespace medley::nccl_profiler {
+namespace {
+
+constexpr int log_info = 3;                  // NCCL_LOG_INFO
+constexpr unsigned long log_profiler = 0x4;  // as good as any: NCCL filters by it
+
+Result make_comm(void** context, int* mask, std::uint64_t hash, const char* name, int ranks, int rank,
+                 Logger log, int wanted) {
+  *context = nullptr;
+  *mask = 0;
+  try {
+    const auto process = process_recorder(rank, ranks);
+    if (!process) return 0;
+    auto comm = std::make_unique<CommRecorder>();
+    comm->process = process;
+    comm->ranks = ranks;
+    comm->comm = process->comm(hash, name, ranks, rank);
+    *context = comm.release();
+    *mask = wanted;
+  } catch (const std::exception& error) {
+    if (log) log(log_info, log_profiler, "medley", 0, "medley: nothing is recorded: %s", error.what());
+  }
+  return 0;
+}
+
+Result stop_event(void* event) {
+  if (event) static_cast<Handle*>(event)->process->stop(static_cast<Handle*>(event));
+  return 0;
+}
+
+Result record_state(void* event, int state, StateArguments* arguments) {
+  if (event && state == kernel_channel_stop && arguments)
+    static_cast<Handle*>(event)->process->channel_timer(static_cast<Handle*>(event), arguments->timer);
+  return 0;
+}
+
+Result finalize(void* context) {
+  delete static_cast<CommRecorder*>(context);
+  return 0;
+}
+
+/// The call of a collective event, with the program's count and type where its API event is the parent.
+template <typename Event>
+Call call_of(const Event& e, const void* parent) {
+  Call call;
+  call.function = e.function;
+  call.datatype = e.datatype;
+  call.count = e.count;
+  call.channels = e.channels;
+  const auto* api = static_cast<const Handle*>(parent);
+  if (api && api->kind == Handle::Kind::api) {
+    call.datatype = api->call.datatype;
+    call.count = api->call.count;
+  } else if (call.datatype && std::string_view(call.datatype) == "ncclInt8") {
+    call.bytes_only = true;  // NCCL moves the bytes of what is not reduced
+  }
+  return call;
+}
+
+Result init_v4(void** context, int* mask, const char* name, std::uint64_t hash, int, int ranks, int rank,
+               Logger log) {
+  return make_comm(context, mask, hash, name, ranks, rank, log,
+                   collective_event | message_event | kernel_channel_event);
+}
+
+Result init_v5(void** context, std::uint64_t hash, int* mask, const char* name, int, int ranks, int rank,
+               Logger log) {
+  return make_comm(
+      context, mask, hash, name, ranks, rank, log,
+      collective_event | message_event | kernel_channel_event | collective_api_event | message_api_event);
+}
+
+template <typename Descriptor>
+void start(CommRecorder& comm, void** event, const Descriptor& d) {
+  ProcessRecorder& process = *comm.process;
+  if (d.type == collective_event) {
+    Call call = call_of(d.collective, d.parent);
+    call.root = d.collective.root;
+    call.ranks = comm.ranks;
+    call.algorithm = d.collective.algorithm;
+    call.protocol = d.collective.protocol;
+    *event = process.operation(comm.comm, comm.collectives, comm.messages, call);
+  } else if (d.type == message_event) {
+    Call call = call_of(d.message, d.parent);
+    call.root = d.message.peer;
+    *event = process.operation(comm.comm, comm.collectives, comm.messages, call);
+  } else if (d.type == kernel_channel_event && d.parent) {
+    *event = process.channel(static_cast<Handle*>(d.parent), d.kernel_channel.timer);
+  }
+}
+
+Result start_v4(void* context, void** event, DescriptorV4* d) {
+  *event = nullptr;
+  if (!context) return 0;
+  try {
+    start(*static_cast<CommRecorder*>(context), event, *d);
+  } catch (const std::exception&) {
+    *event = nullptr;
+  }
+  return 0;
+}
+
+Result start_v5(void* context, void** event, DescriptorV5* d) {
+  *event = nullptr;
+  if (!context) return 0;
+  auto& comm = *static_cast<CommRecorder*>(context);
+  try {
+    if (d->type == collective_api_event || d->type == message_api_event) {
+      Call call;
+      const bool collective = d->type == collective_api_event;
+      call.function = collective ? d->collective_api.function : d->message_api.function;
+      call.count = collective ? d->collective_api.count : d->message_api.count;
+      call.datatype = collective ? d->collective_api.datatype : d->message_api.datatype;
+      *event = comm.process->api(call);
+    } else {
+      start(comm, event, *d);
+    }
+  } catch (const std::exception&) {
+    *event = nullptr;
+  }
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace medley::nccl_profiler
+
+extern "C" {
+__attribute__((visibility("default"))) extern const medley::nccl_profiler::PluginV4 ncclProfiler_v4;
+__attribute__((visibility("default"))) extern const medley::nccl_profiler::PluginV5 ncclProfiler_v5;
+
+const medley::nccl_profiler::PluginV4 ncclProfiler_v4 = {
+    "medley",
+    medley::nccl_profiler::init_v4,
+    medley::nccl_profiler::start_v4,
+    medley::nccl_profiler::stop_event,
+    medley::nccl_profiler::record_state,
+    medley::nccl_profiler::finalize,
+};
+const medley::nccl_profiler::PluginV5 ncclProfiler_v5 = {
+    "medley",
+    medley::nccl_profiler::init_v5,
+    medley::nccl_profiler::start_v5,
+    medley::nccl_profiler::stop_event,
+    medley::nccl_profiler::record_state,
+    medley::nccl_profiler::finalize,
+};
+}

@@ -1,0 +1,136 @@
+// Tokens choose their experts, so the parts of an all_to_all differ from the plan's even share. That is no
+// licence for any size: what all ranks of the group send must add up to the plan's total, in whole rows of
+// the model's width, and each routing must occur at least twice, since the backward pass sends the same way
+// back.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "reconcile/explain.hpp"
+
+namespace medley::reconcile {
+namespace {
+
+/// The all_to_alls of one group on one rank, planned and observed, in order.
+struct Exchanges {
+  std::vector<std::uint32_t> expected, observed;
+};
+
+Exchanges exchanges_of(const Case& c, const Catalog& catalog, std::uint32_t group) {
+  Exchanges out;
+  const auto gather = [&](const Sequence& sequence, std::vector<std::uint32_t>& into) {
+    for (const Run& run : sequence) {
+      if (catalog[run.kind].op == Op::all_to_all && catalog[run.kind].group == group && run.count == 1)
+        into.push_back(run.kind);
+    }
+  };
+  gather(c.expected, out.expected);
+  gather(c.variant->sequence, out.observed);
+  return out;
+}
+
+bool only_bytes_differ(const Catalog& catalog, std::uint32_t expected, std::uint32_t observed) {
+  const auto fields = catalog.differing(expected, observed);
+  return fields.empty() || fields == std::vector<Field>{Field::bytes};
+}
+
+/// Whether the exchanges of one group in one step are the plan's with tokens routed otherwise. `rows` and
+/// `parameters` become what that predicts and what it leaves free.
+bool routed_otherwise(const Catalog& catalog, const std::vector<Exchanges>& ranks, std::int64_t unit,
+                      std::int64_t& rows, std::int64_t& parameters) {
+  const std::size_t n = ranks.size(), exchanges = ranks.front().expected.size();
+  std::map<std::vector<std::int64_t>, std::size_t> routings;
+  std::size_t differing = 0;
+  for (std::size_t i = 0; i < exchanges; ++i) {
+    std::int64_t planned = 0, sent = 0;
+    bool differs = false;
+    std::vector<std::int64_t> bytes;
+    for (const Exchanges& rank : ranks) {
+      if (rank.expected.size() != exchanges || rank.observed.size() != exchanges) return false;
+      if (!only_bytes_differ(catalog, rank.expected[i], rank.observed[i])) return false;
+      const std::int64_t e = catalog[rank.expected[i]].bytes, o = catalog[rank.observed[i]].bytes;
+      planned += e;
+      sent += o;
+      differs = differs || e != o;
+      if (o % unit != 0) return false;
+      bytes.push_back(o);
+    }
+    if (!differs) continue;
+    if (planned != sent) return false;
+    ++differing;
+    ++routings[bytes];
+  }
+  if (differing == 0) return false;
+  if (std::any_of(routings.begin(), routings.end(), [](const auto& r) { return r.second < 2; })) return false;
+  rows = static_cast<std::int64_t>(differing * n);
+  parameters = static_cast<std::int64_t>(routings.size() * (n - 1));
+  return rows > parameters;
+}
+
+}  // namespace
+
+namespace {
+
+/// Group and step.
+using Place = std::pair<std::uint32_t, std::size_t>;
+
+/// The group of a line about an all_to_all that no other cause explains; 0: it is none.
+std::uint32_t open_exchange(const Line& line, const Catalog& catalog) {
+  const Kind& kind = catalog[line.observed_count > 0 ? line.observed : line.expected];
+  const bool open = line.differs() && line.cause.empty() && line.verdict != Verdict::order;
+  return open && kind.op == Op::all_to_all ? kind.group : 0;
+}
+
+/// What every member of the group exchanged in the step; empty unless all of them were traced.
+std::vector<Exchanges> of_all_members(const std::vector<Case>& cases, const Catalog& catalog, Place place) {
+  std::vector<Exchanges> ranks;
+  const std::vector<int>& members = catalog.group_of_number(place.first).ranks;
+  for (const Case& c : cases) {
+    const auto& steps = c.variant->steps;
+    if (std::find(members.begin(), members.end(), c.rank) != members.end() &&
+        std::find(steps.begin(), steps.end(), place.second) != steps.end())
+      ranks.push_back(exchanges_of(c, catalog, place.first));
+  }
+  return ranks.size() == members.size() ? ranks : std::vector<Exchanges>{};
+}
+
+}  // namespace
+
+void explain_by_routing(std::int64_t row_bytes, std::vector<Case>& cases, Report& report) {
+  std::map<Place, bool> holds;
+  Explanation explanation{
+      "tokens are routed unevenly: over all ranks the bytes are the plan's, and the backward pass repeats "
+      "them",
+      0, 0};
+  for (const Case& c : cases) {
+    for (const Line& line : c.result->lines) {
+      const std::uint32_t group = open_exchange(line, report.catalog);
+      for (const std::size_t step : group != 0 ? c.variant->steps : std::vector<std::size_t>{}) {
+        if (holds.contains({group, step})) continue;
+        const auto ranks = of_all_members(cases, report.catalog, {group, step});
+        std::int64_t rows = 0, parameters = 0;
+        holds[{group, step}] =
+            !ranks.empty() &&
+            routed_otherwise(report.catalog, ranks, std::max<std::int64_t>(1, row_bytes), rows, parameters);
+        if (!holds[{group, step}]) continue;
+        explanation.predicted += rows;
+        explanation.parameters += static_cast<int>(parameters);
+      }
+    }
+  }
+  if (explanation.predicted == 0) return;
+  for (Case& c : cases) {
+    for (Line& line : c.result->lines) {
+      const std::uint32_t group = open_exchange(line, report.catalog);
+      const bool all =
+          group != 0 && std::all_of(c.variant->steps.begin(), c.variant->steps.end(), [&](std::size_t step) {
+            return holds[{group, step}];
+          });
+      if (all) line.cause = explanation.sentence;
+    }
+  }
+  report.explanations.push_back(std::move(explanation));
+}
+
+}  // namespace medley::reconcile

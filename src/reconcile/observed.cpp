@@ -1,0 +1,127 @@
+#include "reconcile/observed.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <medley/error.hpp>
+
+#include "core/v_forms.hpp"
+
+namespace medley::reconcile {
+namespace {
+
+class Reader {
+ public:
+  Reader(const trace::Trace& trace, Fields ignored, Catalog& catalog)
+      : trace_(trace), ignored_(ignored), catalog_(catalog) {
+    for (const trace::Group& group : trace.groups) groups_.push_back(catalog.group(group.ranks, group.name));
+  }
+
+  /// The operations from `begin` up to `end`.
+  Sequence read(const trace::RankTrace& rank, trace::Step step, ObservedRank& out) {
+    Sequence sequence;
+    trace::Event event;
+    for (std::size_t i = step.begin; i < step.end; ++i) {
+      if (!rank.events->read(i, event) || trace_.names[event.scope] == trace::step_scope) continue;
+      if (event.state != trace::State::complete) ++out.unfinished;
+      if (event.unknown.has(Field::order) || event.count > 1) out.ordered = false;
+      const trace::Group& group = trace_.groups[event.group];
+      if (group.size == 1) continue;  // alone: nothing is sent
+      sequence.push_back({number_of(event, group), event.count});
+    }
+    return sequence;
+  }
+
+ private:
+  std::uint32_t number_of(const trace::Event& event, const trace::Group& group) {
+    const trace::ScopeParts scope = trace::parts_of_scope(trace_.names[event.scope]);
+    Kind kind{core::even_form(event.op),
+              event.dtype,
+              event.reduce,
+              phase_number(scope.phase),
+              event.async,
+              groups_[event.group],
+              event.peer,
+              event.bytes,
+              event.unknown};
+    if (group.ranks.empty()) kind.unknown.add(Field::group);
+    normalise(kind, ignored_);
+    const std::uint32_t number = catalog_.kind(kind);
+    catalog_.note_place(number, std::string(trace_.names[event.scope]));
+    return number;
+  }
+
+  const trace::Trace& trace_;
+  Fields ignored_;
+  Catalog& catalog_;
+  std::vector<std::uint32_t> groups_;
+};
+
+void count_outside(const trace::RankTrace& rank, const trace::Trace& trace, const trace::Steps& steps,
+                   ObservedRank& out) {
+  trace::Event event;
+  const auto visit = [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      if (!rank.events->read(i, event) || trace.names[event.scope] == trace::step_scope) continue;
+      out.outside += event.count;
+      out.outside_bytes += event.bytes * event.count;
+    }
+  };
+  if (steps.steps.empty()) return;
+  visit(0, steps.steps.front().begin);
+  visit(steps.steps.back().end, rank.events->size());
+}
+
+ObservedRank read_rank(const trace::Trace& trace, const trace::RankTrace& rank, const Selection& selection,
+                       Reader& reader) {
+  const bool sums = [&] {
+    trace::Event event;
+    for (std::size_t i = 0; i < rank.events->size(); ++i)
+      if (rank.events->read(i, event) && event.count > 1) return true;
+    return false;
+  }();
+  const trace::Steps steps = trace::find_steps(trace, rank, sums ? 1 : selection.steps);
+  ObservedRank out;
+  out.rank = rank.rank;
+  out.steps = steps.steps.size();
+  out.found_by = steps.found_by;
+  out.remarks = rank.remarks;
+  if (sums && selection.steps > 1) {
+    out.repeats = static_cast<std::int64_t>(selection.steps);
+    out.steps = selection.steps;
+  }
+  if (selection.step > out.steps || selection.skip >= std::max<std::size_t>(1, out.steps)) {
+    throw Error(ErrorKind::invalid,
+                fmt::format("{} {}: rank {} has {} step{}", selection.step > 0 ? "--step" : "--skip",
+                            selection.step > 0 ? selection.step : selection.skip, rank.rank, out.steps,
+                            out.steps == 1 ? "" : "s"));
+  }
+  for (std::size_t s = 0; s < steps.steps.size(); ++s) {
+    const bool wanted = selection.step > 0 ? s + 1 == selection.step : s >= selection.skip;
+    if (!wanted) continue;
+    Sequence sequence = reader.read(rank, steps.steps[s], out);
+    const auto same = std::find_if(out.variants.begin(), out.variants.end(),
+                                   [&](const Variant& v) { return v.sequence == sequence; });
+    if (same == out.variants.end())
+      out.variants.push_back({std::move(sequence), {s + 1}});
+    else
+      same->steps.push_back(s + 1);
+  }
+  std::stable_sort(out.variants.begin(), out.variants.end(),
+                   [](const Variant& a, const Variant& b) { return a.steps.size() > b.steps.size(); });
+  if (selection.step == 0 && selection.skip == 0) count_outside(rank, trace, steps, out);
+  return out;
+}
+
+}  // namespace
+
+std::vector<ObservedRank> observed_ranks(const trace::Trace& trace, const Selection& selection,
+                                         Fields ignored, Catalog& catalog) {
+  Reader reader(trace, ignored, catalog);
+  if (selection.rank >= 0) return {read_rank(trace, trace.rank(selection.rank), selection, reader)};
+  std::vector<ObservedRank> out;
+  for (const trace::RankTrace& rank : trace.ranks) out.push_back(read_rank(trace, rank, selection, reader));
+  return out;
+}
+
+}  // namespace medley::reconcile

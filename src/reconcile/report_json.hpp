@@ -1,0 +1,13 @@
+// A report as `medley reconcile --json` writes it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "reconcile/reconcile.hpp"
+
+namespace medley::reconcile {
+
+/// Every difference with its rank and steps, then the rows of every rank.
+nlohmann::ordered_json to_json(const Report& report, const trace::Trace& trace);
+
+}  // namespace medley::reconcile

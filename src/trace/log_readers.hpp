@@ -1,0 +1,53 @@
+// Readers of what training jobs print: DeepSpeed's comms logger and NCCL's log. Both take a log line by line
+// and ignore what is not theirs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "trace/trace.hpp"
+
+namespace medley::trace {
+
+/// "[rank3]: text", "[default0]:text", "3: text" of launchers that label the lines of their ranks: the rank,
+/// and the line without the label. -1: it has none.
+struct LabelledLine {
+  int rank = -1;
+  std::string_view text;
+};
+LabelledLine unlabelled(std::string_view line) noexcept;
+
+class DeepSpeedLog {
+ public:
+  DeepSpeedLog(const std::string& place, Trace& trace);
+  ~DeepSpeedLog();
+  void line(std::string_view text, std::size_t number);
+  bool found() const;
+  /// Adds the ranks to the trace; refuses a log without a single row.
+  void finish();
+
+ private:
+  class Reader;
+  const std::string& place_;
+  Trace& trace_;
+  std::map<int, std::unique_ptr<Reader>> readers_;  ///< by the label's rank
+};
+
+class NcclLog {
+ public:
+  NcclLog(const std::string& place, Trace& trace);
+  ~NcclLog();
+  void line(std::string_view text, std::size_t number);
+  bool found() const;
+  void finish();
+
+ private:
+  struct Process;
+  const std::string& place_;
+  Trace& trace_;
+  std::map<std::string, std::unique_ptr<Process>> processes_;  ///< by host:pid
+};
+
+}  // namespace medley::trace

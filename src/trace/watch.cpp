@@ -1,0 +1,282 @@
+#include "trace/watch.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "core/ranks_text.hpp"
+#include "trace/problems.hpp"
+
+namespace medley::trace {
+namespace {
+
+/// The last records of a rank, with times since 1970: hosts of a job agree on them well enough for seconds.
+class Tail final : public EventSource {
+ public:
+  Tail(std::shared_ptr<EventSource> all, std::size_t most, double start)
+      : all_(std::move(all)), first_(all_->size() > most ? all_->size() - most : 0), start_(start) {}
+  std::size_t size() const override { return all_->size() - first_; }
+  bool read(std::size_t place, Event& event) const override {
+    if (!all_->read(first_ + place, event)) return false;
+    for (double* time : {&event.issued, &event.started, &event.completed})
+      if (*time >= 0) *time += start_;
+    return true;
+  }
+
+ private:
+  std::shared_ptr<EventSource> all_;
+  std::size_t first_;
+  double start_;
+};
+
+double seconds(double ns) {
+  return ns / 1e9;
+}
+
+void find_lost(const Trace& trace, const std::vector<RankNow>& processes, WatchReport& out) {
+  for (const RankNow& now : processes) {
+    if (now.process != ProcessState::gone && now.process != ProcessState::stopped) continue;
+    const bool gone = now.process == ProcessState::gone;
+    const RankTrace& rank = trace.rank(now.rank);
+    WatchVerdict v{gone ? "gone" : "stopped", true, {now.rank}, "", "", -1, 0, ""};
+    v.sentence = fmt::format("rank {}'s process {} on {} {}", now.rank, rank.pid,
+                             rank.host.empty() ? "this host" : rank.host,
+                             gone ? "is gone" : "is stopped (SIGSTOP or a debugger)");
+    out.verdicts.push_back(std::move(v));
+  }
+}
+
+/// What a rank did last, on any comm.
+std::string last_of(const Trace& trace, int number) {
+  for (const RankTrace& rank : trace.ranks) {
+    if (rank.rank != number) continue;
+    Event event;
+    for (std::size_t i = rank.events->size(); i-- > 0;) {
+      if (rank.events->read(i, event))
+        return fmt::format("its last call is {} #{} on {} ({})", medley::name(event.op), event.sequence,
+                           trace.groups[event.group].name, name(event.state));
+    }
+  }
+  return "it has called nothing";
+}
+
+void find_stuck(const Trace& trace, double now, const WatchOptions& options, WatchReport& out) {
+  for (const Problem& problem : find_problems(trace).list) {
+    const double age = seconds(now - problem.event.issued);
+    const bool failed = problem.kind != "unfinished";
+    if (!failed && age < options.stuck_s) continue;
+    WatchVerdict v{failed ? problem.kind : "stuck",
+                   true,
+                   {},
+                   trace.groups[problem.event.group].name,
+                   std::string(medley::name(problem.event.op)),
+                   age,
+                   0,
+                   problem.sentence};
+    for (const auto& [rank, state] : problem.ranks)
+      if (state == "not issued" || state == "no trace") v.ranks.push_back(rank);
+    for (const int rank : v.ranks) v.sentence += fmt::format("; rank {}: {}", rank, last_of(trace, rank));
+    if (!failed) v.sentence = fmt::format("for {:.1f} s: {}", age, v.sentence);
+    out.verdicts.push_back(std::move(v));
+    if (out.verdicts.size() > 50) return;
+  }
+}
+
+/// When each rank came to one collective.
+struct Arrivals {
+  double first = 0, second_last = 0, last = -1;
+  int last_rank = -1, ranks = 0;
+  void add(double time, int rank) {
+    if (ranks++ == 0) {
+      first = second_last = last = time;
+      last_rank = rank;
+    } else if (time >= last) {
+      second_last = last;
+      last = time;
+      last_rank = rank;
+    } else {
+      first = std::min(first, time);
+      second_last = ranks == 2 ? time : std::max(second_last, time);
+    }
+  }
+};
+
+void find_late(const Trace& trace, double now, const WatchOptions& options, WatchReport& out) {
+  std::map<std::uint32_t, std::map<std::uint64_t, Arrivals>> groups;
+  for (const RankTrace& rank : trace.ranks) {
+    rank.for_each([&](const Event& e) {
+      if (e.matched && e.issued >= now - options.window_s * 1e9)
+        groups[e.group][e.sequence].add(e.issued, rank.rank);
+    });
+  }
+  for (const auto& [group, collectives] : groups) {
+    const int size = trace.groups[group].size;
+    std::map<int, std::vector<double>> late;
+    std::size_t whole = 0;
+    for (const auto& [sequence, at] : collectives) {
+      if (at.ranks < size || size < 2) continue;
+      ++whole;
+      late[at.last_rank].push_back(at.last - at.second_last);
+    }
+    if (whole < 8) continue;  // too few to call anybody a straggler
+    for (auto& [rank, by] : late) {
+      if (static_cast<double>(by.size()) < options.late_share * static_cast<double>(whole)) continue;
+      double sum = 0;
+      for (const double ns : by) sum += ns;
+      std::nth_element(by.begin(), by.begin() + static_cast<std::ptrdiff_t>(by.size() / 2), by.end());
+      const double median = by[by.size() / 2];
+      // Somebody is always last; a straggler is who costs the others time.
+      if (sum < 0.02 * options.window_s * 1e9 && median < 1e6) continue;
+      double since = now;
+      for (const auto& [sequence, at] : collectives)
+        if (at.ranks >= size && at.last_rank == rank) since = std::min(since, at.last);
+      WatchVerdict v{"late",       true, {rank}, trace.groups[group].name, "", seconds(now - since),
+                     median / 1e3, ""};
+      v.sentence = fmt::format(
+          "rank {} is late: last to {} of {} collectives on {}, {:.0f} µs behind the others at the "
+          "median, {:.2f} s in all, since {:.0f} s",
+          rank, by.size(), whole, trace.groups[group].name, median / 1e3, seconds(sum), seconds(now - since));
+      out.verdicts.push_back(std::move(v));
+    }
+  }
+}
+
+/// Kinds of operations whose time has changed against what was before the window.
+void find_changes(const Trace& trace, double now, const WatchOptions& options, WatchReport& out) {
+  struct Times {
+    std::vector<double> before, lately;
+  };
+  std::map<std::tuple<std::uint32_t, Op, std::int64_t>, Times> kinds;
+  double exposed = 0, most_exposed = 0;
+  std::uint32_t worst = 0;
+  std::map<std::uint32_t, double> by_group;
+  double oldest = now;
+  for (const RankTrace& rank : trace.ranks) {
+    rank.for_each([&](const Event& e) {
+      if (e.completed < 0) return;
+      const bool lately = e.completed >= now - options.window_s * 1e9;
+      auto& times = kinds[{e.group, e.op, e.bytes}];
+      (lately ? times.lately : times.before).push_back(e.duration());
+      if (!lately) return;
+      oldest = std::min(oldest, e.issued);
+      exposed += e.exposed;
+      double& sum = by_group[e.group] += e.exposed;
+      if (sum > most_exposed) {
+        most_exposed = sum;
+        worst = e.group;
+      }
+    });
+  }
+  const auto median = [](std::vector<double>& of) {
+    std::nth_element(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2), of.end());
+    return of[of.size() / 2];
+  };
+  for (auto& [kind, times] : kinds) {
+    if (times.before.size() < 8 || times.lately.size() < 8) continue;
+    const double before = median(times.before), lately = median(times.lately);
+    if (lately < 1.5 * before || lately - before < 20e3) continue;
+    const auto& [group, op, bytes] = kind;
+    WatchVerdict v{"slower",
+                   false,
+                   {},
+                   trace.groups[group].name,
+                   std::string(medley::name(op)),
+                   options.window_s,
+                   (lately - before) / 1e3,
+                   ""};
+    v.sentence = fmt::format("{} of {} B on {} takes {:.0f} µs in the last {:.0f} s, {:.0f} µs before",
+                             medley::name(op), bytes, trace.groups[group].name, lately / 1e3,
+                             options.window_s, before / 1e3);
+    out.verdicts.push_back(std::move(v));
+  }
+  const double span = (now - oldest) * static_cast<double>(std::max<std::size_t>(1, trace.ranks.size()));
+  if (exposed <= 0 || span <= 0 || exposed < 0.05 * span) return;
+  WatchVerdict v{"exposed",     false, {}, trace.groups[worst].name, "", seconds(now - oldest),
+                 exposed / 1e3, ""};
+  v.sentence = fmt::format("{:.0f} % of the time is spent waiting for communication, most of it on {}",
+                           100 * exposed / span, trace.groups[worst].name);
+  out.verdicts.push_back(std::move(v));
+}
+
+int weight(const WatchVerdict& v) {
+  static const std::vector<std::string> order = {"gone",  "stopped", "mismatch", "failed",
+                                                 "stuck", "late",    "slower",   "exposed"};
+  return static_cast<int>(std::find(order.begin(), order.end(), v.kind) - order.begin());
+}
+
+}  // namespace
+
+bool WatchReport::alarming() const {
+  return std::any_of(verdicts.begin(), verdicts.end(), [](const WatchVerdict& v) { return v.alarming; });
+}
+
+WatchReport watch_report(Trace& trace, const std::vector<RankNow>& processes, double now_ns,
+                         const WatchOptions& options) {
+  WatchReport out;
+  out.at_s = seconds(now_ns);
+  out.world = trace.world;
+  out.ranks = trace.ranks.size();
+  for (RankTrace& rank : trace.ranks) {
+    out.operations += rank.issued;
+    rank.events = std::make_shared<Tail>(rank.events, options.tail, static_cast<double>(rank.start.real_ns));
+    rank.clock = {};
+  }
+  find_lost(trace, processes, out);
+  find_stuck(trace, now_ns, options, out);
+  find_late(trace, now_ns, options, out);
+  find_changes(trace, now_ns, options, out);
+  std::stable_sort(out.verdicts.begin(), out.verdicts.end(),
+                   [](const auto& a, const auto& b) { return weight(a) < weight(b); });
+  return out;
+}
+
+ProcessState process_state(std::int64_t pid) {
+  if (pid <= 0) return ProcessState::unknown;
+  if (kill(static_cast<pid_t>(pid), 0) != 0)
+    return errno == ESRCH ? ProcessState::gone : ProcessState::running;
+  std::ifstream stat(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(stat, text);
+  const std::size_t end = text.rfind(')');  // the name may hold anything
+  if (end == std::string::npos || end + 2 >= text.size()) return ProcessState::unknown;
+  const char state = text[end + 2];
+  return state == 'T' || state == 't'   ? ProcessState::stopped
+         : state == 'Z' || state == 'X' ? ProcessState::gone
+                                        : ProcessState::running;
+}
+
+std::string prometheus_text(const WatchReport& report) {
+  std::string out = fmt::format(
+      "# HELP medley_operations_total Operations issued by all ranks.\n# TYPE medley_operations_total "
+      "counter\n"
+      "medley_operations_total {}\n# HELP medley_ranks Ranks that are recorded.\n# TYPE medley_ranks "
+      "gauge\nmedley_ranks {}\n"
+      "# HELP medley_verdict What is wrong with the job; the value is for how many seconds.\n# TYPE "
+      "medley_verdict gauge\n",
+      report.operations, report.ranks);
+  const auto quoted = [](const std::string& text) {
+    std::string safe;
+    for (const char c : text) {
+      if (c == '"' || c == '\\') safe += '\\';
+      safe += c == '\n' ? ' ' : c;
+    }
+    return safe;
+  };
+  std::set<std::string> seen;  // a series may occur once
+  for (const WatchVerdict& v : report.verdicts) {
+    std::string ranks;
+    for (const int rank : v.ranks) ranks += (ranks.empty() ? "" : ",") + std::to_string(rank);
+    const std::string series =
+        fmt::format("medley_verdict{{kind=\"{}\",group=\"{}\",op=\"{}\",ranks=\"{}\"}}", v.kind,
+                    quoted(v.group), v.op, ranks);
+    if (seen.insert(series).second) out += fmt::format("{} {:.3f}\n", series, std::max(0.0, v.since_s));
+  }
+  return out;
+}
+
+}  // namespace medley::trace

@@ -1,0 +1,147 @@
+// Calls a profiler plugin as NCCL does: what it looks up, in which order events start and stop, and from
+// where. Used by the plugin's test and its benchmark.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "nccl_profiler/abi.hpp"
+
+namespace medley::nccl_profiler::test {
+
+class MockNccl {
+ public:
+  explicit MockNccl(const std::string& path) : library_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (!library_) throw std::runtime_error(dlerror());
+    v5_ = static_cast<PluginV5*>(dlsym(library_, "ncclProfiler_v5"));
+    v4_ = static_cast<PluginV4*>(dlsym(library_, "ncclProfiler_v4"));
+    if (!v5_ || !v4_) throw std::runtime_error("the plugin exports neither version 5 nor version 4");
+  }
+
+  struct Comm {
+    void* context = nullptr;
+    int mask = 0, ranks = 0, rank = 0;
+    int version = 5;
+    std::uint64_t sequence = 0;
+  };
+
+  Comm comm(std::uint64_t hash, const char* name, int ranks, int rank, int version = 5) {
+    Comm out{nullptr, 0, ranks, rank, version, 0};
+    if (version == 5)
+      v5_->init(&out.context, hash, &out.mask, name, 1, ranks, rank, nullptr);
+    else
+      v4_->init(&out.context, &out.mask, name, hash, 1, ranks, rank, nullptr);
+    return out;
+  }
+
+  /// What has been launched and not yet finished on the GPU.
+  struct Launched {
+    void* event = nullptr;
+    int channels = 0;
+    int version = 5;
+  };
+
+  /// A collective up to the launch of its kernel. AllGather and Broadcast are turned into bytes on the way,
+  /// as NCCL does it.
+  Launched collective(Comm& comm, const char* function, std::size_t count, const char* datatype,
+                      std::size_t element, int root = 0, int channels = 2) {
+    void* api = nullptr;
+    if (comm.version == 5) {
+      DescriptorV5 d{};
+      d.type = collective_api_event;
+      d.rank = comm.rank;
+      d.collective_api = {function, count, datatype, root, nullptr, false};
+      v5_->start_event(comm.context, &api, &d);
+      if (api) v5_->stop_event(api);  // the call returns before the group launches anything
+    }
+    const bool bytes = std::strcmp(function, "AllGather") == 0 || std::strcmp(function, "Broadcast") == 0;
+    const std::size_t moved = bytes ? count * element : count;
+    const char* type = bytes ? "ncclInt8" : datatype;
+    Launched out{nullptr, channels, comm.version};
+    if (comm.version == 5) {
+      DescriptorV5 d{};
+      d.type = collective_event;
+      d.parent = api;
+      d.rank = comm.rank;
+      d.collective = {comm.sequence++,
+                      function,
+                      nullptr,
+                      nullptr,
+                      moved,
+                      root,
+                      type,
+                      static_cast<std::uint8_t>(channels),
+                      8,
+                      "RING",
+                      "SIMPLE",
+                      nullptr};
+      v5_->start_event(comm.context, &out.event, &d);
+    } else {
+      DescriptorV4 d{};
+      d.type = collective_event;
+      d.rank = comm.rank;
+      d.collective = {comm.sequence++,
+                      function,
+                      nullptr,
+                      nullptr,
+                      moved,
+                      root,
+                      type,
+                      static_cast<std::uint8_t>(channels),
+                      8,
+                      "RING",
+                      "SIMPLE"};
+      v4_->start_event(comm.context, &out.event, &d);
+    }
+    if (out.event) v5_->stop_event(out.event);
+    return out;
+  }
+
+  Launched message(Comm& comm, const char* function, std::size_t count, const char* datatype, int peer) {
+    DescriptorV5 d{};
+    d.type = message_event;
+    d.rank = comm.rank;
+    d.message = {function, nullptr, datatype, count, peer, 1, nullptr};
+    Launched out{nullptr, 1, 5};
+    v5_->start_event(comm.context, &out.event, &d);
+    if (out.event) v5_->stop_event(out.event);
+    return out;
+  }
+
+  /// The GPU ran it from `begin` to `end`, in ns of its own clock.
+  void ran(Comm& comm, const Launched& launched, std::uint64_t begin, std::uint64_t end) {
+    for (int channel = 0; channel < launched.channels && launched.event; ++channel) {
+      void* event = nullptr;
+      if (launched.version == 5) {
+        DescriptorV5 d{};
+        d.type = kernel_channel_event;
+        d.parent = launched.event;
+        d.kernel_channel = {static_cast<std::uint8_t>(channel), begin};
+        v5_->start_event(comm.context, &event, &d);
+      } else {
+        DescriptorV4 d{};
+        d.type = kernel_channel_event;
+        d.parent = launched.event;
+        d.kernel_channel = {static_cast<std::uint8_t>(channel), begin};
+        v4_->start_event(comm.context, &event, &d);
+      }
+      StateArguments arguments{};
+      arguments.timer = end;
+      v5_->record_state(event, kernel_channel_stop, &arguments);
+      v5_->stop_event(event);
+    }
+  }
+
+  void close(Comm& comm) { v5_->finalize(comm.context); }
+
+ private:
+  void* library_;
+  PluginV5* v5_ = nullptr;
+  PluginV4* v4_ = nullptr;
+};
+
+}  // namespace medley::nccl_profiler::test

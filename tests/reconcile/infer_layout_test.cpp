@@ -1,0 +1,48 @@
+// Runs made from plans of known layouts: the layout is found again, from what was sent alone.
+#include <gtest/gtest.h>
+
+#include "reconcile/made_run.hpp"
+#include "trace/infer_layout.hpp"
+
+namespace medley::reconcile::test {
+namespace {
+
+using plan::Framework;
+
+struct Laid {
+  const char* layout;
+  Framework framework;
+  const char* found;
+  const char* model = "h=128,a=4,layers=8,vocab=1024,seq=64";
+};
+
+TEST(InferLayout, what_was_planned_is_found_again) {
+  const Laid jobs[] = {
+      {"dp=4,bucket_cap_mb=0.25", Framework::ddp, "dp=4"},
+      {"dp=4", Framework::fsdp2, "dp=4,zero=3"},
+      {"dp=4,zero=1", Framework::deepspeed, "dp=4,zero=1"},
+      {"dp=4,zero=3,persistence=0,prefetch=0", Framework::deepspeed, "dp=4,zero=3"},
+      {"dp=2,tp=2,zero=1,global_batch=4", Framework::megatron, "dp=2,tp=2,zero=1"},
+      {"dp=2,tp=2,sp=on,global_batch=4", Framework::megatron, "dp=2,tp=2,sp=on"},
+      {"tp=4", Framework::megatron, "tp=4"},
+      {"dp=2,pp=2,global_batch=8", Framework::megatron, "dp=2,pp=2"},
+      {"dp=2,tp=2,pp=2,global_batch=8", Framework::megatron, "dp=2,tp=2,pp=2"},
+      {"dp=4,ep=2", Framework::deepspeed, "dp=4,ep=2",
+       "h=128,a=4,layers=8,vocab=1024,seq=64,experts=4,top_k=2"},
+  };
+  for (const Laid& job : jobs) {
+    MadeRun run = made_run(plan_of(job.layout, job.framework, job.model), 3);
+    for (MadeRank& rank : run.ranks)  // names must not give it away
+      for (MadeStep& step : rank.steps)
+        for (MadeOperation& op : step) op.group = "g", op.scope = "";
+    const trace::InferredLayout found = trace::infer_layout(trace_of(run));
+    std::string why;
+    for (const std::string& line : found.evidence) why += line + "\n";
+    EXPECT_EQ(found.text(), job.found) << job.layout << "\n" << why;
+    EXPECT_TRUE(found.complete) << job.layout;
+    EXPECT_FALSE(found.evidence.empty());
+  }
+}
+
+}  // namespace
+}  // namespace medley::reconcile::test

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# medley watch beside a running job: a stopped and a killed rank are named, a healthy job is not, and scripts get exit codes.
+set -euo pipefail
+medley=$1 schedules=$2
+work=$(mktemp -d)
+job=
+cleanup() { [ -z "$job" ] || kill -KILL -- "-$job" 2>/dev/null || true; rm -rf "$work"; }
+trap cleanup EXIT
+fail() { echo "FAILED: $*" >&2; exit 1; }
+pid_of() { python3 -c 'import struct, sys; print(struct.unpack_from("<q", open(sys.argv[1], "rb").read(96), 88)[0])' "$1"; }
+
+start() {  # NAME: a job that runs until it is killed, in a process group of its own
+  set -m
+  "$medley" replay "$schedules/dlrm.json" -n 2 --backends shm --steps 100000 --scale 0.01 --tflops 0 --trace "$work/$1" >"$work/$1.log" 2>&1 &
+  job=$!
+  set +m
+  for _ in $(seq 600); do
+    [ -s "$work/$1/rank-0000.trace" ] && [ -s "$work/$1/rank-0001.trace" ] && [ "$("$medley" watch "$work/$1" --once --json - 2>/dev/null |
+      python3 -c 'import json, sys; print(json.load(sys.stdin)["operations"] > 100)' 2>/dev/null)" = True ] && return
+    kill -0 "$job" 2>/dev/null || fail "the job ended: $(cat "$work/$1.log")"
+    read -rt 0.1 <> <(:) || true
+  done
+  fail "the job records nothing: $(cat "$work/$1.log")"
+}
+stop() { kill -KILL -- "-$job" 2>/dev/null || true; wait "$job" 2>/dev/null || true; job=; }
+
+named() {  # KIND FOLDER: rank 1, and no other, is blamed for it
+  local status=0
+  timeout 60 "$medley" watch "$2" --until-problem --every 0.1 --json "$work/verdicts.json" >"$work/screen" || status=$?
+  [ $status = 1 ] || fail "watch ended with $status, not 1: $(cat "$work/screen")"
+  python3 - "$work/verdicts.json" "$1" <<'PY' || fail "$1: $(cat "$work/screen" "$work/verdicts.json")"
+import json, sys
+verdicts = json.load(open(sys.argv[1]))["verdicts"]
+assert verdicts[0]["kind"] == sys.argv[2] and verdicts[0]["ranks"] == [1], verdicts
+PY
+}
+
+start stopped
+kill -STOP "$(pid_of "$work/stopped/rank-0001.trace")"
+named stopped "$work/stopped"
+stop
+start killed
+kill -KILL "$(pid_of "$work/killed/rank-0001.trace")"
+named gone "$work/killed"
+stop
+status=0
+"$medley" watch "$work/absent" --once 2>"$work/err" || status=$?
+[ $status = 2 ] && grep -q "no such file or folder" "$work/err" || fail "an absent folder: $status $(cat "$work/err")"
+echo "watch names who is stopped and who is gone"
