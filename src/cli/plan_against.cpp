@@ -6,7 +6,7 @@
 #include "cli/command.hpp"
 #include "cli/plan.hpp"
 #include "plan/aicb.hpp"
-#include "plan/read_layout.hpp"
+#include "model/read_layout.hpp"
 
 namespace medley::cli {
 

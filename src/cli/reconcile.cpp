@@ -7,7 +7,7 @@
 #include "cli/command.hpp"
 #include "cli/plan.hpp"
 #include "cli/table.hpp"
-#include "plan/read_layout.hpp"
+#include "model/read_layout.hpp"
 #include "reconcile/causes.hpp"
 
 namespace medley::cli {

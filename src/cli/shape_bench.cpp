@@ -8,8 +8,9 @@
 #include <medley/error.hpp>
 
 #include "cli/shape.hpp"
-#include "shape/calibration.hpp"
-#include "shape/gemm_csv.hpp"
+#include "cost/calibration.hpp"
+#include "shape/words.hpp"
+#include "cost/gemm_csv.hpp"
 #include "shape/sweep.hpp"
 #ifdef MEDLEY_GPU_BENCH
 #include "shape/bench/gpu_bench.hpp"

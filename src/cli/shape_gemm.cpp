@@ -6,9 +6,10 @@
 
 #include "cli/shape.hpp"
 #include "cli/table.hpp"
-#include "shape/calibration.hpp"
-#include "shape/gemm_csv.hpp"
-#include "shape/gpu_model.hpp"
+#include "cost/calibration.hpp"
+#include "shape/words.hpp"
+#include "cost/gemm_csv.hpp"
+#include "cost/gpu_model.hpp"
 
 namespace medley::cli {
 namespace {

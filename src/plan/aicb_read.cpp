@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "plan/aicb.hpp"
-#include "plan/text.hpp"
+#include "model/text.hpp"
 
 namespace medley::plan {
 namespace {

@@ -3,7 +3,8 @@
 #pragma once
 
 #include "shape/changes.hpp"
-#include "shape/gpu.hpp"
+#include "cost/gpu.hpp"
+#include "shape/words.hpp"
 
 namespace medley::shape {
 

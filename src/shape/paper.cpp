@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "plan/zoo.hpp"
+#include "model/zoo.hpp"
 #include "shape/search.hpp"
-#include "shape/tile_model.hpp"
+#include "cost/tile_model.hpp"
 
 namespace medley::shape {
 namespace {

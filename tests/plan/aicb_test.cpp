@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "plan/helpers.hpp"
-#include "plan/read_layout.hpp"
+#include "model/read_layout.hpp"
 
 namespace medley::plan {
 namespace {

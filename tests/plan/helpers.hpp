@@ -7,7 +7,7 @@
 
 #include "plan/framework.hpp"
 #include "plan/volume.hpp"
-#include "plan/zoo.hpp"
+#include "model/zoo.hpp"
 
 namespace medley::plan {
 

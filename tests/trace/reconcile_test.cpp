@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plan/read_layout.hpp"
+#include "model/read_layout.hpp"
 #include "reconcile/causes.hpp"
 
 namespace medley::reconcile {
