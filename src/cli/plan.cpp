@@ -93,7 +93,8 @@ void write_schedule(const PlanRequest& request, const PlanOutcome& outcome) {
   if (request.rank != "all") {
     std::vector<double> us;
     if (outcome.machine)
-      us = cost::Step(outcome.model, outcome.layout, outcome.framework, outcome.rank).entry_us(*outcome.machine);
+      us = cost::Step(outcome.model, outcome.layout, outcome.framework, outcome.rank)
+               .entry_us(*outcome.machine);
     auto one = plan::schedule_json(outcome.schedule, outcome.layout, outcome.rank, us);
     one["plan"] = request_json(request);
     write_json(request.schedule_file, one);

@@ -28,8 +28,8 @@ struct PlanOutcome {
   plan::Count rank = 0;
   plan::Schedule schedule;
   std::vector<plan::Row> rows;
-  cost::Memory memory;        ///< of the rank asked for, or of the one that holds most
-  cost::FullestGpu fullest;  ///< the rank that decides whether it fits
+  cost::Memory memory;                     ///< of the rank asked for, or of the one that holds most
+  cost::FullestGpu fullest;                ///< the rank that decides whether it fits
   std::map<std::string, double> textbook;  ///< wire bytes per group that papers would print for the same rank
   // With a machine:
   std::optional<cost::Machine> machine;

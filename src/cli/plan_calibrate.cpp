@@ -55,7 +55,8 @@ nlohmann::ordered_json to_json(const cost::PredictionError& e) {
 
 int calibrate(const CalibrateOptions& options) {
   const auto framework = plan::parse_framework(options.framework);
-  if (!framework && !options.framework.empty()) throw Error(ErrorKind::invalid, fmt::format("unknown framework '{}'", options.framework));
+  if (!framework && !options.framework.empty())
+    throw Error(ErrorKind::invalid, fmt::format("unknown framework '{}'", options.framework));
   cost::Machine machine = cost::find_machine(options.machine);
   std::vector<cost::MeasuredStep> steps;
   for (const std::string& file : options.data) {
@@ -66,13 +67,12 @@ int calibrate(const CalibrateOptions& options) {
     }
   }
   if (steps.empty())
-    throw Error(ErrorKind::invalid, fmt::format("no step of a {} is in {}", machine.gpu.name,
-                                                fmt::join(options.data, ", ")));
+    throw Error(ErrorKind::invalid,
+                fmt::format("no step of a {} is in {}", machine.gpu.name, fmt::join(options.data, ", ")));
   cost::Halves halves = cost::split(steps);
   if (options.all) halves.fit = steps;
   const cost::CostConstants before = machine.constants;
-  if (!options.check_only)
-    machine.constants = cost::fit_constants(halves.fit, machine, options.keep);
+  if (!options.check_only) machine.constants = cost::fit_constants(halves.fit, machine, options.keep);
   const auto seen = cost::prediction_error(halves.fit, machine);
   const auto unseen = cost::prediction_error(halves.held_out, machine);
 
@@ -83,7 +83,8 @@ int calibrate(const CalibrateOptions& options) {
                fmt::format("{:.4g}", machine.constants.*row.member), row.fitted ? "fit" : "published"});
     constants[std::string(row.name)] = machine.constants.*row.member;
   }
-  if (!options.output.empty()) write_machine(options.output, machine, fmt::format("{}", fmt::join(options.data, ", ")));
+  if (!options.output.empty())
+    write_machine(options.output, machine, fmt::format("{}", fmt::join(options.data, ", ")));
   if (options.json != "-") {
     fmt::print("{}\n", table.str());
     fmt::print("fitted on {} steps: error {:.2f} %, worst {:.1f} %\n", halves.fit.size(), 100 * seen.mape,
@@ -107,13 +108,15 @@ void add_plan_calibrate(CLI::App& parent) {
       add_command(parent, "calibrate", "Fits the time model to measured steps; half of them are held out",
                   "medley plan calibrate --data steps.csv --machine dgx-a100 -o here.toml",
                   [options] { return calibrate(*options); });
-  command->add_option("--data", options->data,
-                      "CSV files of measured steps, in the columns of bench/steps or of vTrain's table")
+  command
+      ->add_option("--data", options->data,
+                   "CSV files of measured steps, in the columns of bench/steps or of vTrain's table")
       ->required()
       ->delimiter(',');
   command->add_option("--framework", options->framework,
                       "Framework that ran them, where the file does not say (vTrain's: megatron)");
-  command->add_flag("--all", options->all, "Fit on all rows: the figures then say how well it fits, not how well it predicts");
+  command->add_flag("--all", options->all,
+                    "Fit on all rows: the figures then say how well it fits, not how well it predicts");
   command->add_option("--machine", options->machine, "Machine they ran on: name or TOML file")
       ->capture_default_str();
   command->add_option("--vocab", options->vocab, "Vocabulary of the models")->capture_default_str();

@@ -48,8 +48,8 @@ void add_time(nlohmann::ordered_json& json, const PlanOutcome& o) {
 void print_time(const PlanOutcome& o) {
   if (!o.machine) return;
   const cost::StepCost& time = o.time;
-  fmt::print("{} on {}: rank {} needs {}\n\n", o.fits() ? "fits" : "DOES NOT FIT", o.machine->name, o.fullest.rank,
-             cost::fit_sentence(o.fullest.memory, gpu_bytes(*o.machine)));
+  fmt::print("{} on {}: rank {} needs {}\n\n", o.fits() ? "fits" : "DOES NOT FIT", o.machine->name,
+             o.fullest.rank, cost::fit_sentence(o.fullest.memory, gpu_bytes(*o.machine)));
   fmt::print(
       "step {:.2f} ms: {:.0f} tokens/s and {:.1f} TFLOP/s per GPU (model FLOPs; {:.1f} with recomputation)\n",
       time.step_us * 1e-3, time.tokens_per_s_per_gpu, time.tflops_per_gpu, time.hardware_tflops_per_gpu);

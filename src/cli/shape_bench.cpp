@@ -9,9 +9,9 @@
 
 #include "cli/shape.hpp"
 #include "cost/calibration.hpp"
-#include "shape/words.hpp"
 #include "cost/gemm_csv.hpp"
 #include "shape/sweep.hpp"
+#include "shape/words.hpp"
 #ifdef MEDLEY_GPU_BENCH
 #include "shape/bench/gpu_bench.hpp"
 #endif

@@ -7,8 +7,8 @@
 #include "cli/shape.hpp"
 #include "cli/table.hpp"
 #include "cost/calibration.hpp"
-#include "shape/words.hpp"
 #include "cost/tile_model.hpp"
+#include "shape/words.hpp"
 
 namespace medley::cli {
 namespace {
@@ -28,7 +28,8 @@ std::string group_of(const MeasuredGemm& sample) {
 }
 
 /// One row a group: what the model fitted to the other half gets wrong, and the plain roofline beside it.
-void report(const shape::GpuModel& model, const std::vector<MeasuredGemm>& samples, const FitOptions& options) {
+void report(const shape::GpuModel& model, const std::vector<MeasuredGemm>& samples,
+            const FitOptions& options) {
   std::map<std::string, std::vector<MeasuredGemm>> groups;
   for (const auto& sample : samples) {
     groups["all"].push_back(sample);
@@ -96,9 +97,11 @@ void add_shape_fit(CLI::App& shape) {
                       "CSV of attention times (bench/shape/torch_bench.py)");
   command->add_option("--streams", options->streams,
                       "CSV of memory-bound operations (medley shape bench --stream-csv)");
-  command->add_option("--source", options->source, "Where a published table comes from: repository, path, version");
-  command->add_option("--like", options->like,
-                      "A shipped GPU whose sweep gives what the table lacks: backward and unaligned products, attention");
+  command->add_option("--source", options->source,
+                      "Where a published table comes from: repository, path, version");
+  command->add_option(
+      "--like", options->like,
+      "A shipped GPU whose sweep gives what the table lacks: backward and unaligned products, attention");
   command->add_option("--attention-scale", options->attention_scale,
                       "With --like: attention's times against that GPU's, after the rates of both");
   command->add_option("-o,--output", options->output, "Write the calibration, fitted to all rows, here");

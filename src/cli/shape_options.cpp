@@ -46,7 +46,8 @@ void ShapeOptions::add_layout(CLI::App& command) {
   command.add_option("--seq", seq, "Sequence length (default: the model's); the cached tokens in decode");
   command.add_option("--mode", mode, "train, prefill or decode");
   command.add_option("--attention", attention, "best, flash or cudnn (fused), or unfused");
-  command.add_option("--framework", framework, "Whose layers run: textbook (PyTorch's kernels), megatron, ddp, …");
+  command.add_option("--framework", framework,
+                     "Whose layers run: textbook (PyTorch's kernels), megatron, ddp, …");
   command.add_flag("--compiled", compiled,
                    "Element-wise chains run as one kernel (torch.compile, Megatron), not one by one");
   command.add_option("--recompute", recompute, "none, selective or full");

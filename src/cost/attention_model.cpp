@@ -29,8 +29,8 @@ std::array<float, feature_count> features(const Attention& a) {
 std::size_t place(AttentionKernel kernel, bool backward) {
   return (kernel == AttentionKernel::cudnn ? 2u : 0u) + (backward ? 1u : 0u);
 }
-constexpr std::array<const char*, 4> names{"flash_forward", "flash_backward", "cudnn_forward",
-                                           "cudnn_backward"};
+constexpr std::array<const char*, 4> kernel_names{"flash_forward", "flash_backward", "cudnn_forward",
+                                                  "cudnn_backward"};
 
 }  // namespace
 
@@ -44,7 +44,8 @@ AttentionModel::AttentionModel(const TileConstants& constants)
 
 AttentionModel::AttentionModel(const TileConstants& constants, const nlohmann::json& calibration)
     : AttentionModel(constants) {
-  for (std::size_t i = 0; i < names.size(); ++i) corrections_[i] = Trees::from_json(calibration.at(names[i]));
+  for (std::size_t i = 0; i < kernel_names.size(); ++i)
+    corrections_[i] = Trees::from_json(calibration.at(kernel_names[i]));
 }
 
 /// The backward pass does five products where forward does two. Half the GEMM rate forward, a third backward,
@@ -84,8 +85,9 @@ nlohmann::json AttentionModel::fit(const TileConstants& constants,
       }
       const TreeOptions options{
           .trees = 80, .leaves = 12, .least_rows = 4, .rate = 0.15, .shrink = 0.5, .outlier = 1};
-      parts[names[place(kernel, backward)]] =
-          targets.empty() ? nlohmann::json::array() : Trees::fit(rows, feature_count, targets, options).to_json();
+      parts[kernel_names[place(kernel, backward)]] =
+          targets.empty() ? nlohmann::json::array()
+                          : Trees::fit(rows, feature_count, targets, options).to_json();
     }
   return parts;
 }

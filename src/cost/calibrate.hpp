@@ -24,16 +24,17 @@ struct MeasuredStep {
 /// GPT shape, `vocab` entries, fp16, unfused attention. Throws Error(invalid) naming line and column.
 std::vector<MeasuredStep> read_vtrain(std::string_view csv, const std::string& source, Count vocab);
 
-/// Rows of a CSV file in the columns of bench/steps: model, gpu, gpus, framework, precision, seq, micro_batch,
-/// global_batch, dp, tp, pp, cp, vp, ep, zero, recompute, tokens_per_s_per_gpu (or step_ms), h, a, kv, layers, ffn, vocab,
-/// gated, tied and, where there is one, layout with further keys. A row without h names a model of the zoo.
+/// Rows of a CSV file in the columns of bench/steps: model, gpu, gpus, framework, precision, seq,
+/// micro_batch, global_batch, dp, tp, pp, cp, vp, ep, zero, recompute, tokens_per_s_per_gpu (or step_ms), h,
+/// a, kv, layers, ffn, vocab, gated, tied and, where there is one, layout with further keys. A row without h
+/// names a model of the zoo.
 std::vector<MeasuredStep> read_steps(std::string_view csv, const std::string& source);
 
 /// Either of the two, by the header.
 std::vector<MeasuredStep> read_measured(std::string_view csv, const std::string& source, Count vocab);
 
-/// Every second model and scale (shape and number of GPUs) is held out of the fit as a whole: rows that differ in layout
-/// or batch alone never fall on both sides.
+/// Every second model and scale (shape and number of GPUs) is held out of the fit as a whole: rows that
+/// differ in layout or batch alone never fall on both sides.
 struct Halves {
   std::vector<MeasuredStep> fit, held_out;
 };

@@ -18,8 +18,8 @@ struct CostConstants {
   double inside_share = 0.78;
   /// Of InfiniBand that NCCL reaches: 185 of 200 GB/s a host (nccl-tests, DGX A100).
   double between_share = 0.92;
-  /// A collective's kernels take multiprocessors and bandwidth from the kernels they overlap: by so much those slow
-  /// down (NCCL's 16 to 32 of 132 channels).
+  /// A collective's kernels take multiprocessors and bandwidth from the kernels they overlap: by so much
+  /// those slow down (NCCL's 16 to 32 of 132 channels).
   double overlap_slowdown = 0.25;
   /// Kernels whose issue a collective or message is worth to the host.
   double comm_kernels = 1;
@@ -30,19 +30,22 @@ struct CostConstants {
   double gap_us = 2.5, megatron_gap_us = 2.5;
   /// Host time to issue one kernel: PyTorch eagerly, compiled, Megatron, nanotron.
   double eager_us = 55, compiled_us = 12, megatron_us = 12, nanotron_us = 30;
-  /// Host time once a step that the GPU need not wait for while it has work: optimizer, gradients to zero, data (PyTorch).
+  /// Host time once a step that the GPU need not wait for while it has work: optimizer, gradients to zero,
+  /// data (PyTorch).
   double host_step_us = 8500;
   /// Fixed time of one collective and of one message between stages.
   double collective_us = 15, message_us = 30;
-  /// nanotron with a pipeline: each tensor-parallel collective stalls behind the messages between stages, by so much a
-  /// rank of its group (the playbook's rows of micro-batch 1, 8 to 32 ranks; without a pipeline there is no stall).
+  /// nanotron with a pipeline: each tensor-parallel collective stalls behind the messages between stages, by
+  /// so much a rank of its group (the playbook's rows of micro-batch 1, 8 to 32 ranks; without a pipeline
+  /// there is no stall).
   double nanotron_stall_us = 300;
   /// Passes over the logits, against those that the kernels of the loss are counted to make.
   double loss_passes = 1.0;
   /// Once a step: data loading, loss scale, logging.
   double step_us = 500;
 
-  /// GPU time between two kernels of this framework: Megatron's of 2022 had many small ones that are not in the schedule.
+  /// GPU time between two kernels of this framework: Megatron's of 2022 had many small ones that are not in
+  /// the schedule.
   double idle_us(plan::Framework framework, const plan::Flags& flags) const noexcept {
     const bool megatron = framework == plan::Framework::megatron || framework == plan::Framework::neox;
     return (megatron ? megatron_gap_us : gap_us) * (flags.cuda_graphs ? 0.5 : 1.0);

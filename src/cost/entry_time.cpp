@@ -84,8 +84,8 @@ std::uint8_t group_index(std::string_view group) noexcept {
   return static_cast<std::uint8_t>(found == groups.end() ? group_count - 1 : found - groups.begin());
 }
 
-std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layout, Framework framework, Count rank,
-                                   const Machine& machine, KernelTime& kernels) {
+std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layout, Framework framework,
+                                   Count rank, const Machine& machine, KernelTime& kernels) {
   const CostConstants& constants = machine.constants;
   const double issue_us = constants.host_us(framework, layout.flags);
   const double gap_us = constants.idle_us(framework, layout.flags);
@@ -99,7 +99,8 @@ std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layou
       if (framework == Framework::nanotron && layout.pp > 1 && entry.group == "tp")
         cost.us += constants.nanotron_stall_us * static_cast<double>(entry.group_size);
     } else if (entry.kind != Kind::wait) {
-      cost.us = kernels.us(entry) * (entry.module == "loss" ? constants.loss_passes : 1) + gap_us * kernels_of(entry);
+      cost.us = kernels.us(entry) * (entry.module == "loss" ? constants.loss_passes : 1) +
+                gap_us * kernels_of(entry);
     }
     cost.host_us = issue_us * (entry.kind == Kind::comm ? constants.comm_kernels : kernels_of(entry));
     costs.push_back(cost);

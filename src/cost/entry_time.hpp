@@ -52,7 +52,7 @@ std::uint8_t group_index(std::string_view group) noexcept;
 inline constexpr std::size_t group_count = 13;
 
 /// The costs of a schedule's entries, in their order. `layout` is as the framework runs it.
-std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layout, Framework framework, Count rank,
-                                   const Machine& machine, KernelTime& kernels);
+std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layout, Framework framework,
+                                   Count rank, const Machine& machine, KernelTime& kernels);
 
 }  // namespace medley::cost

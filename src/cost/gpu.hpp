@@ -14,7 +14,7 @@ enum class Architecture : std::uint8_t { volta, ampere, ada, hopper, blackwell, 
 struct Gpu {
   std::string name;  ///< such as "h200-sxm"
   Architecture architecture = Architecture::ampere;
-  int sms = 0;       ///< multiprocessors (compute units on AMD)
+  int sms = 0;  ///< multiprocessors (compute units on AMD)
   double boost_mhz = 0;
   double bf16_tflops = 0;  ///< dense, by the datasheet; fp16 where there is no bf16
   double hbm_gb = 0;
@@ -26,8 +26,11 @@ struct Gpu {
 
   /// Elements of fp16 whose multiple fills the tensor cores: 128 bytes' worth on A100 and newer, 16 on V100.
   int full_alignment() const noexcept { return architecture == Architecture::volta ? 8 : 64; }
-  /// Whether matrix products copy with TMA, which wants rows of 16 bytes: misaligned ones fall to older kernels.
-  bool tma() const noexcept { return architecture == Architecture::hopper || architecture == Architecture::blackwell; }
+  /// Whether matrix products copy with TMA, which wants rows of 16 bytes: misaligned ones fall to older
+  /// kernels.
+  bool tma() const noexcept {
+    return architecture == Architecture::hopper || architecture == Architecture::blackwell;
+  }
   /// Whether frameworks take cuDNN's fused attention rather than FlashAttention 2.
   bool newest_attention() const noexcept { return tma(); }
 };

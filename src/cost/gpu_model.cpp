@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <mutex>
 #include <medley/error.hpp>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -43,8 +43,8 @@ struct GpuModel::State {
   bool calibrated = false;
   std::string provenance = "datasheet";
   double attention_scale = 1;  ///< of the reference's attention times, after both GPUs' product rates
-  /// Tables of inference engines hold forward products of aligned sizes. Others take their shape from a GPU that was
-  /// swept whole.
+  /// Tables of inference engines hold forward products of aligned sizes. Others take their shape from a GPU
+  /// that was swept whole.
   std::shared_ptr<const GpuModel> reference;
 };
 
@@ -73,10 +73,11 @@ std::string describe(const nlohmann::json& json) {
   const auto text = [&](const char* key) { return json.value(key, std::string{}); };
   std::string line =
       json.contains("source")
-          ? fmt::format("fitted to {} products of {} on {}, {}", json.at("products").get<int>(), text("source"),
-                        text("device"), text("date"))
-          : fmt::format("measured {} on {}, driver {}, CUDA {}, cuBLAS {}, {} products", text("date"), text("device"),
-                        text("driver"), text("cuda"), text("cublas"), json.at("products").get<int>());
+          ? fmt::format("fitted to {} products of {} on {}, {}", json.at("products").get<int>(),
+                        text("source"), text("device"), text("date"))
+          : fmt::format("measured {} on {}, driver {}, CUDA {}, cuBLAS {}, {} products", text("date"),
+                        text("device"), text("driver"), text("cuda"), text("cublas"),
+                        json.at("products").get<int>());
   if (json.contains("held_out_error"))
     line += fmt::format("; held-out error {:.1f} %", 100 * json.at("held_out_error").get<double>());
   return line;
@@ -100,10 +101,12 @@ GpuModel::GpuModel(const Gpu& gpu, std::string_view calibration) : GpuModel(gpu)
     if (json.contains("like")) {
       const std::string like = json.at("like").get<std::string>();
       const std::string_view text = embedded_calibration(like);
-      if (text.empty()) throw Error(ErrorKind::invalid, fmt::format("calibration like '{}', which is not shipped", like));
+      if (text.empty())
+        throw Error(ErrorKind::invalid, fmt::format("calibration like '{}', which is not shipped", like));
       state.reference = std::make_shared<GpuModel>(find_gpu(like), text);
       state.attention_scale = json.value("attention_scale", 1.0);
-      state.streams = StreamModel(state.reference->state_->streams, gpu.hbm_gb_per_s / find_gpu(like).hbm_gb_per_s);
+      state.streams =
+          StreamModel(state.reference->state_->streams, gpu.hbm_gb_per_s / find_gpu(like).hbm_gb_per_s);
     }
     state_ = std::make_shared<State>(std::move(state));
   } catch (const nlohmann::json::exception& error) {
@@ -194,7 +197,8 @@ double GpuModel::predict_us(const Gemm& gemm) const {
   const Gemm run = as_run(gemm);
   if (state_->reference) {
     const Gemm near = measured_kin(run);
-    if (near.layout != run.layout || near.m != run.m || near.n != run.n || near.k != run.k || near.batch != run.batch)
+    if (near.layout != run.layout || near.m != run.m || near.n != run.n || near.k != run.k ||
+        near.batch != run.batch)
       return predict_us(near) * state_->reference->predict_us(run) / state_->reference->predict_us(near);
   }
   return corrected(choose_tile(state_->tiles, state_->gpu.sms, run), run, state_->correction,

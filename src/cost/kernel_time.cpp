@@ -15,7 +15,9 @@ std::size_t KernelTime::Hash::operator()(const Key& key) const noexcept {
 }
 
 Gemm cublas_gemm(const plan::Gemm& g, DType dtype) {
-  const GemmLayout layout = g.layout == "NN" ? GemmLayout::NN : g.layout == "NT" ? GemmLayout::NT : GemmLayout::TN;
+  const GemmLayout layout = g.layout == "NN"   ? GemmLayout::NN
+                            : g.layout == "NT" ? GemmLayout::NT
+                                               : GemmLayout::TN;
   const GemmType type = g.fp8 ? GemmType::fp8 : dtype == DType::f16 ? GemmType::fp16 : GemmType::bf16;
   return {.name = {}, .m = g.n, .n = g.m, .k = g.k, .batch = g.batch, .layout = layout, .type = type};
 }
@@ -34,7 +36,8 @@ double KernelTime::attention_us(const plan::Attention& a, bool backward) {
       16 + backward + 2 * a.causal + 4 * int(a.kernel) + 16 * (a.head_dim + a.value_dim + (a.kv_heads << 21));
   const auto [at, fresh] = known_.try_emplace({a.queries, a.keys, a.heads, a.batch, kind}, 0.0);
   if (!fresh) return at->second;
-  const AttentionKernel best = model_.gpu().newest_attention() ? AttentionKernel::cudnn : AttentionKernel::flash;
+  const AttentionKernel best =
+      model_.gpu().newest_attention() ? AttentionKernel::cudnn : AttentionKernel::flash;
   const AttentionKernel kernel = a.kernel == AttentionKernel::best ? best : a.kernel;
   const Attention fused{.batch = a.batch,
                         .heads = a.heads,
@@ -44,10 +47,12 @@ double KernelTime::attention_us(const plan::Attention& a, bool backward) {
                         // one extent in the kernel's model; the mean keeps the flops where they differ
                         .head_dim = (a.head_dim + a.value_dim) / 2,
                         .causal = a.causal};
-  double us = model_.attention_us(fused, backward, kernel == AttentionKernel::cudnn ? kernel : AttentionKernel::flash);
+  double us = model_.attention_us(fused, backward,
+                                  kernel == AttentionKernel::cudnn ? kernel : AttentionKernel::flash);
   if (kernel == AttentionKernel::flash1) us /= flash1_share_;
   // With few queries (decode) the keys and values of the cache are read at the pace of memory.
-  const double cache = 2.0 * double(a.batch) * double(a.kv_heads) * double(a.keys) * double(a.head_dim + a.value_dim);
+  const double cache =
+      2.0 * double(a.batch) * double(a.kv_heads) * double(a.keys) * double(a.head_dim + a.value_dim);
   return at->second = std::max(us, model_.stream_us(StreamOp::elementwise, cache));
 }
 

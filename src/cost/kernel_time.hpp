@@ -1,6 +1,6 @@
-// How long the kernels of a schedule keep a GPU busy, by the GPU's model, with a memory of what was asked before:
-// shapes repeat across layers, passes and the candidates of a search. The one place where entries become kernels;
-// used by plan's times, by the advisor and by replay's prediction. One per thread.
+// How long the kernels of a schedule keep a GPU busy, by the GPU's model, with a memory of what was asked
+// before: shapes repeat across layers, passes and the candidates of a search. The one place where entries
+// become kernels; used by plan's times, by the advisor and by replay's prediction. One per thread.
 #pragma once
 
 #include <unordered_map>

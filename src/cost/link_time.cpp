@@ -7,8 +7,8 @@
 namespace medley::cost {
 namespace {
 
-/// A small message leaves NVLink's latency-bound protocols (LL, LL128) at half the rate of the large ones; NCCL takes
-/// the rates it reaches with large messages from about this size a rank on.
+/// A small message leaves NVLink's latency-bound protocols (LL, LL128) at half the rate of the large ones;
+/// NCCL takes the rates it reaches with large messages from about this size a rank on.
 constexpr double half_rate_bytes = 256 * 1024;
 
 }  // namespace
@@ -64,7 +64,8 @@ double LinkTime::far_latency(const GroupShape& g) const {
 
 /// Steps from the first member of a ring to the last.
 double LinkTime::one_way_latency(const GroupShape& g) const {
-  return static_cast<double>(g.size - g.hosts) * inside_latency_ + static_cast<double>(g.hosts - 1) * far_latency(g);
+  return static_cast<double>(g.size - g.hosts) * inside_latency_ +
+         static_cast<double>(g.hosts - 1) * far_latency(g);
 }
 
 double LinkTime::all_reduce_us(double bytes, const GroupShape& g) const {
@@ -113,7 +114,8 @@ double LinkTime::collective_us(Op op, double bytes, const GroupShape& g) const {
 }
 
 double LinkTime::point_to_point_us(double bytes, bool same_host) const {
-  return message_us_ + (same_host ? inside_latency_ + bytes / inside_rate_ : between_latency_ + bytes / between_rate_);
+  return message_us_ +
+         (same_host ? inside_latency_ + bytes / inside_rate_ : between_latency_ + bytes / between_rate_);
 }
 
 }  // namespace medley::cost

@@ -1,6 +1,6 @@
 // How long one communication operation takes on a machine's wires: latency and bandwidth per level and per
-// algorithm (ring, tree, NVLS), knowing how the group's ranks lie on the levels. Used by the cost model for every
-// Kind::comm entry.
+// algorithm (ring, tree, NVLS), knowing how the group's ranks lie on the levels. Used by the cost model for
+// every Kind::comm entry.
 #pragma once
 
 #include "cost/machine.hpp"
@@ -12,7 +12,7 @@ namespace medley::cost {
 struct GroupShape {
   Count size = 1;
   Count hosts = 1;
-  Count per_host = 1;  ///< members on one host
+  Count per_host = 1;          ///< members on one host
   std::vector<Count> units{};  ///< units of each further level (Machine::above) that the group spans
 };
 

@@ -157,7 +157,8 @@ Machine parse_machine(std::string_view text, const std::string& source) {
 Machine machine_with(const Gpu& gpu) {
   static const std::vector<Machine> known = [] {
     std::vector<Machine> machines;
-    for (const auto& [name, text] : embedded::machines) machines.push_back(parse_machine(text, std::string(name)));
+    for (const auto& [name, text] : embedded::machines)
+      machines.push_back(parse_machine(text, std::string(name)));
     return machines;
   }();
   for (const Machine& machine : known)

@@ -17,7 +17,8 @@ struct Link {
   double gb_per_s = 0;    ///< inside: per GPU; between hosts: per host, all its adapters together
 };
 
-/// A level of the network above the hosts: leaf or pod, then spine. Its units are runs of units of the level below.
+/// A level of the network above the hosts: leaf or pod, then spine. Its units are runs of units of the level
+/// below.
 struct Level {
   std::string name;
   int hosts = 1;                ///< units of the level below in one of its own (hosts, for the first)
@@ -32,9 +33,10 @@ struct Machine {
   int gpus_per_host = 1;
   double memory_gb = 0;  ///< of one GPU
   Link inside, between;
-  double nvls_gb_per_s = 0;    ///< of an all_reduce that the switch computes (NVLS), per tensor byte; 0: it cannot
+  double nvls_gb_per_s =
+      0;  ///< of an all_reduce that the switch computes (NVLS), per tensor byte; 0: it cannot
   std::vector<Level> above{};  ///< between hosts, nearest first
-  CostConstants constants;  ///< the defaults, unless the file has a table [constants]
+  CostConstants constants;     ///< the defaults, unless the file has a table [constants]
 };
 
 /// Names of the machines that are compiled in.
@@ -44,7 +46,8 @@ std::vector<std::string_view> machine_names();
 /// and value.
 Machine find_machine(const std::string& name_or_path);
 
-/// The built-in machine with this GPU, or hosts of eight of them with its links and one 400 Gb/s adapter each.
+/// The built-in machine with this GPU, or hosts of eight of them with its links and one 400 Gb/s adapter
+/// each.
 Machine machine_with(const Gpu& gpu);
 
 /// A machine from the text of a TOML file; `source` opens the error messages.

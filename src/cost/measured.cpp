@@ -101,8 +101,13 @@ MeasuredStep read_vtrain_row(const Row& row, Count vocab, const std::string& pla
 Model step_model(const Row& row) {
   if (!row.has("h")) return model::read_model(row.text("model"));
   std::string text;
-  for (const auto& [column, key] : {std::pair{"h", "h"}, {"a", "a"}, {"kv", "kv"}, {"layers", "layers"},
-                                    {"ffn", "ffn"}, {"vocab", "vocab"}, {"seq", "seq"}})
+  for (const auto& [column, key] : {std::pair{"h", "h"},
+                                    {"a", "a"},
+                                    {"kv", "kv"},
+                                    {"layers", "layers"},
+                                    {"ffn", "ffn"},
+                                    {"vocab", "vocab"},
+                                    {"seq", "seq"}})
     if (row.has(column)) text += fmt::format("{}={},", key, row.text(column));
   text += row.text("gated") == "1" ? "family=llama" : "family=gpt2";
   if (row.has("tied")) text += row.text("tied") == "1" ? ",tied=on" : ",tied=off";
@@ -137,8 +142,9 @@ MeasuredStep read_step_row(const Row& row, const std::string& place) {
   l.seq = row.count("seq");
   check(l, step.model);
   const double tokens = static_cast<double>(l.global_batch) * static_cast<double>(l.seq);
-  step.us = row.has("step_ms") ? row.number("step_ms") * 1e3
-                               : tokens / row.number("tokens_per_s_per_gpu") / static_cast<double>(gpus) * 1e6;
+  step.us = row.has("step_ms")
+                ? row.number("step_ms") * 1e3
+                : tokens / row.number("tokens_per_s_per_gpu") / static_cast<double>(gpus) * 1e6;
   return step;
 }
 
@@ -163,8 +169,9 @@ std::vector<MeasuredStep> read_rows(std::string_view csv, const std::string& sou
 }  // namespace
 
 std::vector<MeasuredStep> read_vtrain(std::string_view csv, const std::string& source, Count vocab) {
-  return read_rows(csv, source,
-                   [&](const Row& row, const std::string& place) { return read_vtrain_row(row, vocab, place); });
+  return read_rows(csv, source, [&](const Row& row, const std::string& place) {
+    return read_vtrain_row(row, vocab, place);
+  });
 }
 
 std::vector<MeasuredStep> read_steps(std::string_view csv, const std::string& source) {

@@ -14,17 +14,18 @@ namespace medley::cost {
 namespace {
 
 // Activations that one layer keeps for its backward pass, after Korthikanti et al. (2022): for a GPT in 16
-// bits s·b·h·(10 + 24/t + 5·a·s/(h·t)), with widths of gated and grouped-query models put in. Run eagerly, chains of
-// kernels keep what passes between them: turned queries and keys, the gate's activation.
+// bits s·b·h·(10 + 24/t + 5·a·s/(h·t)), with widths of gated and grouped-query models put in. Run eagerly,
+// chains of kernels keep what passes between them: turned queries and keys, the gate's activation.
 Count layer_activations(const View& v, bool moe) {
   const Layout& l = v.layout;
   const bool eager = !l.flags.fused_kernels;
   const Count plane = product({v.sharded_tokens, v.model.hidden}, "activation");
   if (l.recompute == Recompute::full) return product({plane, v.e});
   const Count heads = v.local.heads, tokens = v.tokens;
-  const Count qk =
-      product({tokens, sum(product({heads, v.model.query_head_dim()}),
-                           product({v.local.kv_heads, v.model.query_head_dim()})), v.e});
+  const Count qk = product(
+      {tokens,
+       sum(product({heads, v.model.query_head_dim()}), product({v.local.kv_heads, v.model.query_head_dim()})),
+       v.e});
   const Count values = product({tokens, v.local.kv_heads, v.model.value_head_dim(), v.e});
   const Count context = product({tokens, heads, v.model.value_head_dim(), v.e});
   Count bytes = sum(sum(qk, values), context);
@@ -71,7 +72,8 @@ Count activations(const View& v) {
     whole.recompute = Recompute::none;
     bytes = sum(bytes, layer_activations(View(v.model, whole, v.rank), v.model.moe_layer(v.chunks[0].first)));
   }
-  // At the turn of a step: logits in 16 bits and in f32, their log-softmax and their gradient; fused, one f32 copy less.
+  // At the turn of a step: logits in 16 bits and in f32, their log-softmax and their gradient; fused, one f32
+  // copy less.
   if (v.chunks.back().head)
     bytes = sum(bytes, product({v.tokens, v.local.vocab, v.layout.flags.fused_kernels ? 10 : 14}, "logits"));
   return bytes;
@@ -88,7 +90,8 @@ Count cache_bytes(const View& v) {
   return product({v.layout.micro_batch, length, per_token, v.e, layers}, "cache of keys and values");
 }
 
-// Weights, the cache and the widest activations, which live for one layer only: input, output and the MLP's middle.
+// Weights, the cache and the widest activations, which live for one layer only: input, output and the MLP's
+// middle.
 Memory inference_memory(const View& v) {
   const Count weights = sum(elements(v.tensors(), false), elements(v.tensors(), true));
   const Count wide = std::max(v.local.ffn, product({v.local.moe_ffn, std::max<Count>(1, v.model.top_k)}));
@@ -162,10 +165,11 @@ std::string fit_sentence(const Memory& m, double gpu_bytes) {
                                                             {"optimizer state", m.optimizer},
                                                             {"activations", m.activations}}};
   const auto* most = std::ranges::max_element(parts, {}, [](const auto& part) { return part.second; });
-  return fmt::format("{:.1f} of {:.1f} GB usable ({:.1f} GB less context, NCCL, workspace and fragmentation): {} by {:.1f} "
-                     "GB; most of it {}",
-                     total * 1e-9, usable * 1e-9, gpu_bytes * 1e-9, total <= usable ? "fits" : "too much",
-                     std::abs(usable - total) * 1e-9, most->first);
+  return fmt::format(
+      "{:.1f} of {:.1f} GB usable ({:.1f} GB less context, NCCL, workspace and fragmentation): {} by {:.1f} "
+      "GB; most of it {}",
+      total * 1e-9, usable * 1e-9, gpu_bytes * 1e-9, total <= usable ? "fits" : "too much",
+      std::abs(usable - total) * 1e-9, most->first);
 }
 
 nlohmann::ordered_json to_json(const Memory& m) {

@@ -1,5 +1,5 @@
-// Memory of one GPU: parameters, gradients, optimizer state, activations, and what the libraries take besides. Used by
-// `medley plan`, the advisor and searches that must skip layouts that do not fit.
+// Memory of one GPU: parameters, gradients, optimizer state, activations, and what the libraries take
+// besides. Used by `medley plan`, the advisor and searches that must skip layouts that do not fit.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -27,8 +27,8 @@ struct FullestGpu {
 };
 FullestGpu fullest_gpu(const Model& model, const Layout& layout, Framework framework);
 
-/// Bytes a job's allocator can hand out of a GPU's `bytes`: the CUDA context, NCCL's buffers, cuBLAS's workspace and
-/// fragmentation take the rest, about 6 % of 80 GB.
+/// Bytes a job's allocator can hand out of a GPU's `bytes`: the CUDA context, NCCL's buffers, cuBLAS's
+/// workspace and fragmentation take the rest, about 6 % of 80 GB.
 double usable_memory(double bytes);
 /// One sentence: whether it fits, by what margin, and what fills it most.
 std::string fit_sentence(const Memory& memory, double gpu_bytes);

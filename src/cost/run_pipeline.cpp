@@ -33,9 +33,9 @@ struct Running {
   const StageProgram* program = nullptr;
   std::size_t next = 0;
   bool posted = false;  ///< the sends of, or the arrival at, items[next] were announced already
-  double now = 0;   ///< of the GPU
-  double host = 0;  ///< until when the host has issued what the GPU ran so far
-  double busy = 0;  ///< until when collectives are under way
+  double now = 0;       ///< of the GPU
+  double host = 0;      ///< until when the host has issued what the GPU ran so far
+  double busy = 0;      ///< until when collectives are under way
   Spent spent{};
   std::array<double, group_count> free{};
   std::map<int, std::pair<double, Cause>> under_way;
@@ -108,7 +108,8 @@ class Pipeline {
         const Spent& spent = r.program->spent[item.block];
         double us = 0;
         for (const double part : spent) us += part * item.repeat;
-        const double stretched = r.program->overlap.stretched(us, r.now, r.busy), factor = us > 0 ? stretched / us : 1;
+        const double stretched = r.program->overlap.stretched(us, r.now, r.busy),
+                     factor = us > 0 ? stretched / us : 1;
         for (std::size_t i = 0; i < cause_count; ++i) r.spent[i] += spent[i] * item.repeat * factor;
         r.now += stretched;
         // Kernels cannot run before the host has issued them; it runs ahead while the GPU is busy.

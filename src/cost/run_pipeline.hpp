@@ -10,7 +10,7 @@ namespace medley::cost {
 
 struct StageTime {
   double end_us = 0;
-  Spent spent{};  ///< sums to end_us
+  Spent spent{};       ///< sums to end_us
   double host_us = 0;  ///< until when the host has issued everything
 };
 

@@ -98,8 +98,8 @@ class Folder {
     return out;
   }
 
-  /// Ranks of one stage do the same at the same time: what they send each other (a context ring) is an exchange whose
-  /// time is known. Other messages wait for another stage.
+  /// Ranks of one stage do the same at the same time: what they send each other (a context ring) is an
+  /// exchange whose time is known. Other messages wait for another stage.
   bool within_stage(const Entry& entry) const {
     return (entry.op == Op::send || entry.op == Op::recv) && coordinates(layout_, entry.peer).pp == stage_;
   }

@@ -13,7 +13,8 @@
 namespace medley::cost {
 namespace {
 
-constexpr std::array<const char*, 4> names{"elementwise", "layer_norm", "layer_norm_backward", "softmax"};
+constexpr std::array<const char*, 4> stream_names{"elementwise", "layer_norm", "layer_norm_backward",
+                                                  "softmax"};
 
 struct Point {
   double bytes, us;
@@ -35,7 +36,7 @@ std::map<std::string, std::vector<Point>> read(const std::string& path) {
           {std::stod(cells[columns["bytes"]]), std::stod(cells[columns["us"]])});
     }
   }
-  for (const char* name : names)
+  for (const char* name : stream_names)
     if (points[name].empty())
       throw Error(ErrorKind::invalid, fmt::format("{}: no measurements of {}", path, name));
   return points;
@@ -51,8 +52,8 @@ StreamModel::StreamModel(const TileConstants& c)
               {c.launch_us, 0.6 * c.gb_per_s}}} {}
 
 StreamModel::StreamModel(const nlohmann::json& calibration) {
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto& line = calibration.at(names[i]);
+  for (std::size_t i = 0; i < stream_names.size(); ++i) {
+    const auto& line = calibration.at(stream_names[i]);
     lines_[i] = {line.at("fixed_us").get<double>(), line.at("gb_per_s").get<double>()};
   }
 }

@@ -7,4 +7,4 @@ namespace medley::cost {
 using namespace plan;
 using model::product;  // not the reductions of those names
 using model::sum;
-}
+}  // namespace medley::cost

@@ -19,8 +19,8 @@ enum class Recompute : std::uint8_t { none, selective, full };
 /// What the model is doing. Prefill and decode run forward only; decode runs one new token of each sequence
 /// against a cache of `seq` tokens. Both need logits of the last token alone.
 enum class Mode : std::uint8_t { train, prefill, decode };
-/// Which fused attention runs: the library's best (cuDNN on Hopper and newer, FlashAttention 2 before), or one
-/// by name. `flash1` is the Triton kernel of 2023, which MPT and other FSDP1 codebases trained with.
+/// Which fused attention runs: the library's best (cuDNN on Hopper and newer, FlashAttention 2 before), or
+/// one by name. `flash1` is the Triton kernel of 2023, which MPT and other FSDP1 codebases trained with.
 enum class AttentionKernel : std::uint8_t { best, flash, cudnn, flash1 };
 
 /// Flags of one framework or another; the default of each is that framework's own.
@@ -57,7 +57,8 @@ struct Flags {
   bool no_sync = true;  ///< gradients are reduced in the last micro-batch only
   // FSDP2
   bool reshard_after_forward = true;
-  bool loss_parallel = true;  ///< with tp, DTensor's cross entropy on vocabulary shards; off: logits are gathered
+  bool loss_parallel =
+      true;  ///< with tp, DTensor's cross entropy on vocabulary shards; off: logits are gathered
   bool shard_embeddings_apart =
       false;  ///< fully_shard also on embedding and head; otherwise they stay in the root group
   // all
@@ -68,7 +69,7 @@ struct Flags {
   bool fp8 = false;          ///< products of linear layers run in fp8; all else stays as it is
   /// Element-wise chains run as single kernels: Megatron's fused kernels, or compile. Set by as_run_by().
   bool fused_kernels = false;
-  std::optional<bool> dropout;  ///< default: on for GPTs of Megatron and NeoX
+  std::optional<bool> dropout;   ///< default: on for GPTs of Megatron and NeoX
   double capacity_factor = 1.0;  ///< mixture of experts: tokens per expert against the even share
 };
 

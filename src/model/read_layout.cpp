@@ -192,8 +192,9 @@ const std::map<std::string, Setter>& setters() {
       l.flags.dropout = parse_switch(v, p, "dropout");
     });
     add({"fp8"}, flag_key(&Flags::fp8, "fp8"));
-    add({"mode"}, choice_key<Mode>(&Layout::mode, "mode",
-                                   {{"train", Mode::train}, {"prefill", Mode::prefill}, {"decode", Mode::decode}}));
+    add({"mode"},
+        choice_key<Mode>(&Layout::mode, "mode",
+                         {{"train", Mode::train}, {"prefill", Mode::prefill}, {"decode", Mode::decode}}));
     add({"capacity_factor"}, [](Layout& l, const std::string& v, const std::string& p) {
       l.flags.capacity_factor = parse_real(v, p, "capacity_factor");
     });

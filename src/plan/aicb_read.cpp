@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "plan/aicb.hpp"
 #include "model/text.hpp"
+#include "plan/aicb.hpp"
 
 namespace medley::plan {
 namespace {

@@ -29,8 +29,10 @@ void LayerWriter::attend(BlockId to, Phase phase, const Attention& a) const {
     schedule_.add(to, std::move(entry));
     return;
   }
-  // Unfused: scores, softmax, values as batched GEMMs; twice as many backwards. Grouped keys are repeated for each head.
-  const Count batches = product({a.batch, a.heads}), scores = product({batches, a.queries, a.keys}, "attention scores");
+  // Unfused: scores, softmax, values as batched GEMMs; twice as many backwards. Grouped keys are repeated for
+  // each head.
+  const Count batches = product({a.batch, a.heads}),
+              scores = product({batches, a.queries, a.keys}, "attention scores");
   const Count q = a.queries, k = a.keys, qk = a.head_dim, vd = a.value_dim;
   const auto batched = [&](const char* module, Gemm shape) {
     Entry g = entry;
@@ -40,9 +42,9 @@ void LayerWriter::attend(BlockId to, Phase phase, const Attention& a) const {
     schedule_.add(to, std::move(g));
   };
   const bool fused = l.flags.fused_kernels, backward = phase == Phase::backward;
-  // The softmax reads 16 bits and writes f32 (6 bytes, 10 backwards). Eagerly, scale and mask pass over the scores
-  // before it and a cast after it (14 bytes, 10 backwards); fused, all is one kernel that writes 16 bits. Dropout
-  // passes over the probabilities once more and writes a mask.
+  // The softmax reads 16 bits and writes f32 (6 bytes, 10 backwards). Eagerly, scale and mask pass over the
+  // scores before it and a cast after it (14 bytes, 10 backwards); fused, all is one kernel that writes 16
+  // bits. Dropout passes over the probabilities once more and writes a mask.
   const auto softmax = [&] {
     stream(to, StreamOp::softmax, product({scores, backward ? (fused ? 8 : 10) : (fused ? 4 : 6)}), phase,
            "attention.softmax");
@@ -50,7 +52,8 @@ void LayerWriter::attend(BlockId to, Phase phase, const Attention& a) const {
     if (l.flags.dropout.value_or(false)) chain(to, scores, {5, 5, 1}, phase, "attention.dropout");
   };
   // Batched products want heads apart: queries, keys, values and the result are copied.
-  chain(to, product({view_.tokens, a.heads, 2 * qk + 2 * vd, view_.e}), {2, 2, 4}, phase, "attention.transpose");
+  chain(to, product({view_.tokens, a.heads, 2 * qk + 2 * vd, view_.e}), {2, 2, 4}, phase,
+        "attention.transpose");
   if (backward) {
     batched("attention.values", {q, k, vd, batches, "TN"});
     batched("attention.values", {k, vd, q, batches, "NT"});
@@ -64,8 +67,8 @@ void LayerWriter::attend(BlockId to, Phase phase, const Attention& a) const {
   batched("attention.values", {q, vd, k, batches, "NN"});
 }
 
-// DeepSeek's latent attention while decoding: the up-projections of keys and values are absorbed into queries and
-// outputs, one small product a head, so that all heads share the one latent key of the cache.
+// DeepSeek's latent attention while decoding: the up-projections of keys and values are absorbed into queries
+// and outputs, one small product a head, so that all heads share the one latent key of the cache.
 void LayerWriter::absorbed(BlockId to, Phase phase) const {
   const LatentAttention& latent = view_.model.latent;
   const Count heads = view_.local.heads;
@@ -88,9 +91,11 @@ void LayerWriter::absorbed(BlockId to, Phase phase) const {
 void LayerWriter::core(BlockId to, Phase phase) const {
   const Count heads = view_.local.heads;
   if (view_.model.positions == Positions::rotary) {
-    // Eagerly x·cos + rotate(x)·sin is two products, a rotated copy and a sum. Latent attention turns part of a head.
-    const Count width = view_.model.latent_attention() ? (heads + 1) * view_.model.latent.qk_rope_head_dim
-                                                       : (heads + view_.local.kv_heads) * view_.model.head_dim;
+    // Eagerly x·cos + rotate(x)·sin is two products, a rotated copy and a sum. Latent attention turns part of
+    // a head.
+    const Count width = view_.model.latent_attention()
+                            ? (heads + 1) * view_.model.latent.qk_rope_head_dim
+                            : (heads + view_.local.kv_heads) * view_.model.head_dim;
     chain(to, product({view_.tokens, width, view_.e}), {9, 2, 4}, phase, "attention.rotary");
   }
   if (view_.layout.mode == Mode::decode) return core_kernel(to, phase, 1, view_.cached, heads);
@@ -149,16 +154,17 @@ void LayerWriter::ulysses(BlockId to, Phase phase) const {
                      view_.model.latent_attention() ? view_.local.heads : std::max(view_.local.kv_heads, c),
                      view_.model.query_head_dim(), view_.e},
                     "keys");
-  const Count values = rules_.equal_ulysses
-                           ? query
-                           : product({tokens,
-                                      view_.model.latent_attention() ? view_.local.heads
-                                                                     : std::max(view_.local.kv_heads, c),
-                                      view_.model.value_head_dim(), view_.e},
-                                     "values");
+  const Count values =
+      rules_.equal_ulysses
+          ? query
+          : product({tokens,
+                     view_.model.latent_attention() ? view_.local.heads : std::max(view_.local.kv_heads, c),
+                     view_.model.value_head_dim(), view_.e},
+                    "values");
   const Count result =
-      rules_.equal_ulysses ? query
-                           : product({tokens, view_.local.heads, view_.model.value_head_dim(), view_.e}, "output");
+      rules_.equal_ulysses
+          ? query
+          : product({tokens, view_.local.heads, view_.model.value_head_dim(), view_.e}, "output");
   const auto trade = [&](Count bytes, std::string_view why) {
     add_comm(schedule_, to,
              comm(Op::all_to_all, "cp", c, bytes, view_.layout.dtype, phase, "attention.core", why));

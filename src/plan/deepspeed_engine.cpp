@@ -48,7 +48,8 @@ class Engine {
   Count group(bool expert) const { return expert ? view_.expert_dp_group : view_.dp_group; }
   static std::string_view group_name(bool expert) { return expert ? "edp" : "dp"; }
 
-  /// ZeRO-1 reduces at the accumulation boundary: with overlap_comm its buckets go out during the last backward pass.
+  /// ZeRO-1 reduces at the accumulation boundary: with overlap_comm its buckets go out during the last
+  /// backward pass.
   bool boundary_overlap() const { return zero_ == 1 && overlap_ && view_.layout.pp == 1; }
 
   Schedule::BlockId pass_block(bool forward, bool last_micro_batch = false) {
@@ -135,7 +136,8 @@ class Engine {
     const auto put = [&](Op op, Count elements, std::string_view why) {
       Entry entry = comm(op, group_name(expert), group(expert), product({elements, wide_}, "gradients"),
                          grad_, phase, "gradients", why);
-      out.push_back(overlap_ && (zero_ >= 2 || boundary_overlap()) ? async(std::move(entry), token::gradients) : std::move(entry));
+      out.push_back(overlap_ && (zero_ >= 2 || boundary_overlap()) ? async(std::move(entry), token::gradients)
+                                                                   : std::move(entry));
     };
     if (zero_ == 3)
       return put(Op::reduce_scatter, count, "ZeRO-3: a full bucket of gradients, each rank keeps its slices");
@@ -176,7 +178,8 @@ class Engine {
     if (view_.layout.dtype != DType::f32) {
       if (zero_ > 0)
         scalar("dp", view_.dp_group, 1, DType::u8, ReduceOp::max, "overflow flag over the gradient slices");
-      scalar("model", view_.model_group, 1, DType::u8, ReduceOp::max, "overflow flag over the model's shards");
+      scalar("model", view_.model_group, 1, DType::u8, ReduceOp::max,
+             "overflow flag over the model's shards");
     }
     if (flags_.gradient_clipping) {
       if (zero_ > 0) {

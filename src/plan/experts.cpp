@@ -67,12 +67,12 @@ void LayerWriter::combine(BlockId to, Phase phase, bool forward_direction) const
   }
 }
 
-// Even routing: the mean over steps, and what a balancing loss aims at. With few tokens (decode) not every expert is
-// met: of E experts, n draws meet E·(1 − (1 − 1/E)^n) on average.
+// Even routing: the mean over steps, and what a balancing loss aims at. With few tokens (decode) not every
+// expert is met: of E experts, n draws meet E·(1 − (1 − 1/E)^n) on average.
 void LayerWriter::expert_gemms(BlockId to, Phase phase) const {
   // Experts cut over tp meet the tokens of the whole tensor group; whole ones those of their own rank.
-  const Count tokens =
-      product({view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.tp}}, "routed tokens");
+  const Count tokens = product(
+      {view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.tp}}, "routed tokens");
   const double experts = static_cast<double>(view_.model.experts);
   const double met = experts * (1 - std::pow(1 - 1 / experts, static_cast<double>(tokens) * view_.layout.ep));
   const Count local = std::clamp<Count>(std::llround(met / view_.layout.ep), 1, view_.local_experts());
@@ -105,8 +105,10 @@ void LayerWriter::expert_gemms(BlockId to, Phase phase) const {
 
 // Tokens are put in the order of their experts, and back, once each way.
 void LayerWriter::permute(BlockId to, Phase phase, const char* module) const {
-  const Count routed = product({view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.tp}});
-  stream(to, StreamOp::elementwise, product({2, routed, view_.model.hidden, view_.e}, "routed tokens"), phase, module);
+  const Count routed =
+      product({view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.tp}});
+  stream(to, StreamOp::elementwise, product({2, routed, view_.model.hidden, view_.e}, "routed tokens"), phase,
+         module);
 }
 
 void LayerWriter::experts_forward(BlockId to, Phase phase) const {
@@ -139,12 +141,13 @@ void LayerWriter::experts_forward(BlockId to, Phase phase) const {
   row_forward(to, rows, phase, "mlp.shared");
 }
 
-// DeepSpeed-MoE routes each token on one tensor rank only; the others get its output, and its gradient, from there.
+// DeepSpeed-MoE routes each token on one tensor rank only; the others get its output, and its gradient, from
+// there.
 void LayerWriter::gather_dropped(BlockId to, Phase phase) const {
   if (!rules_.drops_duplicates) return;
   add_comm(schedule_, to,
-           comm(Op::all_gather, "tp", view_.layout.tp, view_.activation_bytes(), view_.layout.dtype, phase, "mlp.experts",
-                "each tensor rank routed its part of the tokens: all get all of them back"));
+           comm(Op::all_gather, "tp", view_.layout.tp, view_.activation_bytes(), view_.layout.dtype, phase,
+                "mlp.experts", "each tensor rank routed its part of the tokens: all get all of them back"));
 }
 
 void LayerWriter::experts_backward(BlockId to) const {

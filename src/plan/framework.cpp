@@ -54,14 +54,17 @@ Layout as_run_by(const Model& model, const Layout& layout, Framework framework) 
 std::string assumptions(const Model& model, const Layout& layout, Framework framework) {
   const Layout l = as_run_by(model, layout, framework);
   const auto on = [](bool value) { return value ? "on" : "off"; };
-  std::string text = fmt::format("{} attention, {}{}, {} kernels{}",
-                                 l.flags.flash_attention ? "fused" : "unfused", medley::name(l.dtype),
-                                 l.flags.fp8 ? " with fp8 products" : "",
-                                 l.flags.compile ? "compiled" : l.flags.fused_kernels ? "Megatron's fused" : "eager",
-                                 l.flags.dropout.value_or(false) ? ", dropout" : "");
+  std::string text =
+      fmt::format("{} attention, {}{}, {} kernels{}", l.flags.flash_attention ? "fused" : "unfused",
+                  medley::name(l.dtype), l.flags.fp8 ? " with fp8 products" : "",
+                  l.flags.compile         ? "compiled"
+                  : l.flags.fused_kernels ? "Megatron's fused"
+                                          : "eager",
+                  l.flags.dropout.value_or(false) ? ", dropout" : "");
   if (framework == Framework::megatron)
     text += fmt::format(", overlap_grad_reduce={}, overlap_param_gather={}, tp_comm_overlap={}",
-                        on(l.flags.overlap_grad_reduce), on(l.flags.overlap_param_gather), on(l.flags.tp_comm_overlap));
+                        on(l.flags.overlap_grad_reduce), on(l.flags.overlap_param_gather),
+                        on(l.flags.tp_comm_overlap));
   if (framework == Framework::deepspeed || framework == Framework::neox)
     text += fmt::format(", overlap_comm={}", on(l.flags.overlap_comm.value_or(l.zero == 3)));
   if (l.recompute == Recompute::none) text += ", nothing recomputed";
@@ -74,10 +77,14 @@ Schedule make_schedule(const Model& model, const Layout& layout, Framework frame
   return makers[static_cast<std::size_t>(framework)].make(model, as_run_by(model, layout, framework), rank);
 }
 
-std::vector<Entry> block_entries(const Model& model, const Layout& layout, Framework framework, BlockKind block) {
+std::vector<Entry> block_entries(const Model& model, const Layout& layout, Framework framework,
+                                 BlockKind block) {
   const Layout& l = layout;
   const bool megatron = framework == Framework::megatron || framework == Framework::neox;
-  const View view(model, l, 0, {.pad_vocabulary = megatron, .fuse_projections = megatron, .fuse_qkv = framework == Framework::textbook});
+  const View view(model, l, 0,
+                  {.pad_vocabulary = megatron,
+                   .fuse_projections = megatron,
+                   .fuse_qkv = framework == Framework::textbook});
   Schedule schedule;
   TensorRules rules;
   rules.reduce_dtype = l.dtype;

@@ -1,5 +1,5 @@
-// PyTorch's sharded data parallelism, FSDP2 (fully_shard) and FSDP1 (FullyShardedDataParallel): one all_gather and one
-// reduce_scatter per layer and micro-batch, the root once.
+// PyTorch's sharded data parallelism, FSDP2 (fully_shard) and FSDP1 (FullyShardedDataParallel): one
+// all_gather and one reduce_scatter per layer and micro-batch, the root once.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,9 +18,11 @@ class Fsdp {
         shard_(view_.dp_group / l.hsdp),
         grad_(l.grad_dtype.value_or(l.dtype)) {
     if (framework == Framework::fsdp1 && (l.tp > 1 || l.pp > 1 || l.cp > 1))
-      refuse(framework, "it knows data parallelism only; tensor, pipeline and context parallelism come with fsdp2");
+      refuse(framework,
+             "it knows data parallelism only; tensor, pipeline and context parallelism come with fsdp2");
     if (l.ep > 1) refuse(framework, "ep above 1 is not part of it; use megatron or deepspeed");
-    // zero=2 is SHARD_GRAD_OP, or reshard_after_forward=False: parameters stay whole until the backward pass is over.
+    // zero=2 is SHARD_GRAD_OP, or reshard_after_forward=False: parameters stay whole until the backward pass
+    // is over.
     if (l.zero == 1) refuse(framework, "zero is 1; it shards gradients too (zero=2) or everything (zero=3)");
     keeps_ = l.zero == 2 || !l.flags.reshard_after_forward;
   }

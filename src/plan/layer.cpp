@@ -16,8 +16,8 @@ void LayerWriter::stream(BlockId to, StreamOp op, Count bytes, Phase phase, cons
 
 void LayerWriter::chain(BlockId to, Count bytes, Passes passes, Phase phase, const char* module) const {
   const bool fused = view_.layout.flags.fused_kernels;
-  Entry entry = memory_bound(static_cast<Count>(static_cast<double>(bytes) * (fused ? passes.fused : passes.eager)),
-                             phase, module);
+  Entry entry = memory_bound(
+      static_cast<Count>(static_cast<double>(bytes) * (fused ? passes.fused : passes.eager)), phase, module);
   entry.dtype = view_.layout.dtype;
   entry.kernels = fused ? 1 : passes.kernels;
   if (entry.bytes > 0) schedule_.add(to, std::move(entry));
@@ -41,8 +41,8 @@ void LayerWriter::residual(BlockId to, Phase phase, const char* module) const {
     chain(to, plane, {3, 3, 1}, phase, module);
 }
 
-// The plain form reads and writes once, backwards it reads the gradient, too; the gated form has one more input and
-// runs its product as a kernel of its own, two backwards, unless fused.
+// The plain form reads and writes once, backwards it reads the gradient, too; the gated form has one more
+// input and runs its product as a kernel of its own, two backwards, unless fused.
 void LayerWriter::activation(BlockId to, Count tokens, Count width, Phase phase, const char* module) const {
   const Count bytes = product({tokens, width, view_.e}, "activation");
   const bool backward = phase == Phase::backward;
@@ -108,21 +108,25 @@ bool projection(const Tensor& t) {
 
 }  // namespace
 
-// An fp8 product reads its 16-bit operand once to scale and cast it, and writes it and its transpose: 4 bytes an element.
+// An fp8 product reads its 16-bit operand once to scale and cast it, and writes it and its transpose: 4 bytes
+// an element.
 void LayerWriter::cast(BlockId to, const Tensor& w, Count elements, Phase phase) const {
   if (fp8(view_, w)) chain(to, product({elements, 4}, "fp8 operand"), {1, 1, 1}, phase, "fp8_cast");
 }
 
 void LayerWriter::linear(BlockId to, const Tensor& w, Count m, Phase phase) const {
   cast(to, w, product({m, w.columns, w.copies}), phase);
-  schedule_.add(to, gemm(w, view_.layout.dtype, phase, {m, w.rows, w.columns, w.copies, "TN", fp8(view_, w)}));
+  schedule_.add(to,
+                gemm(w, view_.layout.dtype, phase, {m, w.rows, w.columns, w.copies, "TN", fp8(view_, w)}));
 }
 void LayerWriter::input_gradient(BlockId to, const Tensor& w, Count m) const {
   cast(to, w, product({m, w.rows, w.copies}), Phase::backward);
-  schedule_.add(to, gemm(w, view_.layout.dtype, Phase::backward, {m, w.columns, w.rows, w.copies, "NN", fp8(view_, w)}));
+  schedule_.add(to, gemm(w, view_.layout.dtype, Phase::backward,
+                         {m, w.columns, w.rows, w.copies, "NN", fp8(view_, w)}));
 }
 void LayerWriter::weight_gradient(BlockId to, const Tensor& w, Count m) const {
-  schedule_.add(to, gemm(w, view_.layout.dtype, Phase::backward, {w.rows, w.columns, m, w.copies, "NT", fp8(view_, w)}));
+  schedule_.add(to, gemm(w, view_.layout.dtype, Phase::backward,
+                         {w.rows, w.columns, m, w.copies, "NT", fp8(view_, w)}));
 }
 
 void LayerWriter::enter(BlockId to, Phase phase, const char* module) const {
@@ -144,8 +148,8 @@ void LayerWriter::leave(BlockId to, Phase phase, const char* module) const {
   }
 }
 
-// With tp_comm_overlap the product and its reduce_scatter run in step, chunk by chunk: the collective starts with the
-// product, not behind it.
+// With tp_comm_overlap the product and its reduce_scatter run in step, chunk by chunk: the collective starts
+// with the product, not behind it.
 void LayerWriter::row_forward(BlockId to, const std::vector<const Tensor*>& weights, Phase phase,
                               const char* module) const {
   const bool together = view_.layout.sp && rules_.overlap_forward;
@@ -164,7 +168,8 @@ void LayerWriter::leave_backward(BlockId to, const char* module) const {
 }
 
 // The gathered gradient feeds both products; with tp_comm_overlap the first runs while it arrives.
-void LayerWriter::row_backward(BlockId to, const std::vector<const Tensor*>& weights, const char* module) const {
+void LayerWriter::row_backward(BlockId to, const std::vector<const Tensor*>& weights,
+                               const char* module) const {
   leave_backward(to, module);
   for (const Tensor* w : weights) input_gradient(to, *w, view_.tokens);
   if (view_.layout.sp && rules_.overlap_forward) schedule_.add(to, wait_for(token::tensor, Phase::backward));
@@ -232,7 +237,8 @@ void LayerWriter::attention_backward(BlockId to) const {
   // The gradients of queries, keys and values are put side by side again.
   if (!view_.model.latent_attention())
     chain(to,
-          product({view_.tokens, (view_.local.heads + 2 * view_.local.kv_heads) * view_.model.head_dim, view_.e}),
+          product(
+              {view_.tokens, (view_.local.heads + 2 * view_.local.kv_heads) * view_.model.head_dim, view_.e}),
           {2, 0, 1}, Phase::backward, "attention.split");
   columns_backward(to, columns, "attention");
   bias_gradients(to, view_.dense_layer, "attention.", view_.tokens);
@@ -265,7 +271,8 @@ void LayerWriter::mlp_backward(BlockId to, bool moe) const {
     experts_backward(to);
   } else {
     std::vector<const Tensor*> rows, columns;
-    for (const Tensor* w : matrices(view_.dense_layer, "mlp.")) (w->shard == Shard::row ? rows : columns).push_back(w);
+    for (const Tensor* w : matrices(view_.dense_layer, "mlp."))
+      (w->shard == Shard::row ? rows : columns).push_back(w);
     row_backward(to, rows, "mlp");
     activation(to, view_.tokens, view_.local.ffn, Phase::backward, "mlp.activation");
     columns_backward(to, columns, "mlp");
@@ -294,11 +301,12 @@ void LayerWriter::embedding_forward(BlockId to) const {
     linear(to, *w, view_.tokens, Phase::forward);
   if (view_.model.embedding_norm) norm(to, Phase::forward, "embedding_norm");
   if (!rules_.whole_model) return;
-  // Positions that every rank must see whole keep Megatron from scattering the sum over the vocabulary shards.
-  const bool scatter = view_.layout.sp && !(rules_.reduces_learned_positions &&
-                                            view_.model.positions == Positions::learned);
-  exchange(to, scatter ? Op::reduce_scatter : Op::all_reduce, view_.activation_bytes(), Phase::forward, "embedding",
-           "each tensor rank looked up its part of the vocabulary", false);
+  // Positions that every rank must see whole keep Megatron from scattering the sum over the vocabulary
+  // shards.
+  const bool scatter =
+      view_.layout.sp && !(rules_.reduces_learned_positions && view_.model.positions == Positions::learned);
+  exchange(to, scatter ? Op::reduce_scatter : Op::all_reduce, view_.activation_bytes(), Phase::forward,
+           "embedding", "each tensor rank looked up its part of the vocabulary", false);
 }
 
 void LayerWriter::embedding_backward(BlockId to) const {
@@ -323,8 +331,8 @@ Count LayerWriter::head_tokens() const {
   return view_.layout.mode == Mode::train ? view_.tokens : view_.layout.micro_batch;
 }
 
-// Loss in f32. In one kernel, 6 bytes a logit each way; eagerly the cast, the softmax and the label's logit are kernels
-// of their own: 14 bytes forward, 18 backward.
+// Loss in f32. In one kernel, 6 bytes a logit each way; eagerly the cast, the softmax and the label's logit
+// are kernels of their own: 14 bytes forward, 18 backward.
 void LayerWriter::head_forward(BlockId to) const {
   const Count tokens = head_tokens();
   if (view_.model.final_norm) norm(to, Phase::forward, "final_norm");
@@ -335,22 +343,26 @@ void LayerWriter::head_forward(BlockId to) const {
   if (view_.layout.mode != Mode::train) return;
   const Count logits = product({tokens, rules_.shard_loss ? view_.local.vocab : view_.model.vocab}, "logits");
   if (!rules_.shard_loss)
-    add_comm(schedule_, to,
-             comm(Op::all_gather, "tp", view_.layout.tp, product({tokens, view_.model.vocab, view_.e}, "logits"),
-                  view_.layout.dtype, Phase::forward, "loss", "DTensor makes the logits whole for the loss"));
+    add_comm(
+        schedule_, to,
+        comm(Op::all_gather, "tp", view_.layout.tp, product({tokens, view_.model.vocab, view_.e}, "logits"),
+             view_.layout.dtype, Phase::forward, "loss", "DTensor makes the logits whole for the loss"));
   chain(to, logits, {14, 6, 3}, Phase::forward, "loss");
   if (!rules_.whole_model || !rules_.shard_loss) return;
   const Count scalars = product({tokens, 4}, "loss");
   const auto reduce = [&](ReduceOp op, std::string_view why) {
-    Entry entry = comm(Op::all_reduce, "tp", view_.layout.tp, scalars, DType::f32, Phase::forward, "loss", why);
+    Entry entry =
+        comm(Op::all_reduce, "tp", view_.layout.tp, scalars, DType::f32, Phase::forward, "loss", why);
     entry.reduce = op;
     add_comm(schedule_, to, std::move(entry));
   };
-  // Megatron: predicted logit, then the sum; DTensor's loss_parallel: log_softmax first, then the label's loss.
+  // Megatron: predicted logit, then the sum; DTensor's loss_parallel: log_softmax first, then the label's
+  // loss.
   reduce(ReduceOp::max, "largest logit over the vocabulary shards");
   if (rules_.loss_order == TensorRules::LossOrder::megatron) reduce(ReduceOp::sum, "logit of the label");
   reduce(ReduceOp::sum, "sum of exponentials over the vocabulary shards");
-  if (rules_.loss_order == TensorRules::LossOrder::dtensor) reduce(ReduceOp::sum, "loss of the label's shard");
+  if (rules_.loss_order == TensorRules::LossOrder::dtensor)
+    reduce(ReduceOp::sum, "loss of the label's shard");
 }
 
 void LayerWriter::head_backward(BlockId to) const {

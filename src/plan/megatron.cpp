@@ -13,7 +13,8 @@ namespace {
 class Megatron {
  public:
   Megatron(const Model& m, const Layout& l, Count rank)
-      : view_(m, l, rank, {.pad_vocabulary = true, .fuse_projections = true, .uneven = ViewOptions::Uneven::count_ends}),
+      : view_(m, l, rank,
+              {.pad_vocabulary = true, .fuse_projections = true, .uneven = ViewOptions::Uneven::count_ends}),
         flags_(view_.layout.flags),
         // Megatron accumulates and reduces in f32 when it trains in bf16 (arguments.py forces it).
         grad_(l.grad_dtype.value_or(l.dtype == DType::bf16 ? DType::f32 : l.dtype)),
@@ -64,7 +65,8 @@ class Megatron {
         const auto tensors = view_.tensors(chunk);
         const Count wanted = flags_.ddp_bucket_elements.value_or(
             std::max<Count>(40'000'000, product({1'000'000, view_.dp_group})));
-        const bool cut = (flags_.overlap_grad_reduce || flags_.overlap_param_gather) && view_.first_stage() && chunk == 0;
+        const bool cut =
+            (flags_.overlap_grad_reduce || flags_.overlap_param_gather) && view_.first_stage() && chunk == 0;
         const Count limit = cut ? wanted : INT64_MAX;
         Buffer buffer{chunk, expert, fill_buckets(tensors, expert, limit, limit)};
         for (Bucket& bucket : buffer.buckets) {
@@ -208,7 +210,9 @@ class Megatron {
                             std::string_view why) {
       Entry entry = comm(op, name, size, bytes, DType::f32, Phase::optimizer, "scalars", why);
       entry.reduce = reduce;
-      entry.purpose = reduce == ReduceOp::max ? Purpose::overflow : bytes == 8 ? Purpose::loss : Purpose::gradient_norm;
+      entry.purpose = reduce == ReduceOp::max ? Purpose::overflow
+                      : bytes == 8            ? Purpose::loss
+                                              : Purpose::gradient_norm;
       add_comm(schedule_, 0, std::move(entry));
     };
     if (view_.layout.dtype == DType::f16)

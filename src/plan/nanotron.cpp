@@ -1,5 +1,5 @@
-// Hugging Face's nanotron: Megatron's tensor parallel layers with asynchronous gathers, 1F1B with blocking messages,
-// gradients accumulated in f32 and reduced in DDP's buckets during the last backward pass, ZeRO-1.
+// Hugging Face's nanotron: Megatron's tensor parallel layers with asynchronous gathers, 1F1B with blocking
+// messages, gradients accumulated in f32 and reduced in DDP's buckets during the last backward pass, ZeRO-1.
 #include <fmt/format.h>
 
 #include "plan/frameworks.hpp"
@@ -18,7 +18,8 @@ class Nanotron {
     if (l.virtual_stages > 1) refuse(Framework::nanotron, "its pipeline has no virtual stages; leave vp out");
     if (l.cp > 1) refuse(Framework::nanotron, "cp above 1 is not part of it; use megatron or fsdp2");
     if (l.tp > 1 && m.kv_heads % l.tp != 0)
-      refuse(Framework::nanotron, fmt::format("{} key-value heads are not divisible by tp {}", m.kv_heads, l.tp));
+      refuse(Framework::nanotron,
+             fmt::format("{} key-value heads are not divisible by tp {}", m.kv_heads, l.tp));
   }
 
   Schedule make() {
@@ -80,11 +81,12 @@ class Nanotron {
     if (view_.model.tied_embeddings && view_.layout.pp > 1 && (view_.first_stage() || view_.last_stage()))
       add_comm(schedule_, 0,
                comm(Op::all_reduce, "embedding", 2,
-                    product({view_.local.vocab, view_.model.hidden, static_cast<Count>(size_of(grad_))}, "embedding"),
+                    product({view_.local.vocab, view_.model.hidden, static_cast<Count>(size_of(grad_))},
+                            "embedding"),
                     grad_, Phase::grad_sync, "embedding", "first and last stage share the embedding"));
     if (view_.layout.flags.gradient_clipping) {
-      Entry norm = comm(Op::all_reduce, "model", view_.model_group, 4, DType::f32, Phase::optimizer, "scalars",
-                        "norm of all gradients");
+      Entry norm = comm(Op::all_reduce, "model", view_.model_group, 4, DType::f32, Phase::optimizer,
+                        "scalars", "norm of all gradients");
       norm.purpose = Purpose::gradient_norm;
       add_comm(schedule_, 0, std::move(norm));
     }
@@ -92,8 +94,9 @@ class Nanotron {
     schedule_.add(0, memory_bound(product({owned, adam_bytes_per_parameter}), Phase::optimizer, "adam"));
     if (sharded_)
       add_comm(schedule_, 0,
-               comm(Op::all_gather, "dp", view_.dp_group, product({all, view_.e}, "parameters"), view_.layout.dtype,
-                    Phase::optimizer, "parameters", "ZeRO-1: updated slices become whole parameters"));
+               comm(Op::all_gather, "dp", view_.dp_group, product({all, view_.e}, "parameters"),
+                    view_.layout.dtype, Phase::optimizer, "parameters",
+                    "ZeRO-1: updated slices become whole parameters"));
     Entry loss = comm(Op::all_reduce, "dp", view_.dp_group, 4, DType::f32, Phase::optimizer, "scalars",
                       "loss averaged over replicas");
     loss.purpose = Purpose::loss;

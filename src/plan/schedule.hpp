@@ -68,8 +68,8 @@ struct Entry {
   bool exposed = true;   ///< nothing of this rank's compute runs meanwhile; always true when token is 0
   std::string_view why;  ///< a literal, for people
   Purpose purpose = Purpose::unspecified;
-  int token = 0;         ///< 0: blocks the compute stream. Else asynchronous, until a wait with this token
-  int batch = 0;         ///< neighbours with the same non-zero batch start together (batch_isend_irecv)
+  int token = 0;  ///< 0: blocks the compute stream. Else asynchronous, until a wait with this token
+  int batch = 0;  ///< neighbours with the same non-zero batch start together (batch_isend_irecv)
   // Kind::wait: `token` says which asynchronous operations must have finished: all outstanding ones that
   // carry it
 };

@@ -37,8 +37,8 @@ std::vector<Count> counts_of(const Model& m, Count parts, ViewOptions::Uneven un
     for (Count part = 0; part < parts; ++part) {
       const Count until = part + 1 == parts
                               ? m.layers
-                              : std::clamp<Count>(std::llround(share * static_cast<double>(part + 1)), given + 1,
-                                                  m.layers - (parts - part - 1));
+                              : std::clamp<Count>(std::llround(share * static_cast<double>(part + 1)),
+                                                  given + 1, m.layers - (parts - part - 1));
       counts[static_cast<std::size_t>(part)] = until - given;
       given = until;
     }

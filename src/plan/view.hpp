@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/schedule.hpp"
 #include "model/tensors.hpp"
+#include "plan/schedule.hpp"
 
 namespace medley::plan {
 
@@ -28,13 +28,15 @@ struct ViewOptions {
   bool pad_vocabulary = false;    ///< Megatron and NeoX pad to 128·t rows
   bool fuse_projections = false;  ///< Megatron multiplies q, k, v at once, and gate with up
   bool fuse_qkv = false;          ///< q, k and v alone: most PyTorch code that is written for speed
-  /// Where layers do not divide evenly over the stages: the first ones take one more each (DeepSpeed, torchtitan), or
-  /// embedding and head count as a layer (Megatron's account_for_embedding_…, NeMo), or all by weight (nanotron).
+  /// Where layers do not divide evenly over the stages: the first ones take one more each (DeepSpeed,
+  /// torchtitan), or embedding and head count as a layer (Megatron's account_for_embedding_…, NeMo), or all
+  /// by weight (nanotron).
   enum class Uneven : std::uint8_t { first_stages, count_ends, by_parameters } uneven = Uneven::first_stages;
   bool whole_experts = false;  ///< experts are not cut over tp (DeepSpeed-MoE)
 };
 
-/// The model with the widths of one tensor rank: its tensors are the local slices. Refuses what tp cannot cut.
+/// The model with the widths of one tensor rank: its tensors are the local slices. Refuses what tp cannot
+/// cut.
 Model local_model(Model model, const Layout& layout, bool whole_experts = false);
 
 /// The layers of `stage`, one run for each of its virtual stages.

@@ -7,4 +7,4 @@ namespace medley::plan {
 using namespace model;
 using model::product;  // not the reductions of those names
 using model::sum;
-}
+}  // namespace medley::plan

@@ -176,7 +176,8 @@ class Simulation {
 }  // namespace
 
 TimeOf time_on_machine(const cost::Machine& machine, double scale) {
-  return [machine, links = cost::LinkTime(machine), scale](const Action& action, const std::vector<int>& who) {
+  return [machine, links = cost::LinkTime(machine), scale](const Action& action,
+                                                           const std::vector<int>& who) {
     const auto bytes = static_cast<double>(scaled_bytes(action.bytes, action.dtype, scale));
     if (action.op == Op::send || action.op == Op::recv) {
       const int per_host = machine.gpus_per_host;
@@ -189,7 +190,8 @@ TimeOf time_on_machine(const cost::Machine& machine, double scale) {
 
 TimeOf time_by_table(OperationTimes& times, const std::vector<int>& hosts, double scale) {
   return [&times, hosts, scale](const Action& action, const std::vector<int>& who) {
-    return times.us(action.op, action.dtype, scaled_bytes(action.bytes, action.dtype, scale), shape_of(who, hosts));
+    return times.us(action.op, action.dtype, scaled_bytes(action.bytes, action.dtype, scale),
+                    shape_of(who, hosts));
   };
 }
 

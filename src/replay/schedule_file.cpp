@@ -9,8 +9,8 @@
 #include <medley/error.hpp>
 
 #include "cost/cost.hpp"
-#include "plan/export.hpp"
 #include "model/read_layout.hpp"
+#include "plan/export.hpp"
 
 namespace medley::replay {
 namespace {

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <medley/types.hpp>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 

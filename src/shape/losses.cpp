@@ -10,7 +10,8 @@
 namespace medley::shape {
 namespace {
 
-void append(std::vector<PricedOperator>& to, Pricer& pricer, const Operators& operators, Block block, Count times) {
+void append(std::vector<PricedOperator>& to, Pricer& pricer, const Operators& operators, Block block,
+            Count times) {
   for (const Operator& op : operators) {
     PricedOperator priced{.op = op, .block = block, .times = times};
     if (const auto* gemm = std::get_if<Gemm>(&op.work)) priced.gemm = pricer.gpu().predict(*gemm);

@@ -1,5 +1,6 @@
-// What one rank computes for a model, as the table of the advisor shows it: the entries that the planner writes for a
-// layer, the embedding and the head, by the names that papers use. Used by everything in the advisor.
+// What one rank computes for a model, as the table of the advisor shows it: the entries that the planner
+// writes for a layer, the embedding and the head, by the names that papers use. Used by everything in the
+// advisor.
 #pragma once
 
 #include <string>

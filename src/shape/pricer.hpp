@@ -1,5 +1,5 @@
-// Prices operators and steps on one machine with a memory of what it has priced: shapes repeat across layers, passes
-// and the candidates of a search. One per thread; used by everything in the advisor that needs a time.
+// Prices operators and steps on one machine with a memory of what it has priced: shapes repeat across layers,
+// passes and the candidates of a search. One per thread; used by everything in the advisor that needs a time.
 #pragma once
 
 #include "cost/kernel_time.hpp"

@@ -21,8 +21,7 @@ double exchange_us(const Pricer& pricer, const Model& model, const Workload& wor
   double us = 0;
   for (const plan::Entry& entry : block_entries(model, work, block)) {
     if (entry.kind != plan::Kind::comm || entry.token != 0) continue;
-    const GroupShape shape =
-        group_shape(plan::group_ranks(work.layout, 0, entry.group), pricer.machine());
+    const GroupShape shape = group_shape(plan::group_ranks(work.layout, 0, entry.group), pricer.machine());
     us += links.collective_us(entry.op, double(entry.bytes), shape);
   }
   return us;
@@ -34,7 +33,8 @@ double stage_exchange_us(const Pricer& pricer, const Model& model, const Workloa
   const double split = work.layout.sp ? work.layout.tp : 1;
   const double bytes = double(work.tokens()) * double(model.hidden) * 2 / split;
   const bool near = work.layout.world() <= pricer.machine().gpus_per_host;
-  return (work.layout.mode == Mode::train ? 2 : 1) * LinkTime(pricer.machine()).point_to_point_us(bytes, near);
+  return (work.layout.mode == Mode::train ? 2 : 1) *
+         LinkTime(pricer.machine()).point_to_point_us(bytes, near);
 }
 
 Count elements_of(const std::vector<plan::Tensor>& slices, const Layout& layout) {
@@ -111,8 +111,8 @@ Count parameters_per_rank(const Model& model, const Layout& layout) {
   return total + (layout.pp == 1 ? first + last : std::max(first, last));
 }
 
-// The parts are those of the operators; the whole is the cost model's answer for the schedule, so that it is the same as
-// that of `medley plan`.
+// The parts are those of the operators; the whole is the cost model's answer for the schedule, so that it is
+// the same as that of `medley plan`.
 Step step_time(Pricer& pricer, const Model& model, const Workload& work) {
   Step step;
   const Count routed = model.moe_layers();

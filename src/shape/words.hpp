@@ -10,4 +10,4 @@ using cost::Attention;  // as kernels see them, not as schedules do
 using cost::Gemm;
 using model::product;  // not the reductions of those names
 using model::sum;
-}
+}  // namespace medley::shape

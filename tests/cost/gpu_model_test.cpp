@@ -13,7 +13,8 @@ namespace {
 TEST(GpuModel, CalibratedOnesSayWhereTheirNumbersComeFrom) {
   for (const char* name : {"h200-sxm", "h100-sxm", "a100-80-sxm", "a100-40-sxm", "b200-sxm"})
     EXPECT_TRUE(GpuModel::named(name).calibrated()) << name;
-  for (const char* name : {"v100-sxm2", "a100-80-pcie", "mi250x"}) EXPECT_FALSE(GpuModel::named(name).calibrated()) << name;
+  for (const char* name : {"v100-sxm2", "a100-80-pcie", "mi250x"})
+    EXPECT_FALSE(GpuModel::named(name).calibrated()) << name;
   EXPECT_THROW(GpuModel::named("h201"), Error);
   EXPECT_NE(GpuModel::named("h200-sxm").provenance().find("cuBLAS 13"), std::string::npos);
   const std::string h100 = GpuModel::named("h100-sxm").provenance();

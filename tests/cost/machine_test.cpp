@@ -97,8 +97,8 @@ TEST(Links, TreesSaveLatencyOnManyHosts) {
 
 TEST(Links, AnOversubscribedSpineDividesWhatCrossesIt) {
   const Machine flat = parse_machine(small, "m.toml");
-  const Machine tapered =
-      parse_machine(std::string(small) + "[pod]\nunits = 2\noversubscription = 4\nlatency_us = 5\n", "m.toml");
+  const Machine tapered = parse_machine(
+      std::string(small) + "[pod]\nunits = 2\noversubscription = 4\nlatency_us = 5\n", "m.toml");
   std::vector<Count> near{0, 4}, far{0, 8};  // hosts of four, pods of two hosts
   const auto us = [](const Machine& m, const std::vector<Count>& ranks) {
     return LinkTime(m).collective_us(Op::all_gather, 1e9, group_shape(ranks, m));

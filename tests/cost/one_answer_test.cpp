@@ -1,4 +1,5 @@
-// One question has one answer: the step times of plan, of shape and of replay's prediction are those of the cost model.
+// One question has one answer: the step times of plan, of shape and of replay's prediction are those of the
+// cost model.
 #include <gtest/gtest.h>
 
 #include "cost/cost.hpp"
@@ -29,8 +30,10 @@ plan::Layout layout_of(const Question& q, const plan::Model& model) {
   return layout;
 }
 
-const std::vector<Question> questions{{"gpt2-xl", 1, 1, 1, 1, 1, false},   {"gpt2-xl", 2, 1, 1, 4, 1, false},
-                                      {"llama-3-8b", 1, 2, 1, 1, 2, true}, {"llama-2-7b", 1, 1, 2, 1, 4, false},
+const std::vector<Question> questions{{"gpt2-xl", 1, 1, 1, 1, 1, false},
+                                      {"gpt2-xl", 2, 1, 1, 4, 1, false},
+                                      {"llama-3-8b", 1, 2, 1, 1, 2, true},
+                                      {"llama-2-7b", 1, 1, 2, 1, 4, false},
                                       {"llama-2-7b", 1, 4, 2, 2, 4, true}};
 
 TEST(OneAnswer, PlanAndShapeAgree) {
@@ -47,9 +50,10 @@ TEST(OneAnswer, PlanAndShapeAgree) {
   }
 }
 
-// Replay runs operations one after another as the schedule has them; what the host and overlapping collectives add is
-// left out of the question: CUDA graphs, and a schedule that blocks. Messages between stages wait for both sides in a
-// replay, and leave at once on a GPU's stream: pipelines are another question.
+// Replay runs operations one after another as the schedule has them; what the host and overlapping
+// collectives add is left out of the question: CUDA graphs, and a schedule that blocks. Messages between
+// stages wait for both sides in a replay, and leave at once on a GPU's stream: pipelines are another
+// question.
 TEST(OneAnswer, PlanAndReplaysPredictionAgree) {
   const cost::Machine machine = cost::find_machine("dgx-h200");
   for (const Question& q : questions) {
@@ -59,10 +63,12 @@ TEST(OneAnswer, PlanAndReplaysPredictionAgree) {
     layout.flags.cuda_graphs = true;
     const cost::Step step(model, layout, plan::Framework::textbook, 0);
     const double planned = step.cost(machine).step_us - machine.constants.step_us;
-    nlohmann::json all = {{"schema", "medley.schedule/1"}, {"world", layout.world()}, {"ranks", nlohmann::json::array()}};
+    nlohmann::json all = {
+        {"schema", "medley.schedule/1"}, {"world", layout.world()}, {"ranks", nlohmann::json::array()}};
     for (plan::Count rank = 0; rank < layout.world(); ++rank) {
       const cost::Step own(model, layout, plan::Framework::textbook, rank);
-      all["ranks"].push_back(nlohmann::json(plan::schedule_json(own.schedule(), layout, rank, own.entry_us(machine))));
+      all["ranks"].push_back(
+          nlohmann::json(plan::schedule_json(own.schedule(), layout, rank, own.entry_us(machine))));
     }
     const replay::WorldSchedule schedule = replay::schedule_from_json(all, "test");
     replay::Places places;

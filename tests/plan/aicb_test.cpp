@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "plan/helpers.hpp"
 #include "model/read_layout.hpp"
+#include "plan/helpers.hpp"
 
 namespace medley::plan {
 namespace {

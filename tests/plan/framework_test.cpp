@@ -168,10 +168,13 @@ TEST(Pipelines, UnevenOnesAreSplitAsTheFrameworksDo) {
   Layout l = layout(1, 1, 8);
   using Uneven = ViewOptions::Uneven;
   // Llama 405B: 126 layers on 8 stages, embedding and head standing for one each.
-  EXPECT_EQ(counts(gpt(1024, 16, 126), l, Uneven::count_ends), (std::vector<Count>{15, 16, 16, 16, 16, 16, 16, 15}));
-  EXPECT_EQ(counts(gpt(1024, 16, 126), l, Uneven::first_stages), (std::vector<Count>{16, 16, 16, 16, 16, 16, 15, 15}));
+  EXPECT_EQ(counts(gpt(1024, 16, 126), l, Uneven::count_ends),
+            (std::vector<Count>{15, 16, 16, 16, 16, 16, 16, 15}));
+  EXPECT_EQ(counts(gpt(1024, 16, 126), l, Uneven::first_stages),
+            (std::vector<Count>{16, 16, 16, 16, 16, 16, 15, 15}));
   l.virtual_stages = 4;  // Qwen3 235B: 94 layers on 8 × 4
-  EXPECT_EQ(counts(gpt(1024, 16, 94), l, Uneven::count_ends), (std::vector<Count>{11, 12, 12, 12, 12, 12, 12, 11}));
+  EXPECT_EQ(counts(gpt(1024, 16, 94), l, Uneven::count_ends),
+            (std::vector<Count>{11, 12, 12, 12, 12, 12, 12, 11}));
   Layout megatron = layout(1, 1, 4);
   megatron.global_batch = 8;
   EXPECT_FALSE(rows(gpt(1024, 16, 6), megatron, Framework::megatron).empty());
@@ -191,7 +194,8 @@ TEST(Experts, NoFrameworkLosesTheirWork) {
     });
     return total;
   };
-  for (const Framework framework : {Framework::textbook, Framework::megatron, Framework::deepspeed, Framework::neox})
+  for (const Framework framework :
+       {Framework::textbook, Framework::megatron, Framework::deepspeed, Framework::neox})
     EXPECT_NEAR(flops(framework, 2) / flops(framework, 1), 0.5, 0.01) << name(framework);
 }
 
@@ -204,12 +208,17 @@ TEST(DeepSpeed, OverlapCommHidesTheBoundaryOfStageOne) {
   l.flags.overlap_comm = true;
   const auto hidden = rows(m, l, Framework::deepspeed);
   EXPECT_EQ(operations(hidden, Op::all_reduce, "dp", Phase::grad_sync).count, 0);
-  EXPECT_EQ(operations(hidden, Op::all_reduce, "dp", Phase::backward).count, 6);  // once, in the last micro-batch
+  EXPECT_EQ(operations(hidden, Op::all_reduce, "dp", Phase::backward).count,
+            6);  // once, in the last micro-batch
 }
 
 TEST(Ulysses, LatentAttentionTradesItsOwnHeadSizes) {
   Model m = gpt(2048, 16, 4);
-  m.latent = {.q_lora_rank = 0, .kv_lora_rank = 512, .qk_nope_head_dim = 128, .qk_rope_head_dim = 64, .v_head_dim = 128};
+  m.latent = {.q_lora_rank = 0,
+              .kv_lora_rank = 512,
+              .qk_nope_head_dim = 128,
+              .qk_rope_head_dim = 64,
+              .v_head_dim = 128};
   Layout l = layout(1, 1, 1);
   l.cp = 4;
   l.context = ContextKind::ulysses;

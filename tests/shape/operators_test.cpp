@@ -6,8 +6,8 @@
 #include <array>
 #include <map>
 
-#include "plan/framework.hpp"
 #include "model/zoo.hpp"
+#include "plan/framework.hpp"
 #include "shape/step.hpp"
 #include "shape_fixtures.hpp"
 

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "cost/gemm.hpp"
-#include "shape/words.hpp"
 #include "cost/gpu_model.hpp"
+#include "shape/words.hpp"
 
 namespace medley::shape {
 
