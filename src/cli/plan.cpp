@@ -7,7 +7,7 @@
 #include <medley/error.hpp>
 
 #include "cli/command.hpp"
-#include "plan/read_layout.hpp"
+#include "model/read_layout.hpp"
 
 namespace medley::cli {
 
@@ -35,18 +35,18 @@ plan::Layout layout_of(const PlanRequest& request) {
   return layout;
 }
 
-std::optional<plan::Machine> machine_of(const PlanRequest& request) {
+std::optional<cost::Machine> machine_of(const PlanRequest& request) {
   if (request.machine.empty()) return std::nullopt;
-  return plan::find_machine(request.machine);
+  return cost::find_machine(request.machine);
 }
 
 PlanOutcome make_plan(const plan::Model& model, plan::Layout layout, plan::Framework framework, Count rank,
-                      const std::optional<plan::Machine>& machine) {
+                      const std::optional<cost::Machine>& machine) {
   plan::check(layout, model);
   PlanOutcome out;
   out.rank = rank < 0 ? plan::busiest_rank(model, layout, framework) : rank;
   if (machine) {
-    plan::Step step(model, layout, framework, out.rank);
+    cost::Step step(model, layout, framework, out.rank);
     out.time = step.cost(*machine);
     out.machine = machine;
     out.schedule = std::move(step).schedule();
@@ -54,7 +54,8 @@ PlanOutcome make_plan(const plan::Model& model, plan::Layout layout, plan::Frame
     out.schedule = plan::make_schedule(model, layout, framework, out.rank);
   }
   out.rows = plan::rows_of(out.schedule);
-  out.memory = plan::memory_per_gpu(model, layout, framework, out.rank);
+  out.fullest = cost::fullest_gpu(model, layout, framework);
+  out.memory = rank < 0 ? out.fullest.memory : cost::memory_per_gpu(model, layout, framework, out.rank);
   out.model = model;
   out.layout = layout;
   out.framework = framework;
@@ -77,7 +78,8 @@ nlohmann::ordered_json request_json(const PlanRequest& request) {
           {"micro_batch", number(request.micro_batch)},
           {"global_batch", number(request.global_batch)},
           {"seq", number(request.seq)},
-          {"dtype", request.dtype}};
+          {"dtype", request.dtype},
+          {"machine", request.machine}};
 }
 
 // One rank's schedule, or with --rank all an array of all of them: what replay needs to run a world.
@@ -89,7 +91,11 @@ void write_schedule(const PlanRequest& request, const PlanOutcome& outcome) {
                             outcome.layout.world()));
   }
   if (request.rank != "all") {
-    auto one = plan::schedule_json(outcome.schedule, outcome.layout, outcome.rank);
+    std::vector<double> us;
+    if (outcome.machine)
+      us = cost::Step(outcome.model, outcome.layout, outcome.framework, outcome.rank)
+               .entry_us(*outcome.machine);
+    auto one = plan::schedule_json(outcome.schedule, outcome.layout, outcome.rank, us);
     one["plan"] = request_json(request);
     write_json(request.schedule_file, one);
     return;
@@ -103,8 +109,10 @@ void write_schedule(const PlanRequest& request, const PlanOutcome& outcome) {
                                 {"world", outcome.layout.world()},
                                 {"ranks", nlohmann::ordered_json::array()}};
   for (Count rank = 0; rank < outcome.layout.world(); ++rank) {
-    all["ranks"].push_back(plan::schedule_json(
-        plan::make_schedule(outcome.model, outcome.layout, outcome.framework, rank), outcome.layout, rank));
+    const cost::Step step(outcome.model, outcome.layout, outcome.framework, rank);
+    std::vector<double> us;
+    if (outcome.machine) us = step.entry_us(*outcome.machine);
+    all["ranks"].push_back(plan::schedule_json(step.schedule(), outcome.layout, rank, us));
   }
   write_json(request.schedule_file, all);
 }
@@ -175,7 +183,7 @@ void add_plan(CLI::App& app) {
   command->add_option("--dtype", request->dtype, "bf16, f16 or f32");
   command->add_option("--machine", request->machine,
                       fmt::format("Also say how long the step takes on this machine: a TOML file or {}",
-                                  fmt::join(plan::machine_names(), ", ")));
+                                  fmt::join(cost::machine_names(), ", ")));
   command->add_flag("--force", request->force, "Exit 0 also when the layout does not fit the GPU's memory");
   command->add_option("--rank", request->rank,
                       "Whose plan; default: the busiest rank; with --schedule also: all");

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/cost/cost.hpp"
+#include "cost/cost.hpp"
+#include "cost/memory.hpp"
 #include "plan/export.hpp"
 
 namespace medley::cli {
@@ -27,11 +28,12 @@ struct PlanOutcome {
   plan::Count rank = 0;
   plan::Schedule schedule;
   std::vector<plan::Row> rows;
-  plan::Memory memory;
+  cost::Memory memory;                     ///< of the rank asked for, or of the one that holds most
+  cost::FullestGpu fullest;                ///< the rank that decides whether it fits
   std::map<std::string, double> textbook;  ///< wire bytes per group that papers would print for the same rank
   // With a machine:
-  std::optional<plan::Machine> machine;
-  plan::StepCost time;
+  std::optional<cost::Machine> machine;
+  cost::StepCost time;
   bool fits() const;  ///< the GPU's memory
 };
 
@@ -39,8 +41,8 @@ plan::Layout layout_of(const PlanRequest& request);
 plan::Framework framework_of(const PlanRequest& request);
 /// Plans `rank`, or the busiest one for −1; `layout` is checked first.
 PlanOutcome make_plan(const plan::Model& model, plan::Layout layout, plan::Framework framework,
-                      plan::Count rank, const std::optional<plan::Machine>& machine = std::nullopt);
-std::optional<plan::Machine> machine_of(const PlanRequest& request);
+                      plan::Count rank, const std::optional<cost::Machine>& machine = std::nullopt);
+std::optional<cost::Machine> machine_of(const PlanRequest& request);
 
 // How the time of a step is shown (plan_time.cpp); nothing without a machine.
 void add_time(nlohmann::ordered_json& json, const PlanOutcome& outcome);

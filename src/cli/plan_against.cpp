@@ -5,8 +5,8 @@
 
 #include "cli/command.hpp"
 #include "cli/plan.hpp"
+#include "model/read_layout.hpp"
 #include "plan/aicb.hpp"
-#include "plan/read_layout.hpp"
 
 namespace medley::cli {
 

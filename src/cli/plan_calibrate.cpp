@@ -1,6 +1,7 @@
 // medley plan calibrate: fits the time model's constants to measured steps and shows the error on those held
 // out.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <fstream>
 #include <medley/error.hpp>
@@ -9,13 +10,15 @@
 
 #include "cli/command.hpp"
 #include "cli/table.hpp"
-#include "plan/cost/calibrate.hpp"
+#include "cost/calibrate.hpp"
 
 namespace medley::cli {
 namespace {
 
 struct CalibrateOptions {
-  std::string data, framework = "megatron", machine = "dgx-a100", output, json;
+  std::vector<std::string> data;
+  std::string framework, machine = "dgx-a100", output, json;
+  bool all = false;
   plan::Count vocab = 50257;
   std::vector<std::string> keep;
   bool check_only = false;
@@ -28,7 +31,7 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-void write_machine(const std::string& path, const plan::Machine& m, const std::string& data) {
+void write_machine(const std::string& path, const cost::Machine& m, const std::string& data) {
   std::ofstream file(path);
   file << fmt::format(
       "# Calibrated on {} by medley plan calibrate.\ngpu = \"{}\"\ngpus_per_host = {}\nmemory_gb = {}\n",
@@ -39,37 +42,49 @@ void write_machine(const std::string& path, const plan::Machine& m, const std::s
                         link.gb_per_s);
   }
   file << "\n[constants]\n";
-  for (const plan::ConstantRow& row : plan::constant_rows) {
+  for (const cost::ConstantRow& row : cost::constant_rows) {
     file << fmt::format("{} = {:.6g}\n", row.name, m.constants.*row.member);
   }
   if (!file.flush())
     throw Error(ErrorKind::invalid, fmt::format("cannot write {}: check that its folder exists", path));
 }
 
-nlohmann::ordered_json to_json(const plan::PredictionError& e) {
+nlohmann::ordered_json to_json(const cost::PredictionError& e) {
   return {{"mape", e.mape}, {"worst", e.worst}, {"bias", e.bias}};
 }
 
 int calibrate(const CalibrateOptions& options) {
   const auto framework = plan::parse_framework(options.framework);
-  if (!framework) throw Error(ErrorKind::invalid, fmt::format("unknown framework '{}'", options.framework));
-  plan::Machine machine = plan::find_machine(options.machine);
-  const plan::Halves halves =
-      plan::split(plan::read_measured(read_file(options.data), options.data, options.vocab));
-  const plan::CostConstants before = machine.constants;
-  if (!options.check_only)
-    machine.constants = plan::fit_constants(halves.fit, *framework, machine, options.keep);
-  const auto seen = plan::prediction_error(halves.fit, *framework, machine);
-  const auto unseen = plan::prediction_error(halves.held_out, *framework, machine);
+  if (!framework && !options.framework.empty())
+    throw Error(ErrorKind::invalid, fmt::format("unknown framework '{}'", options.framework));
+  cost::Machine machine = cost::find_machine(options.machine);
+  std::vector<cost::MeasuredStep> steps;
+  for (const std::string& file : options.data) {
+    for (cost::MeasuredStep& step : cost::read_measured(read_file(file), file, options.vocab)) {
+      if (!step.gpu.empty() && step.gpu != machine.gpu.name) continue;  // of another machine
+      if (framework) step.framework = *framework;
+      steps.push_back(std::move(step));
+    }
+  }
+  if (steps.empty())
+    throw Error(ErrorKind::invalid,
+                fmt::format("no step of a {} is in {}", machine.gpu.name, fmt::join(options.data, ", ")));
+  cost::Halves halves = cost::split(steps);
+  if (options.all) halves.fit = steps;
+  const cost::CostConstants before = machine.constants;
+  if (!options.check_only) machine.constants = cost::fit_constants(halves.fit, machine, options.keep);
+  const auto seen = cost::prediction_error(halves.fit, machine);
+  const auto unseen = cost::prediction_error(halves.held_out, machine);
 
   Table table({"constant", "was", "is", "from"});
   nlohmann::ordered_json constants;
-  for (const plan::ConstantRow& row : plan::constant_rows) {
+  for (const cost::ConstantRow& row : cost::constant_rows) {
     table.add({std::string(row.name), fmt::format("{:.4g}", before.*row.member),
                fmt::format("{:.4g}", machine.constants.*row.member), row.fitted ? "fit" : "published"});
     constants[std::string(row.name)] = machine.constants.*row.member;
   }
-  if (!options.output.empty()) write_machine(options.output, machine, options.data);
+  if (!options.output.empty())
+    write_machine(options.output, machine, fmt::format("{}", fmt::join(options.data, ", ")));
   if (options.json != "-") {
     fmt::print("{}\n", table.str());
     fmt::print("fitted on {} steps: error {:.2f} %, worst {:.1f} %\n", halves.fit.size(), 100 * seen.mape,
@@ -93,9 +108,15 @@ void add_plan_calibrate(CLI::App& parent) {
       add_command(parent, "calibrate", "Fits the time model to measured steps; half of them are held out",
                   "medley plan calibrate --data steps.csv --machine dgx-a100 -o here.toml",
                   [options] { return calibrate(*options); });
-  command->add_option("--data", options->data, "CSV of measured steps, with the columns of vTrain's table")
-      ->required();
-  command->add_option("--framework", options->framework, "Framework that ran them")->capture_default_str();
+  command
+      ->add_option("--data", options->data,
+                   "CSV files of measured steps, in the columns of bench/steps or of vTrain's table")
+      ->required()
+      ->delimiter(',');
+  command->add_option("--framework", options->framework,
+                      "Framework that ran them, where the file does not say (vTrain's: megatron)");
+  command->add_flag("--all", options->all,
+                    "Fit on all rows: the figures then say how well it fits, not how well it predicts");
   command->add_option("--machine", options->machine, "Machine they ran on: name or TOML file")
       ->capture_default_str();
   command->add_option("--vocab", options->vocab, "Vocabulary of the models")->capture_default_str();

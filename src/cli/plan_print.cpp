@@ -65,6 +65,7 @@ void print_head(const PlanOutcome& o) {
   const plan::Coordinates at = plan::coordinates(l, o.rank);
   fmt::print("{} on {} ranks: {}; {} micro-batches of {} × {} tokens in {}\n", plan::name(o.framework),
              l.world(), layout_text(l), l.micro_batches(), l.micro_batch, l.seq, name(l.dtype));
+  fmt::print("assumed: {}\n", plan::assumptions(o.model, o.layout, o.framework));
   fmt::print("rank {} (dp {}, tp {}, pp {}, cp {}), one step\n\n", o.rank, at.dp, at.tp, at.pp, at.cp);
 }
 
@@ -77,6 +78,7 @@ nlohmann::ordered_json plan_json(const PlanOutcome& o, Count small) {
       {"model", plan::to_json(o.model)},
       {"layout", plan::to_json(o.layout)},
       {"framework", plan::name(o.framework)},
+      {"assumptions", plan::assumptions(o.model, o.layout, o.framework)},
       {"world", o.layout.world()},
       {"rank", o.rank},
       {"rows", plan::to_json(o.rows)},
@@ -85,7 +87,7 @@ nlohmann::ordered_json plan_json(const PlanOutcome& o, Count small) {
       {"histogram", plan::to_json(plan::histogram(o.rows))},
       {"small",
        {{"limit", share.limit}, {"share_of_count", share.of_count}, {"share_of_bytes", share.of_bytes}}},
-      {"memory", plan::to_json(o.memory)},
+      {"memory", cost::to_json(o.memory)},
       {"textbook", o.textbook}};
   add_time(json, o);
   return json;
@@ -128,7 +130,7 @@ void print_plan(const PlanOutcome& o, const PlanRequest& request) {
   const plan::SmallShare share = plan::small_share(o.rows, request.small);
   fmt::print("{:.1f} % of the messages and {:.4f} % of the bytes are small (up to {})\n\n",
              100 * share.of_count, 100 * share.of_bytes, size_text(static_cast<double>(share.limit)));
-  const plan::Memory& m = o.memory;
+  const cost::Memory& m = o.memory;
   const auto text = [](Count bytes) { return size_text(static_cast<double>(bytes)); };
   fmt::print("memory per GPU: {} = parameters {} + gradients {} + optimizer {} + activations {}\n",
              text(m.total()), text(m.parameters), text(m.gradients), text(m.optimizer), text(m.activations));

@@ -10,7 +10,7 @@
 #include "cli/command.hpp"
 #include "cli/plan.hpp"
 #include "cli/table.hpp"
-#include "plan/read_layout.hpp"
+#include "model/read_layout.hpp"
 
 namespace medley::cli {
 namespace {
@@ -219,7 +219,7 @@ class Sweep {
           {{"limit", point.small.limit},
            {"share_of_count", point.small.of_count},
            {"share_of_bytes", point.small.of_bytes}}},
-         {"memory", plan::to_json(outcome.memory)}});
+         {"memory", cost::to_json(outcome.memory)}});
     if (!machine_) return;
     point.step_us = outcome.time.step_us;
     point.tflops = outcome.time.tflops_per_gpu;
@@ -231,7 +231,7 @@ class Sweep {
   plan::Framework framework_;
   plan::Model model_;
   plan::Layout layout_;
-  std::optional<plan::Machine> machine_;
+  std::optional<cost::Machine> machine_;
   std::vector<Axis> axes_;
   std::vector<Point> points_;
 };

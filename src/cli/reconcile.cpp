@@ -9,7 +9,7 @@
 #include "cli/plan.hpp"
 #include "cli/table.hpp"
 #include "core/ranks_text.hpp"
-#include "plan/read_layout.hpp"
+#include "model/read_layout.hpp"
 #include "reconcile/report_json.hpp"
 
 namespace medley::cli {

@@ -8,9 +8,10 @@
 #include <medley/error.hpp>
 
 #include "cli/shape.hpp"
-#include "shape/calibration.hpp"
-#include "shape/gemm_csv.hpp"
+#include "cost/calibration.hpp"
+#include "cost/gemm_csv.hpp"
 #include "shape/sweep.hpp"
+#include "shape/words.hpp"
 #ifdef MEDLEY_GPU_BENCH
 #include "shape/bench/gpu_bench.hpp"
 #endif

@@ -6,8 +6,9 @@
 
 #include "cli/shape.hpp"
 #include "cli/table.hpp"
-#include "shape/calibration.hpp"
-#include "shape/tile_model.hpp"
+#include "cost/calibration.hpp"
+#include "cost/tile_model.hpp"
+#include "shape/words.hpp"
 
 namespace medley::cli {
 namespace {
@@ -16,7 +17,8 @@ using shape::Accuracy;
 using shape::MeasuredGemm;
 
 struct FitOptions {
-  std::string gpu = "h200-sxm", sweep, attention, streams, output, json;
+  std::string gpu = "h200-sxm", sweep, attention, streams, output, json, source, like;
+  double attention_scale = 1;
 };
 
 std::string group_of(const MeasuredGemm& sample) {
@@ -26,7 +28,8 @@ std::string group_of(const MeasuredGemm& sample) {
 }
 
 /// One row a group: what the model fitted to the other half gets wrong, and the plain roofline beside it.
-void report(const shape::GpuModel& model, const std::vector<MeasuredGemm>& samples, const FitOptions& options) {
+void report(const shape::GpuModel& model, const std::vector<MeasuredGemm>& samples,
+            const FitOptions& options) {
   std::map<std::string, std::vector<MeasuredGemm>> groups;
   for (const auto& sample : samples) {
     groups["all"].push_back(sample);
@@ -67,8 +70,13 @@ int fit(const FitOptions& options) {
   auto inputs = shape::describe_sweep(options.sweep);
   std::vector<MeasuredGemm> seen, unseen;
   for (const auto& sample : samples) (held_out(sample.gemm) ? unseen : seen).push_back(sample);
-  report(shape::GpuModel(gpu, calibrate(gpu, seen, inputs).dump()), unseen, options);
+  inputs.source = options.source;
+  inputs.like = options.like;
+  inputs.attention_scale = options.attention_scale;
+  const shape::GpuModel half(gpu, calibrate(gpu, seen, inputs).dump());
+  report(half, unseen, options);
   if (!options.output.empty()) {
+    inputs.held_out_error = accuracy(half, unseen).mape;
     inputs.attention_csv = options.attention;
     inputs.stream_csv = options.streams;
     shape::write_calibration(options.output, calibrate(gpu, samples, inputs));
@@ -89,6 +97,13 @@ void add_shape_fit(CLI::App& shape) {
                       "CSV of attention times (bench/shape/torch_bench.py)");
   command->add_option("--streams", options->streams,
                       "CSV of memory-bound operations (medley shape bench --stream-csv)");
+  command->add_option("--source", options->source,
+                      "Where a published table comes from: repository, path, version");
+  command->add_option(
+      "--like", options->like,
+      "A shipped GPU whose sweep gives what the table lacks: backward and unaligned products, attention");
+  command->add_option("--attention-scale", options->attention_scale,
+                      "With --like: attention's times against that GPU's, after the rates of both");
   command->add_option("-o,--output", options->output, "Write the calibration, fitted to all rows, here");
   command->add_option("--json", options->json, "Write the accuracy as JSON ('-' for stdout)");
 }

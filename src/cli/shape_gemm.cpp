@@ -6,9 +6,10 @@
 
 #include "cli/shape.hpp"
 #include "cli/table.hpp"
-#include "shape/calibration.hpp"
-#include "shape/gemm_csv.hpp"
-#include "shape/gpu_model.hpp"
+#include "cost/calibration.hpp"
+#include "cost/gemm_csv.hpp"
+#include "cost/gpu_model.hpp"
+#include "shape/words.hpp"
 
 namespace medley::cli {
 namespace {
@@ -76,7 +77,8 @@ void add_shape_gemm(CLI::App& shape) {
       ->add_option(
           "file", options->file,
           "CSV with columns m,n,k and optionally batch, layout (TN: X·Wᵀ, NN: its gradient of X, NT: of W) "
-          "and type (bf16, fp16, fp8); others are ignored. C(m×n) is stored row by row, as PyTorch does and as "
+          "and type (bf16, fp16, fp8); others are ignored. C(m×n) is stored row by row, as PyTorch does and "
+          "as "
           "medley shape prints them")
       ->required();
   command->add_option("--gpu", options->gpu, "GPU name, such as h200-sxm")->required();

@@ -5,7 +5,8 @@
 #include <charconv>
 #include <medley/error.hpp>
 
-#include "plan/read_model.hpp"
+#include "model/read_layout.hpp"
+#include "model/read_model.hpp"
 #include "shape/step.hpp"
 
 namespace medley::cli {
@@ -44,7 +45,9 @@ void ShapeOptions::add_layout(CLI::App& command) {
                      "Sequences in one step (default: one micro-batch, four per stage with --pp)");
   command.add_option("--seq", seq, "Sequence length (default: the model's); the cached tokens in decode");
   command.add_option("--mode", mode, "train, prefill or decode");
-  command.add_option("--attention", attention, "flash or cudnn (fused), or unfused");
+  command.add_option("--attention", attention, "best, flash or cudnn (fused), or unfused");
+  command.add_option("--framework", framework,
+                     "Whose layers run: textbook (PyTorch's kernels), megatron, ddp, …");
   command.add_flag("--compiled", compiled,
                    "Element-wise chains run as one kernel (torch.compile, Megatron), not one by one");
   command.add_option("--recompute", recompute, "none, selective or full");
@@ -54,9 +57,9 @@ void ShapeOptions::add_layout(CLI::App& command) {
 
 shape::Workload ShapeOptions::unchecked_workload() const {
   shape::Workload work;
-  work.mode = shape::parse_mode(mode);
-  work.compiled = compiled;
-  work.type = shape::parse_gemm_type(dtype);
+  work.layout.mode = shape::parse_mode(mode);
+  work.layout.flags.compile = compiled;
+  const shape::GemmType type = shape::parse_gemm_type(dtype);
   plan::Layout& layout = work.layout;
   layout.tp = tp;
   layout.pp = pp;
@@ -66,10 +69,12 @@ shape::Workload ShapeOptions::unchecked_workload() const {
   layout.micro_batch = micro_batch;
   layout.global_batch = global_batch;
   layout.seq = seq;
-  layout.dtype = work.type == shape::GemmType::fp16 ? DType::f16 : DType::bf16;
-  layout.flags.flash_attention =
-      choose<bool>("--attention", attention, {{"flash", true}, {"cudnn", true}, {"unfused", false}});
-  work.kernel = attention == "cudnn" ? shape::AttentionKernel::cudnn : shape::AttentionKernel::flash;
+  layout.dtype = type == shape::GemmType::fp16 ? DType::f16 : DType::bf16;
+  layout.flags.fp8 = type == shape::GemmType::fp8;
+  plan::set_layout_key(layout, "attention", attention, "--attention");
+  const auto named = plan::parse_framework(framework);
+  if (!named) throw Error(ErrorKind::invalid, fmt::format("--framework '{}' is not known", framework));
+  work.framework = *named;
   layout.recompute = choose<plan::Recompute>("--recompute", recompute,
                                              {{"none", plan::Recompute::none},
                                               {"selective", plan::Recompute::selective},

@@ -4,9 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "plan/model.hpp"
-#include "shape/gpu_model.hpp"
+#include "cost/gpu_model.hpp"
+#include "model/model.hpp"
 #include "shape/operators.hpp"
+#include "shape/words.hpp"
 
 namespace medley::cli {
 
@@ -15,7 +16,7 @@ struct ShapeOptions {
   int tp = 1, pp = 1, dp = 1, zero = 0;
   plan::Count micro_batch = 1, global_batch = 0, seq = 0;
   bool sp = false, compiled = false;
-  std::string mode = "train", attention = "flash", dtype = "bf16", recompute = "none";
+  std::string mode = "train", attention = "best", dtype = "bf16", recompute = "none", framework = "textbook";
   std::string json;
 
   /// Adds everything but --model and --gpu, which some subcommands take several of.

@@ -14,6 +14,8 @@ namespace {
 
 using nlohmann::ordered_json;
 using namespace shape;
+using shape::Attention;
+using shape::Gemm;
 
 struct Report {
   Model model;
@@ -66,7 +68,7 @@ void print_operators(const Report& report) {
     } else if (std::holds_alternative<Attention>(p.op.work)) {
       table.add(
           {p.op.label(), calls, "", "", "", "", "", us, fmt::format("{:.0f}", p.op.flops() / p.us * 1e-6),
-           fmt::format("{:.0f} %", p.op.flops() / p.us * 1e-4 / report.gpu.peak_tflops(report.work.type)),
+           fmt::format("{:.0f} %", p.op.flops() / p.us * 1e-4 / report.gpu.peak_tflops(report.work.type())),
            ""});
     } else {
       table.add({p.op.label(), calls, "", "", "", "", "", us, "", "", "memory"});
@@ -219,7 +221,7 @@ ordered_json to_json(const Report& report) {
           {"gpu", report.gpu.gpu().name},
           {"calibrated", report.gpu.calibrated()},
           {"gpu_model", report.gpu.provenance()},
-          {"mode", name(report.work.mode)},
+          {"mode", name(report.work.layout.mode)},
           {"layout",
            {{"tp", l.tp},
             {"pp", l.pp},
@@ -257,7 +259,7 @@ int report_shape(const ShapeOptions& options) {
     const Layout& l = report.work.layout;
     fmt::print("{}: {:.2f} B parameters, {}, tp {}, pp {}, micro-batch {} of {} tokens\n{}\n\n",
                report.model.name, double(plan::count_parameters(report.model).total) / 1e9,
-               name(report.work.mode), l.tp, l.pp, l.micro_batch, l.seq, trust_line(report.gpu));
+               name(report.work.layout.mode), l.tp, l.pp, l.micro_batch, l.seq, trust_line(report.gpu));
     print_operators(report);
     print_step(report);
     print_rules(report);

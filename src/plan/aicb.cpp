@@ -30,10 +30,9 @@ std::string purpose_of(const Row& r) {
   if (r.module == "gradients") return "gradients";
   if (r.module == "parameters") return r.phase == Phase::optimizer ? "updated parameters" : "fetch " + pass;
   if (r.module == "scalars")
-    return r.why.find("loss") != std::string_view::npos && r.why.find("scaler") == std::string_view::npos
-               ? "log"
-           : r.why.find("norm") != std::string_view::npos ? "gradient norm"
-                                                          : "overflow";
+    return r.purpose == Purpose::loss            ? "log"
+           : r.purpose == Purpose::gradient_norm ? "gradient norm"
+                                                 : "overflow";
   return r.module + " " + pass;
 }
 

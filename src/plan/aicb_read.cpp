@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "model/text.hpp"
 #include "plan/aicb.hpp"
-#include "plan/text.hpp"
 
 namespace medley::plan {
 namespace {

@@ -1,26 +1,39 @@
 // Core attention and the three ways of context parallelism: ring, Ulysses, all_gather.
+#include <algorithm>
+
 #include "plan/layer.hpp"
 
 namespace medley::plan {
 
 void LayerWriter::core_kernel(BlockId to, Phase phase, Count queries, Count keys, Count heads) const {
   const Layout& l = view_.layout;
-  const Count batch = l.micro_batch,
-              kv = std::max<Count>(1, view_.local.kv_heads * heads / view_.local.heads);
+  const bool decode = l.mode == Mode::decode;
+  const Count batch = l.micro_batch;
+  // Latent attention gives every head its own keys; otherwise groups of heads share them.
+  const Count kv = view_.model.latent_attention()
+                       ? heads
+                       : std::max<Count>(1, view_.local.kv_heads * heads / view_.local.heads);
   const Count qk = view_.model.query_head_dim(), vd = view_.model.value_head_dim();
+  attend(to, phase, {batch, heads, kv, queries, keys, qk, vd, !decode, l.flags.attention});
+}
+
+void LayerWriter::attend(BlockId to, Phase phase, const Attention& a) const {
+  const Layout& l = view_.layout;
   Entry entry;
   entry.phase = phase;
   entry.dtype = l.dtype;
   entry.module = "attention.core";
   if (l.flags.flash_attention) {
     entry.kind = Kind::attention;
-    entry.attention = {batch, heads, kv, queries, keys, qk, vd, true};
+    entry.attention = a;
     schedule_.add(to, std::move(entry));
     return;
   }
-  // Unfused: scores, softmax, values as batched GEMMs; twice as many backwards.
-  const Count batches = product({batch, heads}),
-              plane = product({batches, queries, keys, view_.e}, "attention scores");
+  // Unfused: scores, softmax, values as batched GEMMs; twice as many backwards. Grouped keys are repeated for
+  // each head.
+  const Count batches = product({a.batch, a.heads}),
+              scores = product({batches, a.queries, a.keys}, "attention scores");
+  const Count q = a.queries, k = a.keys, qk = a.head_dim, vd = a.value_dim;
   const auto batched = [&](const char* module, Gemm shape) {
     Entry g = entry;
     g.kind = Kind::gemm;
@@ -28,26 +41,64 @@ void LayerWriter::core_kernel(BlockId to, Phase phase, Count queries, Count keys
     g.gemm = shape;
     schedule_.add(to, std::move(g));
   };
-  if (phase == Phase::backward) {
-    batched("attention.values", {queries, keys, vd, batches, "TN"});
-    batched("attention.values", {keys, vd, queries, batches, "NT"});
-    memory(to, product({plane, 5}, "attention scores"), phase, "attention.softmax");
-    batched("attention.scores", {queries, qk, keys, batches, "NN"});
-    batched("attention.scores", {keys, qk, queries, batches, "NT"});
+  const bool fused = l.flags.fused_kernels, backward = phase == Phase::backward;
+  // The softmax reads 16 bits and writes f32 (6 bytes, 10 backwards). Eagerly, scale and mask pass over the
+  // scores before it and a cast after it (14 bytes, 10 backwards); fused, all is one kernel that writes 16
+  // bits. Dropout passes over the probabilities once more and writes a mask.
+  const auto softmax = [&] {
+    stream(to, StreamOp::softmax, product({scores, backward ? (fused ? 8 : 10) : (fused ? 4 : 6)}), phase,
+           "attention.softmax");
+    chain(to, scores, backward ? Passes{10, 0, 2} : Passes{14, 0, 3}, phase, "attention.mask");
+    if (l.flags.dropout.value_or(false)) chain(to, scores, {5, 5, 1}, phase, "attention.dropout");
+  };
+  // Batched products want heads apart: queries, keys, values and the result are copied.
+  chain(to, product({view_.tokens, a.heads, 2 * qk + 2 * vd, view_.e}), {2, 2, 4}, phase,
+        "attention.transpose");
+  if (backward) {
+    batched("attention.values", {q, k, vd, batches, "TN"});
+    batched("attention.values", {k, vd, q, batches, "NT"});
+    softmax();
+    batched("attention.scores", {q, qk, k, batches, "NN"});
+    batched("attention.scores", {k, qk, q, batches, "NT"});
     return;
   }
-  batched("attention.scores", {queries, keys, qk, batches, "TN"});
-  memory(to, product({plane, 4}, "attention scores"), phase, "attention.softmax");
-  batched("attention.values", {queries, vd, keys, batches, "NN"});
+  batched("attention.scores", {q, k, qk, batches, "TN"});
+  softmax();
+  batched("attention.values", {q, vd, k, batches, "NN"});
+}
+
+// DeepSeek's latent attention while decoding: the up-projections of keys and values are absorbed into queries
+// and outputs, one small product a head, so that all heads share the one latent key of the cache.
+void LayerWriter::absorbed(BlockId to, Phase phase) const {
+  const LatentAttention& latent = view_.model.latent;
+  const Count heads = view_.local.heads;
+  const auto product_a_head = [&](const char* module, Count in, Count out) {
+    Entry entry;
+    entry.kind = Kind::gemm;
+    entry.phase = phase;
+    entry.dtype = view_.layout.dtype;
+    entry.module = module;
+    entry.gemm = {view_.tokens, out, in, heads, "TN"};
+    schedule_.add(to, std::move(entry));
+  };
+  product_a_head("attention.absorb_keys", latent.qk_nope_head_dim, latent.kv_lora_rank);
+  attend(to, phase,
+         {view_.layout.micro_batch, heads, 1, 1, view_.cached, latent.kv_lora_rank + latent.qk_rope_head_dim,
+          latent.kv_lora_rank, false, view_.layout.flags.attention});
+  product_a_head("attention.absorb_values", latent.kv_lora_rank, latent.v_head_dim);
 }
 
 void LayerWriter::core(BlockId to, Phase phase) const {
   const Count heads = view_.local.heads;
   if (view_.model.positions == Positions::rotary) {
-    memory(to,
-           product({2, view_.tokens, heads + view_.local.kv_heads, view_.model.query_head_dim(), view_.e}),
-           phase, "attention.rotary");
+    // Eagerly x·cos + rotate(x)·sin is two products, a rotated copy and a sum. Latent attention turns part of
+    // a head.
+    const Count width = view_.model.latent_attention()
+                            ? (heads + 1) * view_.model.latent.qk_rope_head_dim
+                            : (heads + view_.local.kv_heads) * view_.model.head_dim;
+    chain(to, product({view_.tokens, width, view_.e}), {9, 2, 4}, phase, "attention.rotary");
   }
+  if (view_.layout.mode == Mode::decode) return core_kernel(to, phase, 1, view_.cached, heads);
   if (view_.layout.cp == 1) return core_kernel(to, phase, view_.sequence, view_.sequence, heads);
   switch (view_.layout.context) {
     case ContextKind::ring:
@@ -99,26 +150,40 @@ void LayerWriter::ulysses(BlockId to, Phase phase) const {
   const Count kv =
       rules_.equal_ulysses
           ? query
-          : product({tokens, std::max(view_.local.kv_heads, c), view_.model.head_dim, view_.e}, "keys");
+          : product({tokens,
+                     view_.model.latent_attention() ? view_.local.heads : std::max(view_.local.kv_heads, c),
+                     view_.model.query_head_dim(), view_.e},
+                    "keys");
+  const Count values =
+      rules_.equal_ulysses
+          ? query
+          : product({tokens,
+                     view_.model.latent_attention() ? view_.local.heads : std::max(view_.local.kv_heads, c),
+                     view_.model.value_head_dim(), view_.e},
+                    "values");
+  const Count result =
+      rules_.equal_ulysses
+          ? query
+          : product({tokens, view_.local.heads, view_.model.value_head_dim(), view_.e}, "output");
   const auto trade = [&](Count bytes, std::string_view why) {
     add_comm(schedule_, to,
              comm(Op::all_to_all, "cp", c, bytes, view_.layout.dtype, phase, "attention.core", why));
   };
   const bool backward = phase == Phase::backward;
   if (backward) {
-    trade(query, "output gradient: sequence shards become head shards");
+    trade(result, "output gradient: sequence shards become head shards");
   } else {
     trade(query, "queries: sequence shards become head shards");
     trade(kv, "keys: sequence shards become head shards");
-    trade(kv, "values: sequence shards become head shards");
+    trade(values, "values: sequence shards become head shards");
   }
   core_kernel(to, phase, view_.layout.seq, view_.layout.seq, view_.local.heads / c);
   if (backward) {
     trade(query, "query gradient: head shards become sequence shards");
     trade(kv, "key gradient: head shards become sequence shards");
-    trade(kv, "value gradient: head shards become sequence shards");
+    trade(values, "value gradient: head shards become sequence shards");
   } else {
-    trade(query, "output: head shards become sequence shards");
+    trade(result, "output: head shards become sequence shards");
   }
 }
 

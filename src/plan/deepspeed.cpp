@@ -12,6 +12,7 @@ Schedule deepspeed_schedule(const Model& m, const Layout& l, Count rank) {
       false;  // DeepSpeed-MoE drops duplicate tokens over tp and exchanges capacity-sized buffers
   rules.tensor.reduce_dtype = l.dtype;
   rules.view.fuse_projections = rules.view.pad_vocabulary = l.tp > 1;  // as Megatron's layers do
+  rules.tensor.drops_duplicates = rules.view.whole_experts = true;
   rules.broadcasts_data = l.tp > 1;
   return engine_schedule(m, l, rank, rules);
 }

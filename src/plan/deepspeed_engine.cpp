@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace medley::plan {
 namespace {
 
@@ -34,8 +36,10 @@ class Engine {
     if (view_.layout.pp > 1)
       pipeline();
     else
-      write_pipeline(view_, schedule_, 0, {}, [&](const Pass& pass) { return pass_block(pass.forward); });
-    if (zero_ <= 1) boundary_reduction();
+      write_pipeline(view_, schedule_, 0, {}, [&](const Pass& pass) {
+        return pass_block(pass.forward, pass.micro_batch == view_.micro_batches - 1);
+      });
+    if (zero_ == 0 || (zero_ == 1 && !boundary_overlap())) boundary_reduction();
     step();
     return std::move(schedule_);
   }
@@ -44,16 +48,21 @@ class Engine {
   Count group(bool expert) const { return expert ? view_.expert_dp_group : view_.dp_group; }
   static std::string_view group_name(bool expert) { return expert ? "edp" : "dp"; }
 
-  Schedule::BlockId pass_block(bool forward) {
+  /// ZeRO-1 reduces at the accumulation boundary: with overlap_comm its buckets go out during the last
+  /// backward pass.
+  bool boundary_overlap() const { return zero_ == 1 && overlap_ && view_.layout.pp == 1; }
+
+  Schedule::BlockId pass_block(bool forward, bool last_micro_batch = false) {
+    const bool reduces = !forward && (zero_ >= 2 || (boundary_overlap() && last_micro_batch));
     BodyHooks hooks;
     hooks.at_start = [&](int, bool f) { return start_of_pass(f); };
     if (zero_ == 3) hooks.before = [&](Count layer, bool f) { return fetch(layer, f); };
-    if (zero_ >= 2 && !forward) hooks.after = [&](Count layer, bool) { return flush(layer); };
-    if (zero_ >= 2 && !forward && overlap_)
+    if (reduces) hooks.after = [&](Count layer, bool) { return flush(layer); };
+    if (reduces && overlap_)
       hooks.at_end = [&](int, bool) {
         return std::vector<Entry>{wait_for(token::gradients, Phase::backward)};
       };
-    return body_.block(0, forward, 0, hooks);
+    return body_.block(0, forward, reduces && zero_ == 1 ? 1 : 0, hooks);
   }
 
   std::vector<Entry> start_of_pass(bool forward) const {
@@ -127,7 +136,8 @@ class Engine {
     const auto put = [&](Op op, Count elements, std::string_view why) {
       Entry entry = comm(op, group_name(expert), group(expert), product({elements, wide_}, "gradients"),
                          grad_, phase, "gradients", why);
-      out.push_back(overlap_ && zero_ >= 2 ? async(std::move(entry), token::gradients) : std::move(entry));
+      out.push_back(overlap_ && (zero_ >= 2 || boundary_overlap()) ? async(std::move(entry), token::gradients)
+                                                                   : std::move(entry));
     };
     if (zero_ == 3)
       return put(Op::reduce_scatter, count, "ZeRO-3: a full bucket of gradients, each rank keeps its slices");
@@ -161,13 +171,15 @@ class Engine {
                             std::string_view why) {
       Entry entry = comm(Op::all_reduce, name, size, bytes, dtype, Phase::optimizer, "scalars", why);
       entry.reduce = reduce;
+      entry.purpose = reduce == ReduceOp::max ? Purpose::overflow : Purpose::gradient_norm;
       add_comm(schedule_, 0, std::move(entry));
     };
     // As recorded with 0.19.8: f32 cannot overflow in a way it looks for; stage 3 adds up norms in f64.
     if (view_.layout.dtype != DType::f32) {
       if (zero_ > 0)
         scalar("dp", view_.dp_group, 1, DType::u8, ReduceOp::max, "overflow flag over the gradient slices");
-      scalar("model", view_.model_group, 1, DType::u8, ReduceOp::max, "overflow flag over the model's shards");
+      scalar("model", view_.model_group, 1, DType::u8, ReduceOp::max,
+             "overflow flag over the model's shards");
     }
     if (flags_.gradient_clipping) {
       if (zero_ > 0) {
@@ -202,6 +214,7 @@ class Engine {
       if (t.expert() == expert)
         (t.tensor->matrix || rules_.parameter_groups == 1 ? matrices : vectors) += t.elements;
     }
+    // The whole flat group at once: all_gather_into_tensor knows no allgather_bucket_size.
     for (const Count count : {matrices, vectors})
       gather(round_up(count, product({2, group(expert)})),
              "ZeRO: updated slices become whole parameters, once per parameter group");
@@ -261,10 +274,12 @@ class Engine {
       }
     }
     // _aggregate_total_loss: the last stage averages and tells the others.
-    if (view_.last_stage())
-      add_comm(schedule_, 0,
-               comm(Op::all_reduce, "dp", view_.dp_group, 4, DType::f32, Phase::grad_sync, "scalars",
-                    "loss averaged over replicas"));
+    const auto loss = [&](Op op, std::string_view group, Count size, Count bytes, std::string_view why) {
+      Entry entry = comm(op, group, size, bytes, DType::f32, Phase::grad_sync, "scalars", why);
+      entry.purpose = Purpose::loss;
+      add_comm(schedule_, 0, std::move(entry));
+    };
+    if (view_.last_stage()) loss(Op::all_reduce, "dp", view_.dp_group, 4, "loss averaged over replicas");
     if (view_.model.tied_embeddings && (view_.first_stage() || view_.last_stage())) {
       add_comm(
           schedule_, 0,
@@ -272,9 +287,7 @@ class Engine {
                product({view_.local.vocab, view_.model.hidden, wide_}, "embedding"), grad_, Phase::grad_sync,
                "embedding", "first and last stage share the embedding (ReduceTiedGrads)"));
     }
-    add_comm(schedule_, 0,
-             comm(Op::broadcast, "pp", view_.layout.pp, 8, DType::f32, Phase::grad_sync, "scalars",
-                  "the last stage tells the loss to the others"));
+    loss(Op::broadcast, "pp", view_.layout.pp, 8, "the last stage tells the loss to the others");
   }
 
   EngineRules rules_;

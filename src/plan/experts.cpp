@@ -1,4 +1,7 @@
 // A mixture-of-experts MLP: routing, the exchange of tokens, the experts' grouped GEMMs, and the way back.
+#include <algorithm>
+#include <cmath>
+
 #include "plan/layer.hpp"
 
 namespace medley::plan {
@@ -64,21 +67,48 @@ void LayerWriter::combine(BlockId to, Phase phase, bool forward_direction) const
   }
 }
 
+// Even routing: the mean over steps, and what a balancing loss aims at. With few tokens (decode) not every
+// expert is met: of E experts, n draws meet E·(1 − (1 − 1/E)^n) on average.
 void LayerWriter::expert_gemms(BlockId to, Phase phase) const {
-  const Count gathered =
-      product({view_.routed_tokens(), rules_.expert_tensor ? view_.layout.tp : 1}, "routed tokens");
-  const Count m =
-      std::max<Count>(1, gathered / view_.local_experts());  // even routing: the mean over experts
+  // Experts cut over tp meet the tokens of the whole tensor group; whole ones those of their own rank.
+  const Count tokens = product(
+      {view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.tp}}, "routed tokens");
+  const double experts = static_cast<double>(view_.model.experts);
+  const double met = experts * (1 - std::pow(1 - 1 / experts, static_cast<double>(tokens) * view_.layout.ep));
+  const Count local = std::clamp<Count>(std::llround(met / view_.layout.ep), 1, view_.local_experts());
+  const Count each = std::max<Count>(1, ceil_div(tokens, local));
+  const Count width = rules_.drops_duplicates ? view_.model.moe_ffn : view_.local.moe_ffn;
+  std::vector<Tensor> met_experts;
   for (const Tensor* w : matrices(view_.moe_layer, "mlp.experts")) {
-    if (phase == Phase::backward) {
-      input_gradient(to, *w, m);
-      weight_gradient(to, *w, m);
-    } else {
-      linear(to, *w, m, phase);
-    }
+    met_experts.push_back(*w);
+    met_experts.back().copies = local;
   }
-  memory(to, product({gathered, view_.local.moe_ffn, view_.e, view_.model.gated ? 3 : 2}), phase,
-         "mlp.experts.activation");
+  if (phase == Phase::backward) {
+    for (auto w = met_experts.rbegin(); w != met_experts.rend(); ++w) {
+      if (w->shard != Shard::row) continue;
+      input_gradient(to, *w, each);
+      weight_gradient(to, *w, each);
+    }
+    activation(to, tokens, width, phase, "mlp.experts.activation");
+    for (const Tensor& w : met_experts) {
+      if (w.shard == Shard::row) continue;
+      input_gradient(to, w, each);
+      weight_gradient(to, w, each);
+    }
+    return;
+  }
+  for (const Tensor& w : met_experts) {
+    if (w.shard == Shard::row) activation(to, tokens, width, phase, "mlp.experts.activation");
+    linear(to, w, each, phase);
+  }
+}
+
+// Tokens are put in the order of their experts, and back, once each way.
+void LayerWriter::permute(BlockId to, Phase phase, const char* module) const {
+  const Count routed =
+      product({view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.tp}});
+  stream(to, StreamOp::elementwise, product({2, routed, view_.model.hidden, view_.e}, "routed tokens"), phase,
+         module);
 }
 
 void LayerWriter::experts_forward(BlockId to, Phase phase) const {
@@ -90,34 +120,51 @@ void LayerWriter::experts_forward(BlockId to, Phase phase) const {
              comm(Op::all_gather, "tp_ep", group, product({view_.model.experts, 8, group}, "token counts"),
                   DType::i64, phase, "mlp.router", "how many tokens each rank sends to each expert"));
   }
+  permute(to, phase, "mlp.permute");
   dispatch(to, phase, true);
   expert_gemms(to, phase);
   combine(to, phase, true);
+  permute(to, phase, "mlp.unpermute");
+  gather_dropped(to, phase);
   const auto shared = matrices(view_.moe_layer, "mlp.shared");
   if (shared.empty()) return;
   enter(to, phase, "mlp.shared");
-  for (const Tensor* w : shared) linear(to, *w, view_.tokens, phase);
-  leave(to, phase, "mlp.shared");
+  std::vector<const Tensor*> rows;
+  for (const Tensor* w : shared) {
+    if (w->shard == Shard::row)
+      rows.push_back(w);
+    else
+      linear(to, *w, view_.tokens, phase);
+  }
+  if (l.sp && rules_.overlap_forward) schedule_.add(to, wait_for(token::tensor, phase));
+  activation(to, view_.tokens, view_.local.shared_ffn, phase, "mlp.shared.activation");
+  row_forward(to, rows, phase, "mlp.shared");
+}
+
+// DeepSpeed-MoE routes each token on one tensor rank only; the others get its output, and its gradient, from
+// there.
+void LayerWriter::gather_dropped(BlockId to, Phase phase) const {
+  if (!rules_.drops_duplicates) return;
+  add_comm(schedule_, to,
+           comm(Op::all_gather, "tp", view_.layout.tp, view_.activation_bytes(), view_.layout.dtype, phase,
+                "mlp.experts", "each tensor rank routed its part of the tokens: all get all of them back"));
 }
 
 void LayerWriter::experts_backward(BlockId to) const {
   const auto shared = matrices(view_.moe_layer, "mlp.shared");
   if (!shared.empty()) {
-    leave_backward(to, "mlp.shared");
-    std::vector<const Tensor*> columns;
-    for (const Tensor* w : shared) {
-      if (w->shard != Shard::row) {
-        columns.push_back(w);
-        continue;
-      }
-      input_gradient(to, *w, view_.tokens);
-      weight_gradient(to, *w, view_.tokens);
-    }
+    std::vector<const Tensor*> rows, columns;
+    for (const Tensor* w : shared) (w->shard == Shard::row ? rows : columns).push_back(w);
+    row_backward(to, rows, "mlp.shared");
+    activation(to, view_.tokens, view_.local.shared_ffn, Phase::backward, "mlp.shared.activation");
     columns_backward(to, columns, "mlp.shared");
   }
+  permute(to, Phase::backward, "mlp.unpermute");
   combine(to, Phase::backward, false);
   expert_gemms(to, Phase::backward);
   dispatch(to, Phase::backward, false);
+  permute(to, Phase::backward, "mlp.permute");
+  gather_dropped(to, Phase::backward);
   for (const Tensor* w : matrices(view_.moe_layer, "mlp.router")) {
     input_gradient(to, *w, view_.sharded_tokens);
     weight_gradient(to, *w, view_.sharded_tokens);

@@ -49,14 +49,6 @@ Json to_json(const Layout& l) {
           {"dtype", name(l.dtype)}};
 }
 
-Json to_json(const Memory& m) {
-  return {{"parameters", m.parameters},
-          {"gradients", m.gradients},
-          {"optimizer", m.optimizer},
-          {"activations", m.activations},
-          {"total", m.total()}};
-}
-
 Json to_json(const std::vector<Row>& rows) {
   Json out = Json::array();
   for (const Row& r : rows) {
@@ -120,7 +112,7 @@ Json entry_json(const Entry& e, const Place& at) {
                  {"value_dim", a.value_dim},
                  {"causal", a.causal}});
   }
-  if (e.kind == Kind::memory) json["bytes"] = e.bytes;
+  if (e.kind == Kind::memory) json.update({{"bytes", e.bytes}, {"kernels", e.kernels}});
   if (e.kind != Kind::comm) return json;
   json.update({{"op", name(e.op)},
                {"group", e.group},
@@ -139,7 +131,7 @@ Json entry_json(const Entry& e, const Place& at) {
 
 }  // namespace
 
-Json schedule_json(const Schedule& schedule, const Layout& layout, Count rank) {
+Json schedule_json(const Schedule& schedule, const Layout& layout, Count rank, std::span<const double> us) {
   Json out = {{"schema", "medley.schedule/1"},
               {"world", layout.world()},
               {"rank", rank},
@@ -155,7 +147,11 @@ Json schedule_json(const Schedule& schedule, const Layout& layout, Count rank) {
   out["rows"] = to_json(rows);
   out["totals"] = to_json(totals_by_group(rows));
   Json& entries = out["entries"] = Json::array();
-  schedule.walk([&](const Entry& e, const Place& at) { entries.push_back(entry_json(e, at)); });
+  schedule.walk([&](const Entry& e, const Place& at) {
+    entries.push_back(entry_json(e, at));
+    const auto index = static_cast<std::size_t>(&e - schedule.entries().data());
+    if (index < us.size() && e.kind != Kind::comm && e.kind != Kind::wait) entries.back()["us"] = us[index];
+  });
   return out;
 }
 

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "plan/framework.hpp"
-#include "plan/memory.hpp"
 #include "plan/volume.hpp"
 
 namespace medley::plan {
@@ -13,12 +13,13 @@ namespace medley::plan {
 nlohmann::ordered_json to_json(const Parameters& parameters);
 nlohmann::ordered_json to_json(const Model& model);
 nlohmann::ordered_json to_json(const Layout& layout);
-nlohmann::ordered_json to_json(const Memory& memory);
 nlohmann::ordered_json to_json(const std::vector<Row>& rows);
 nlohmann::ordered_json to_json(const std::map<std::string_view, Total>& totals);
 nlohmann::ordered_json to_json(const std::vector<Bin>& histogram);
 
-/// One rank's step: groups with their ranks and every entry in order, expanded.
-nlohmann::ordered_json schedule_json(const Schedule& schedule, const Layout& layout, Count rank);
+/// One rank's step: groups with their ranks and every entry in order, expanded. `us` is the time of each of
+/// the schedule's entries where a machine is known: computation carries it, for replay.
+nlohmann::ordered_json schedule_json(const Schedule& schedule, const Layout& layout, Count rank,
+                                     std::span<const double> us = {});
 
 }  // namespace medley::plan

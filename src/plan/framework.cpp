@@ -20,7 +20,9 @@ constexpr std::array<Maker, framework_count> makers = {{{"textbook", textbook_sc
                                                         {"deepspeed", deepspeed_schedule},
                                                         {"neox", neox_schedule},
                                                         {"ddp", ddp_schedule},
-                                                        {"fsdp2", fsdp2_schedule}}};
+                                                        {"fsdp2", fsdp2_schedule},
+                                                        {"fsdp1", fsdp1_schedule},
+                                                        {"nanotron", nanotron_schedule}}};
 
 }  // namespace
 
@@ -39,14 +41,81 @@ void refuse(Framework framework, const std::string& sentence) {
   throw Error(ErrorKind::invalid, fmt::format("{}: {}", name(framework), sentence));
 }
 
-Layout as_run_by(const Layout& layout, Framework framework) {
+Layout as_run_by(const Model& model, const Layout& layout, Framework framework) {
   Layout out = layout;
-  if (framework == Framework::ddp || framework == Framework::fsdp2) out.flags.flash_attention = true;
+  const bool megatron_kernels = framework == Framework::megatron || framework == Framework::neox ||
+                                (framework == Framework::deepspeed && layout.tp > 1);
+  out.flags.fused_kernels = layout.flags.compile || megatron_kernels;
+  if (!layout.flags.dropout)
+    out.flags.dropout = megatron_kernels && layout.mode == Mode::train && model.norm == Norm::layer;
   return out;
 }
 
+std::string assumptions(const Model& model, const Layout& layout, Framework framework) {
+  const Layout l = as_run_by(model, layout, framework);
+  const auto on = [](bool value) { return value ? "on" : "off"; };
+  std::string text =
+      fmt::format("{} attention, {}{}, {} kernels{}", l.flags.flash_attention ? "fused" : "unfused",
+                  medley::name(l.dtype), l.flags.fp8 ? " with fp8 products" : "",
+                  l.flags.compile         ? "compiled"
+                  : l.flags.fused_kernels ? "Megatron's fused"
+                                          : "eager",
+                  l.flags.dropout.value_or(false) ? ", dropout" : "");
+  if (framework == Framework::megatron)
+    text += fmt::format(", overlap_grad_reduce={}, overlap_param_gather={}, tp_comm_overlap={}",
+                        on(l.flags.overlap_grad_reduce), on(l.flags.overlap_param_gather),
+                        on(l.flags.tp_comm_overlap));
+  if (framework == Framework::deepspeed || framework == Framework::neox)
+    text += fmt::format(", overlap_comm={}", on(l.flags.overlap_comm.value_or(l.zero == 3)));
+  if (l.recompute == Recompute::none) text += ", nothing recomputed";
+  return text;
+}
+
 Schedule make_schedule(const Model& model, const Layout& layout, Framework framework, Count rank) {
-  return makers[static_cast<std::size_t>(framework)].make(model, as_run_by(layout, framework), rank);
+  if (layout.mode != Mode::train && framework != Framework::textbook)
+    refuse(framework, "it trains; prefill and decode are planned as textbook");
+  return makers[static_cast<std::size_t>(framework)].make(model, as_run_by(model, layout, framework), rank);
+}
+
+std::vector<Entry> block_entries(const Model& model, const Layout& layout, Framework framework,
+                                 BlockKind block) {
+  const Layout& l = layout;
+  const bool megatron = framework == Framework::megatron || framework == Framework::neox;
+  const View view(model, l, 0,
+                  {.pad_vocabulary = megatron,
+                   .fuse_projections = megatron,
+                   .fuse_qkv = framework == Framework::textbook});
+  Schedule schedule;
+  TensorRules rules;
+  rules.reduce_dtype = l.dtype;
+  rules.regather = rules.async_backward = framework == Framework::megatron;
+  rules.overlap_forward = l.flags.tp_comm_overlap;
+  rules.whole_model = framework != Framework::textbook;
+  rules.expert_tensor = rules.routing_traffic = framework == Framework::megatron;
+  const LayerWriter writer(view, schedule, rules);
+  const Schedule::BlockId to = schedule.add_block();
+  const bool train = l.mode == Mode::train, moe = block == BlockKind::moe_layer;
+  if (block == BlockKind::embedding) {
+    writer.embedding_forward(to);
+    if (train) writer.embedding_backward(to);
+  } else if (block == BlockKind::head) {
+    writer.head_forward(to);
+    if (train) writer.head_backward(to);
+  } else {
+    writer.forward(to, moe);
+    if (train) writer.backward(to, moe);
+  }
+  std::vector<Entry> entries;
+  const std::function<void(Schedule::BlockId)> expand = [&](Schedule::BlockId id) {
+    for (const Schedule::Node& node : schedule.block(id)) {
+      if (!node.is_block)
+        entries.push_back(schedule.entries()[node.index]);
+      else
+        for (Count i = 0; i < node.repeat; ++i) expand(node.index);
+    }
+  };
+  expand(to);
+  return entries;
 }
 
 Count busiest_rank(const Model& model, const Layout& layout, Framework framework) {

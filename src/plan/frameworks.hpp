@@ -12,6 +12,8 @@ Schedule deepspeed_schedule(const Model& model, const Layout& layout, Count rank
 Schedule neox_schedule(const Model& model, const Layout& layout, Count rank);
 Schedule ddp_schedule(const Model& model, const Layout& layout, Count rank);
 Schedule fsdp2_schedule(const Model& model, const Layout& layout, Count rank);
+Schedule fsdp1_schedule(const Model& model, const Layout& layout, Count rank);
+Schedule nanotron_schedule(const Model& model, const Layout& layout, Count rank);
 
 /// Throws Error(invalid): "framework: what it cannot do; what to do".
 [[noreturn]] void refuse(Framework framework, const std::string& sentence);
@@ -24,6 +26,7 @@ inline constexpr Count adam_bytes_per_parameter = 30;
 struct Bucket {
   Count elements = 0;
   Count last_layer = 0;  ///< the layer whose backward pass completes it
+  int number = 0;        ///< among the buckets of a rank, where they are told apart
 };
 std::vector<Bucket> fill_buckets(const std::vector<LocalTensor>& tensors, bool expert, Count first_limit,
                                  Count limit);

@@ -1,5 +1,5 @@
-// PyTorch FSDP2 (fully_shard): one all_gather and one reduce_scatter per layer and micro-batch, the root
-// once.
+// PyTorch's sharded data parallelism, FSDP2 (fully_shard) and FSDP1 (FullyShardedDataParallel): one
+// all_gather and one reduce_scatter per layer and micro-batch, the root once.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,16 +9,22 @@
 namespace medley::plan {
 namespace {
 
-class Fsdp2 {
+class Fsdp {
  public:
-  Fsdp2(const Model& m, const Layout& l, Count rank)
-      : view_(m, l, rank),
+  Fsdp(const Model& m, const Layout& l, Count rank, Framework framework)
+      : framework_(framework),
+        view_(m, l, rank),
         body_(view_, schedule_, rules(l)),
         shard_(view_.dp_group / l.hsdp),
         grad_(l.grad_dtype.value_or(l.dtype)) {
-    if (l.ep > 1) refuse(Framework::fsdp2, "ep above 1 is not part of it; use megatron or deepspeed");
-    if (l.zero != 0 && l.zero != 3)
-      refuse(Framework::fsdp2, fmt::format("zero is {}; it shards everything, as zero=3", l.zero));
+    if (framework == Framework::fsdp1 && (l.tp > 1 || l.pp > 1 || l.cp > 1))
+      refuse(framework,
+             "it knows data parallelism only; tensor, pipeline and context parallelism come with fsdp2");
+    if (l.ep > 1) refuse(framework, "ep above 1 is not part of it; use megatron or deepspeed");
+    // zero=2 is SHARD_GRAD_OP, or reshard_after_forward=False: parameters stay whole until the backward pass
+    // is over.
+    if (l.zero == 1) refuse(framework, "zero is 1; it shards gradients too (zero=2) or everything (zero=3)");
+    keeps_ = l.zero == 2 || !l.flags.reshard_after_forward;
   }
 
   Schedule make() {
@@ -47,6 +53,9 @@ class Fsdp2 {
   static TensorRules rules(const Layout& l) {
     TensorRules r;
     r.reduce_dtype = l.dtype;
+    r.overlap_forward = l.flags.tp_comm_overlap;  // asynchronous tensor parallelism (torchtitan's async_tp)
+    r.loss_order = TensorRules::LossOrder::dtensor;
+    r.shard_loss = l.flags.loss_parallel;
     return r;
   }
 
@@ -59,6 +68,10 @@ class Fsdp2 {
   // least.
   Count padded(const std::vector<Tensor>& tensors) const {
     Count total = 0;
+    if (framework_ == Framework::fsdp1) {  // one flat parameter a unit, padded as a whole
+      for (const Tensor& t : tensors) total = sum(total, t.tied ? 0 : t.elements(), "parameters");
+      return round_up(total, shard_);
+    }
     for (const Tensor& t : tensors) {
       if (!t.tied || view_.layout.pp > 1)
         total =
@@ -106,7 +119,7 @@ class Fsdp2 {
   std::vector<Count> list_groups(int chunk, bool forward) const {
     const Chunk& c = view_.chunks[static_cast<std::size_t>(chunk)];
     std::vector<Count> order;
-    if (!forward && !view_.layout.flags.reshard_after_forward) return order;
+    if (!forward && keeps_) return order;
     if (c.embedding && apart(-1)) order.push_back(-1);
     for (Count i = 0; i < c.count; ++i) order.push_back(c.first + i);
     if (forward && c.head && apart(view_.model.layers)) order.push_back(view_.model.layers);
@@ -158,27 +171,34 @@ class Fsdp2 {
     if (view_.layout.flags.gradient_clipping) {
       for (const auto& [name, size] :
            {std::pair<std::string_view, Count>{"dp", view_.dp_group}, {"pp", view_.layout.pp}}) {
-        add_comm(schedule_, 0,
-                 comm(Op::all_reduce, name, size, 4, DType::f32, Phase::optimizer, "scalars",
-                      "norm of all gradients"));
+        Entry entry = comm(Op::all_reduce, name, size, 4, DType::f32, Phase::optimizer, "scalars",
+                           "norm of all gradients");
+        entry.purpose = Purpose::gradient_norm;
+        add_comm(schedule_, 0, std::move(entry));
       }
     }
     schedule_.add(0, memory_bound(product({ceil_div(all, shard_), adam_bytes_per_parameter}),
                                   Phase::optimizer, "adam"));
   }
 
+  Framework framework_;
   View view_;
   Schedule schedule_;
   Body body_;
   Count shard_;
   DType grad_;
+  bool keeps_ = false;
   mutable std::map<std::pair<int, bool>, std::vector<Count>> groups_;
 };
 
 }  // namespace
 
 Schedule fsdp2_schedule(const Model& m, const Layout& l, Count rank) {
-  return Fsdp2(m, l, rank).make();
+  return Fsdp(m, l, rank, Framework::fsdp2).make();
+}
+
+Schedule fsdp1_schedule(const Model& m, const Layout& l, Count rank) {
+  return Fsdp(m, l, rank, Framework::fsdp1).make();
 }
 
 }  // namespace medley::plan

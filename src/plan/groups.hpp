@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/layout.hpp"
+#include "plan/words.hpp"
 
 namespace medley::plan {
 

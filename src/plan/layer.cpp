@@ -7,10 +7,63 @@ namespace medley::plan {
 LayerWriter::LayerWriter(const View& view, Schedule& schedule, TensorRules rules)
     : view_(view), schedule_(schedule), rules_(rules) {}
 
-void LayerWriter::memory(BlockId to, Count bytes, Phase phase, const char* module) const {
+void LayerWriter::stream(BlockId to, StreamOp op, Count bytes, Phase phase, const char* module) const {
   Entry entry = memory_bound(bytes, phase, module);
   entry.dtype = view_.layout.dtype;
-  schedule_.add(to, std::move(entry));
+  entry.stream = op;
+  if (bytes > 0) schedule_.add(to, std::move(entry));
+}
+
+void LayerWriter::chain(BlockId to, Count bytes, Passes passes, Phase phase, const char* module) const {
+  const bool fused = view_.layout.flags.fused_kernels;
+  Entry entry = memory_bound(
+      static_cast<Count>(static_cast<double>(bytes) * (fused ? passes.fused : passes.eager)), phase, module);
+  entry.dtype = view_.layout.dtype;
+  entry.kernels = fused ? 1 : passes.kernels;
+  if (entry.bytes > 0) schedule_.add(to, std::move(entry));
+}
+
+// A norm reads its row and writes it; backwards it also reads the gradient.
+void LayerWriter::norm(BlockId to, Phase phase, const char* module) const {
+  const Count plane = product({view_.sharded_tokens, view_.model.hidden, view_.e}, "activation");
+  if (phase == Phase::backward)
+    stream(to, StreamOp::layer_norm_backward, 3 * plane, phase, module);
+  else
+    stream(to, StreamOp::layer_norm, 2 * plane, phase, module);
+}
+
+// Two inputs and one output; dropout writes a mask of one byte and runs as a kernel of its own unless fused.
+void LayerWriter::residual(BlockId to, Phase phase, const char* module) const {
+  const Count plane = product({view_.sharded_tokens, view_.model.hidden, view_.e}, "activation");
+  if (view_.layout.flags.dropout.value_or(false))
+    chain(to, plane, {5.5, 3.5, 2}, phase, module);
+  else
+    chain(to, plane, {3, 3, 1}, phase, module);
+}
+
+// The plain form reads and writes once, backwards it reads the gradient, too; the gated form has one more
+// input and runs its product as a kernel of its own, two backwards, unless fused.
+void LayerWriter::activation(BlockId to, Count tokens, Count width, Phase phase, const char* module) const {
+  const Count bytes = product({tokens, width, view_.e}, "activation");
+  const bool backward = phase == Phase::backward;
+  if (view_.model.gated)
+    chain(to, bytes, backward ? Passes{9, 5, 3} : Passes{5, 3, 2}, phase, module);
+  else
+    chain(to, bytes, backward ? Passes{3, 3, 1} : Passes{2, 2, 1}, phase, module);
+}
+
+// Each bias is the sum of its layer's output gradients over the tokens: they are read once more.
+void LayerWriter::bias_gradients(BlockId to, const std::vector<Tensor>& tensors, std::string_view prefix,
+                                 Count tokens) const {
+  Count width = 0;
+  int kernels = 0;
+  for (const Tensor& t : tensors) {
+    if (t.part == Part::norm || !t.name.starts_with(prefix) || !t.name.ends_with(".bias")) continue;
+    width += t.rows;
+    ++kernels;
+  }
+  if (kernels > 0)
+    chain(to, product({tokens, width, view_.e}, "bias gradients"), {1, 1, kernels}, Phase::backward, "bias");
 }
 
 void LayerWriter::exchange(BlockId to, Op op, Count bytes, Phase phase, const char* module,
@@ -43,20 +96,37 @@ Entry gemm(const Tensor& weight, DType dtype, Phase phase, Gemm shape) {
   return entry;
 }
 
+/// fp8 recipes keep the head, the router and the embedding in 16 bits.
+bool fp8(const View& view, const Tensor& t) {
+  return view.layout.flags.fp8 && (t.part == Part::attention || t.part == Part::expert ||
+                                   (t.part == Part::mlp && t.shard != Shard::none));
+}
+
 bool projection(const Tensor& t) {
   return t.name == "attention.projection.weight";
 }
 
 }  // namespace
 
+// An fp8 product reads its 16-bit operand once to scale and cast it, and writes it and its transpose: 4 bytes
+// an element.
+void LayerWriter::cast(BlockId to, const Tensor& w, Count elements, Phase phase) const {
+  if (fp8(view_, w)) chain(to, product({elements, 4}, "fp8 operand"), {1, 1, 1}, phase, "fp8_cast");
+}
+
 void LayerWriter::linear(BlockId to, const Tensor& w, Count m, Phase phase) const {
-  schedule_.add(to, gemm(w, view_.layout.dtype, phase, {m, w.rows, w.columns, w.copies, "TN"}));
+  cast(to, w, product({m, w.columns, w.copies}), phase);
+  schedule_.add(to,
+                gemm(w, view_.layout.dtype, phase, {m, w.rows, w.columns, w.copies, "TN", fp8(view_, w)}));
 }
 void LayerWriter::input_gradient(BlockId to, const Tensor& w, Count m) const {
-  schedule_.add(to, gemm(w, view_.layout.dtype, Phase::backward, {m, w.columns, w.rows, w.copies, "NN"}));
+  cast(to, w, product({m, w.rows, w.copies}), Phase::backward);
+  schedule_.add(to, gemm(w, view_.layout.dtype, Phase::backward,
+                         {m, w.columns, w.rows, w.copies, "NN", fp8(view_, w)}));
 }
 void LayerWriter::weight_gradient(BlockId to, const Tensor& w, Count m) const {
-  schedule_.add(to, gemm(w, view_.layout.dtype, Phase::backward, {w.rows, w.columns, m, w.copies, "NT"}));
+  schedule_.add(to, gemm(w, view_.layout.dtype, Phase::backward,
+                         {w.rows, w.columns, m, w.copies, "NT", fp8(view_, w)}));
 }
 
 void LayerWriter::enter(BlockId to, Phase phase, const char* module) const {
@@ -76,14 +146,34 @@ void LayerWriter::leave(BlockId to, Phase phase, const char* module) const {
                  : "row-parallel partial sums are added",
              false);
   }
-  if (view_.layout.sp && rules_.overlap_forward) schedule_.add(to, wait_for(token::tensor, phase));
+}
+
+// With tp_comm_overlap the product and its reduce_scatter run in step, chunk by chunk: the collective starts
+// with the product, not behind it.
+void LayerWriter::row_forward(BlockId to, const std::vector<const Tensor*>& weights, Phase phase,
+                              const char* module) const {
+  const bool together = view_.layout.sp && rules_.overlap_forward;
+  if (together) leave(to, phase, module);
+  for (const Tensor* w : weights) linear(to, *w, view_.tokens, phase);
+  if (together)
+    schedule_.add(to, wait_for(token::tensor, phase));
+  else
+    leave(to, phase, module);
 }
 
 void LayerWriter::leave_backward(BlockId to, const char* module) const {
   if (!view_.layout.sp) return;
   exchange(to, Op::all_gather, view_.activation_bytes(), Phase::backward, module,
            "gradient shards become the input of a row-parallel GEMM", rules_.overlap_forward);
-  if (rules_.overlap_forward) schedule_.add(to, wait_for(token::tensor, Phase::backward));
+}
+
+// The gathered gradient feeds both products; with tp_comm_overlap the first runs while it arrives.
+void LayerWriter::row_backward(BlockId to, const std::vector<const Tensor*>& weights,
+                               const char* module) const {
+  leave_backward(to, module);
+  for (const Tensor* w : weights) input_gradient(to, *w, view_.tokens);
+  if (view_.layout.sp && rules_.overlap_forward) schedule_.add(to, wait_for(token::tensor, Phase::backward));
+  for (const Tensor* w : weights) weight_gradient(to, *w, view_.tokens);
 }
 
 // Input gradients, their reduction, weight gradients: in Megatron's order, which hides the reduction behind
@@ -108,75 +198,87 @@ void LayerWriter::columns_backward(BlockId to, const std::vector<const Tensor*>&
 }
 
 void LayerWriter::attention_forward(BlockId to, Phase phase) const {
-  const Count plane = product({view_.sharded_tokens, view_.model.hidden, view_.e}, "activation");
-  memory(to, 2 * plane, phase, "norm_1");
+  norm(to, phase, "norm_1");
   enter(to, phase, "attention");
+  const bool decodes_latent = view_.model.latent_attention() && view_.layout.mode == Mode::decode;
   for (const Tensor* w : matrices(view_.dense_layer, "attention.")) {
-    if (!projection(*w)) linear(to, *w, view_.tokens, phase);
-  }
-  core(to, phase);
-  for (const Tensor* w : matrices(view_.dense_layer, "attention.projection"))
+    if (projection(*w) || (decodes_latent && w->name == "attention.kv_b.weight")) continue;
     linear(to, *w, view_.tokens, phase);
-  if (!(rules_.one_reduction && view_.model.parallel_block)) leave(to, phase, "attention");
-  memory(to, 3 * plane, phase, "residual_1");
+  }
+  if (view_.layout.sp && rules_.overlap_forward) schedule_.add(to, wait_for(token::tensor, phase));
+  if (decodes_latent)
+    absorbed(to, phase);
+  else
+    core(to, phase);
+  const auto rows = matrices(view_.dense_layer, "attention.projection");
+  if (rules_.one_reduction && view_.model.parallel_block)
+    for (const Tensor* w : rows) linear(to, *w, view_.tokens, phase);
+  else
+    row_forward(to, rows, phase, "attention");
+  residual(to, phase, "residual_1");
 }
 
 void LayerWriter::attention_backward(BlockId to) const {
-  const Count plane = product({view_.sharded_tokens, view_.model.hidden, view_.e}, "activation");
-  memory(to, 3 * plane, Phase::backward, "residual_1");
-  if (!(rules_.one_reduction && view_.model.parallel_block)) leave_backward(to, "attention");
-  for (const Tensor* w : matrices(view_.dense_layer, "attention.projection")) {
-    input_gradient(to, *w, view_.tokens);
-    weight_gradient(to, *w, view_.tokens);
+  residual(to, Phase::backward, "residual_1");
+  const auto rows = matrices(view_.dense_layer, "attention.projection");
+  if (rules_.one_reduction && view_.model.parallel_block) {
+    for (const Tensor* w : rows) {
+      input_gradient(to, *w, view_.tokens);
+      weight_gradient(to, *w, view_.tokens);
+    }
+  } else {
+    row_backward(to, rows, "attention");
   }
   core(to, Phase::backward);
   std::vector<const Tensor*> columns;
   for (const Tensor* w : matrices(view_.dense_layer, "attention.")) {
     if (!projection(*w)) columns.push_back(w);
   }
+  // The gradients of queries, keys and values are put side by side again.
+  if (!view_.model.latent_attention())
+    chain(to,
+          product(
+              {view_.tokens, (view_.local.heads + 2 * view_.local.kv_heads) * view_.model.head_dim, view_.e}),
+          {2, 0, 1}, Phase::backward, "attention.split");
   columns_backward(to, columns, "attention");
-  memory(to, 4 * plane, Phase::backward, "norm_1");
+  bias_gradients(to, view_.dense_layer, "attention.", view_.tokens);
+  norm(to, Phase::backward, "norm_1");
 }
 
 void LayerWriter::mlp_forward(BlockId to, bool moe, Phase phase) const {
-  const Count plane = product({view_.sharded_tokens, view_.model.hidden, view_.e}, "activation");
-  if (view_.model.norms_per_layer > 1) memory(to, 2 * plane, phase, "norm_2");
+  for (int i = 1; i < view_.model.norms_per_layer; ++i) norm(to, phase, "norm_2");
   if (moe) {
     experts_forward(to, phase);
   } else {
     enter(to, phase, "mlp");
+    std::vector<const Tensor*> rows;
     for (const Tensor* w : matrices(view_.dense_layer, "mlp.")) {
       if (w->shard == Shard::row)
-        memory(to, product({view_.tokens, view_.local.ffn, view_.e, view_.model.gated ? 3 : 2}), phase,
-               "mlp.activation");
-      linear(to, *w, view_.tokens, phase);
+        rows.push_back(w);
+      else
+        linear(to, *w, view_.tokens, phase);
     }
-    leave(to, phase, "mlp");
+    if (view_.layout.sp && rules_.overlap_forward) schedule_.add(to, wait_for(token::tensor, phase));
+    activation(to, view_.tokens, view_.local.ffn, phase, "mlp.activation");
+    row_forward(to, rows, phase, "mlp");
   }
-  memory(to, 3 * plane, phase, "residual_2");
+  residual(to, phase, "residual_2");
 }
 
 void LayerWriter::mlp_backward(BlockId to, bool moe) const {
-  const Count plane = product({view_.sharded_tokens, view_.model.hidden, view_.e}, "activation");
-  memory(to, 3 * plane, Phase::backward, "residual_2");
+  residual(to, Phase::backward, "residual_2");
   if (moe) {
     experts_backward(to);
   } else {
-    leave_backward(to, "mlp");
-    std::vector<const Tensor*> columns;
-    for (const Tensor* w : matrices(view_.dense_layer, "mlp.")) {
-      if (w->shard != Shard::row) {
-        columns.push_back(w);
-        continue;
-      }
-      input_gradient(to, *w, view_.tokens);
-      weight_gradient(to, *w, view_.tokens);
-    }
-    memory(to, product({view_.tokens, view_.local.ffn, view_.e, view_.model.gated ? 5 : 3}), Phase::backward,
-           "mlp.activation");
+    std::vector<const Tensor*> rows, columns;
+    for (const Tensor* w : matrices(view_.dense_layer, "mlp."))
+      (w->shard == Shard::row ? rows : columns).push_back(w);
+    row_backward(to, rows, "mlp");
+    activation(to, view_.tokens, view_.local.ffn, Phase::backward, "mlp.activation");
     columns_backward(to, columns, "mlp");
+    bias_gradients(to, view_.dense_layer, "mlp.", view_.tokens);
   }
-  if (view_.model.norms_per_layer > 1) memory(to, 4 * plane, Phase::backward, "norm_2");
+  for (int i = 1; i < view_.model.norms_per_layer; ++i) norm(to, Phase::backward, "norm_2");
 }
 
 void LayerWriter::forward(BlockId to, bool moe, Phase phase) const {
@@ -192,10 +294,19 @@ void LayerWriter::backward(BlockId to, bool moe) const {
 }
 
 void LayerWriter::embedding_forward(BlockId to) const {
-  memory(to, 2 * view_.activation_bytes(), Phase::forward, "embedding");
+  stream(to, StreamOp::elementwise, 2 * view_.activation_bytes(), Phase::forward, "embedding");
+  if (view_.model.positions == Positions::learned)
+    stream(to, StreamOp::elementwise, 3 * view_.activation_bytes(), Phase::forward, "positions");
+  for (const Tensor* w : matrices(view_.embedding, "embedding.project_in"))
+    linear(to, *w, view_.tokens, Phase::forward);
+  if (view_.model.embedding_norm) norm(to, Phase::forward, "embedding_norm");
   if (!rules_.whole_model) return;
-  exchange(to, view_.layout.sp ? Op::reduce_scatter : Op::all_reduce, view_.activation_bytes(),
-           Phase::forward, "embedding", "each tensor rank looked up its part of the vocabulary", false);
+  // Positions that every rank must see whole keep Megatron from scattering the sum over the vocabulary
+  // shards.
+  const bool scatter =
+      view_.layout.sp && !(rules_.reduces_learned_positions && view_.model.positions == Positions::learned);
+  exchange(to, scatter ? Op::reduce_scatter : Op::all_reduce, view_.activation_bytes(), Phase::forward,
+           "embedding", "each tensor rank looked up its part of the vocabulary", false);
 }
 
 void LayerWriter::embedding_backward(BlockId to) const {
@@ -204,30 +315,60 @@ void LayerWriter::embedding_backward(BlockId to) const {
     exchange(to, Op::all_gather, view_.activation_bytes(), Phase::backward, "embedding",
              "gradient shards are gathered for the vocabulary shard", false);
   }
-  memory(to, 2 * view_.activation_bytes(), Phase::backward, "embedding");
+  if (view_.model.embedding_norm) norm(to, Phase::backward, "embedding_norm");
+  for (const Tensor* w : matrices(view_.embedding, "embedding.project_in")) {
+    input_gradient(to, *w, view_.tokens);
+    weight_gradient(to, *w, view_.tokens);
+  }
+  // Scatter-add reads what it adds to.
+  stream(to, StreamOp::elementwise, 3 * view_.activation_bytes(), Phase::backward, "embedding");
+  if (view_.model.positions == Positions::learned)
+    stream(to, StreamOp::elementwise, view_.activation_bytes(), Phase::backward, "positions");
 }
 
+/// Inference needs the logits of the last token of each sequence alone.
+Count LayerWriter::head_tokens() const {
+  return view_.layout.mode == Mode::train ? view_.tokens : view_.layout.micro_batch;
+}
+
+// Loss in f32. In one kernel, 6 bytes a logit each way; eagerly the cast, the softmax and the label's logit
+// are kernels of their own: 14 bytes forward, 18 backward.
 void LayerWriter::head_forward(BlockId to) const {
-  const Count plane = product({view_.sharded_tokens, view_.model.hidden, view_.e}, "activation");
-  if (view_.model.final_norm) memory(to, 2 * plane, Phase::forward, "final_norm");
+  const Count tokens = head_tokens();
+  if (view_.model.final_norm) norm(to, Phase::forward, "final_norm");
   if (rules_.whole_model) enter(to, Phase::forward, "head");
-  for (const Tensor* w : matrices(view_.head, "head")) linear(to, *w, view_.tokens, Phase::forward);
-  const Count scalars = product({view_.tokens, 4}, "loss");
-  memory(to, product({view_.tokens, view_.local.vocab, 8}, "logits"), Phase::forward, "loss");
-  if (!rules_.whole_model) return;
-  for (const std::string_view why :
-       {std::string_view("largest logit over the vocabulary shards"), std::string_view("logit of the label"),
-        std::string_view("sum of exponentials over the vocabulary shards")}) {
+  for (const Tensor* w : matrices(view_.head, "head")) linear(to, *w, tokens, Phase::forward);
+  if (rules_.whole_model && view_.layout.sp && rules_.overlap_forward)
+    schedule_.add(to, wait_for(token::tensor, Phase::forward));
+  if (view_.layout.mode != Mode::train) return;
+  const Count logits = product({tokens, rules_.shard_loss ? view_.local.vocab : view_.model.vocab}, "logits");
+  if (!rules_.shard_loss)
+    add_comm(
+        schedule_, to,
+        comm(Op::all_gather, "tp", view_.layout.tp, product({tokens, view_.model.vocab, view_.e}, "logits"),
+             view_.layout.dtype, Phase::forward, "loss", "DTensor makes the logits whole for the loss"));
+  chain(to, logits, {14, 6, 3}, Phase::forward, "loss");
+  if (!rules_.whole_model || !rules_.shard_loss) return;
+  const Count scalars = product({tokens, 4}, "loss");
+  const auto reduce = [&](ReduceOp op, std::string_view why) {
     Entry entry =
         comm(Op::all_reduce, "tp", view_.layout.tp, scalars, DType::f32, Phase::forward, "loss", why);
-    if (why[0] == 'l' && why[1] == 'a') entry.reduce = ReduceOp::max;
+    entry.reduce = op;
     add_comm(schedule_, to, std::move(entry));
-  }
+  };
+  // Megatron: predicted logit, then the sum; DTensor's loss_parallel: log_softmax first, then the label's
+  // loss.
+  reduce(ReduceOp::max, "largest logit over the vocabulary shards");
+  if (rules_.loss_order == TensorRules::LossOrder::megatron) reduce(ReduceOp::sum, "logit of the label");
+  reduce(ReduceOp::sum, "sum of exponentials over the vocabulary shards");
+  if (rules_.loss_order == TensorRules::LossOrder::dtensor)
+    reduce(ReduceOp::sum, "loss of the label's shard");
 }
 
 void LayerWriter::head_backward(BlockId to) const {
-  const Count plane = product({view_.sharded_tokens, view_.model.hidden, view_.e}, "activation");
-  memory(to, product({view_.tokens, view_.local.vocab, 6}, "logits"), Phase::backward, "loss");
+  const Count logits =
+      product({view_.tokens, rules_.shard_loss ? view_.local.vocab : view_.model.vocab}, "logits");
+  chain(to, logits, {18, 6, 3}, Phase::backward, "loss");
   if (rules_.whole_model) {
     columns_backward(to, matrices(view_.head, "head"), "head");
   } else {
@@ -236,7 +377,7 @@ void LayerWriter::head_backward(BlockId to) const {
       weight_gradient(to, *w, view_.tokens);
     }
   }
-  if (view_.model.final_norm) memory(to, 4 * plane, Phase::backward, "final_norm");
+  if (view_.model.final_norm) norm(to, Phase::backward, "final_norm");
 }
 
 }  // namespace medley::plan

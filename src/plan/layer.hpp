@@ -10,7 +10,8 @@ namespace medley::plan {
 /// Tokens of asynchronous operations; a wait names one.
 namespace token {
 inline constexpr int tensor = 1, context = 2, gradients = 3, parameters = 4, receive = 5, send = 6;
-}
+inline constexpr int first_bucket = 64;  ///< from here on: one a bucket
+}  // namespace token
 
 /// How a framework carries tensor parallelism.
 struct TensorRules {
@@ -20,8 +21,15 @@ struct TensorRules {
   bool overlap_forward = false;  ///< tp_comm_overlap: SP collectives hide behind their GEMM
   bool one_reduction = false;    ///< parallel blocks add attention and MLP before one reduction (NeoX)
   bool expert_tensor = true;     ///< experts are cut over tp: gather tokens before, scatter after
-  bool routing_traffic = true;   ///< counts and probabilities travel besides the tokens
-  bool equal_ulysses = false;    ///< textbook: k and v counted as wide as q
+  bool drops_duplicates =
+      false;  ///< DeepSpeed-MoE: experts whole on every tensor rank, each routes 1/t of the tokens
+  bool routing_traffic = true;  ///< counts and probabilities travel besides the tokens
+  bool equal_ulysses = false;   ///< textbook: k and v counted as wide as q
+  /// Megatron all_reduces the embedding where learned positions are added to it, sequence parallel or not.
+  bool reduces_learned_positions = false;
+  enum class LossOrder : std::uint8_t { megatron, dtensor } loss_order = LossOrder::megatron;
+  bool shard_loss =
+      true;  ///< the cross entropy reduces over vocabulary shards; else logits are gathered (DTensor)
   DType reduce_dtype =
       DType::bf16;  ///< of tensor-parallel activations on the wire (NeoX can reduce bf16 in f32)
 };
@@ -43,15 +51,21 @@ class LayerWriter {
   // Pieces of a layer (layer.cpp), attention and its context parallelism (attention.cpp), experts
   // (experts.cpp).
   void linear(BlockId to, const Tensor& weight, Count m, Phase phase) const;
+  void cast(BlockId to, const Tensor& weight, Count elements,
+            Phase phase) const;  ///< into fp8, where products are
   void input_gradient(BlockId to, const Tensor& weight, Count m) const;
   void weight_gradient(BlockId to, const Tensor& weight, Count m) const;
   void enter(BlockId to, Phase phase, const char* module) const;  ///< into a column-parallel region
   void leave(BlockId to, Phase phase, const char* module) const;  ///< out of a row-parallel region
   void leave_backward(BlockId to, const char* module) const;
   void columns_backward(BlockId to, const std::vector<const Tensor*>& weights, const char* module) const;
+  void row_forward(BlockId to, const std::vector<const Tensor*>& weights, Phase phase,
+                   const char* module) const;
+  void row_backward(BlockId to, const std::vector<const Tensor*>& weights, const char* module) const;
   void attention_forward(BlockId to, Phase phase) const;
   void attention_backward(BlockId to) const;
   void core(BlockId to, Phase phase) const;
+  void attend(BlockId to, Phase phase, const Attention& attention) const;
   void core_kernel(BlockId to, Phase phase, Count queries, Count keys, Count heads) const;
   void ring(BlockId to, Phase phase) const;
   void ulysses(BlockId to, Phase phase) const;
@@ -63,9 +77,26 @@ class LayerWriter {
   void dispatch(BlockId to, Phase phase, bool forward_direction) const;
   void combine(BlockId to, Phase phase, bool forward_direction) const;
   void expert_gemms(BlockId to, Phase phase) const;
+  void permute(BlockId to, Phase phase, const char* module) const;
+  void gather_dropped(BlockId to, Phase phase) const;
   void exchange(BlockId to, Op op, Count bytes, Phase phase, const char* module, std::string_view why,
                 bool hidden) const;
-  void memory(BlockId to, Count bytes, Phase phase, const char* module) const;
+  /// One pass over memory.
+  void stream(BlockId to, StreamOp op, Count bytes, Phase phase, const char* module) const;
+  /// A chain of element-wise kernels over a tensor of `bytes`: how often it passes memory, and in how many
+  /// kernels, as PyTorch runs it eagerly; fused, it is one kernel.
+  struct Passes {
+    double eager, fused;
+    int kernels;
+  };
+  void chain(BlockId to, Count bytes, Passes passes, Phase phase, const char* module) const;
+  void norm(BlockId to, Phase phase, const char* module) const;
+  void residual(BlockId to, Phase phase, const char* module) const;
+  void activation(BlockId to, Count tokens, Count width, Phase phase, const char* module) const;
+  void bias_gradients(BlockId to, const std::vector<Tensor>& tensors, std::string_view prefix,
+                      Count tokens) const;
+  void absorbed(BlockId to, Phase phase) const;  ///< latent attention while decoding
+  Count head_tokens() const;
   std::vector<const Tensor*> matrices(const std::vector<Tensor>& tensors, std::string_view prefix) const;
 
   const View& view_;

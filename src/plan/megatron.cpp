@@ -13,7 +13,8 @@ namespace {
 class Megatron {
  public:
   Megatron(const Model& m, const Layout& l, Count rank)
-      : view_(m, l, rank, {.pad_vocabulary = true, .fuse_projections = true, .whole_layers = true}),
+      : view_(m, l, rank,
+              {.pad_vocabulary = true, .fuse_projections = true, .uneven = ViewOptions::Uneven::count_ends}),
         flags_(view_.layout.flags),
         // Megatron accumulates and reduces in f32 when it trains in bf16 (arguments.py forces it).
         grad_(l.grad_dtype.value_or(l.dtype == DType::bf16 ? DType::f32 : l.dtype)),
@@ -41,7 +42,7 @@ class Megatron {
  private:
   static TensorRules rules(const Layout& l) {
     TensorRules r;
-    r.regather = r.async_backward = true;
+    r.regather = r.async_backward = r.reduces_learned_positions = true;
     r.overlap_forward = l.flags.tp_comm_overlap;
     r.reduce_dtype = l.dtype;
     return r;
@@ -64,10 +65,14 @@ class Megatron {
         const auto tensors = view_.tensors(chunk);
         const Count wanted = flags_.ddp_bucket_elements.value_or(
             std::max<Count>(40'000'000, product({1'000'000, view_.dp_group})));
-        const bool cut = flags_.overlap_grad_reduce && view_.first_stage() && chunk == 0;
+        const bool cut =
+            (flags_.overlap_grad_reduce || flags_.overlap_param_gather) && view_.first_stage() && chunk == 0;
         const Count limit = cut ? wanted : INT64_MAX;
         Buffer buffer{chunk, expert, fill_buckets(tensors, expert, limit, limit)};
-        for (Bucket& bucket : buffer.buckets) bucket.elements = padded(bucket.elements, expert);
+        for (Bucket& bucket : buffer.buckets) {
+          bucket.elements = padded(bucket.elements, expert);
+          bucket.number = numbers_++;
+        }
         buffers_.push_back(std::move(buffer));
       }
     }
@@ -93,7 +98,21 @@ class Megatron {
                        product({bucket.elements, view_.e}, "parameters"), view_.layout.dtype,
                        overlapped ? Phase::forward : Phase::optimizer, "parameters",
                        "distributed optimizer: updated slices become whole parameters");
-    return overlapped ? async(std::move(entry), token::parameters) : entry;
+    return overlapped ? async(std::move(entry), bucket_token(bucket)) : entry;
+  }
+  /// Each bucket completes on its own: a layer waits for those that hold its parameters only.
+  int bucket_token(const Bucket& bucket) const { return token::first_bucket + bucket.number; }
+
+  std::vector<Entry> wait_for_parameters(int chunk, Count layer) const {
+    std::vector<Entry> out;
+    for (const Buffer& buffer : buffers_) {
+      if (buffer.chunk != chunk || group(buffer.expert) < 2) continue;
+      for (const Bucket& b : buffer.buckets) {
+        // Forwards a bucket is met first at the layer that completed it backwards.
+        if (b.last_layer == layer) out.push_back(wait_for(bucket_token(b), Phase::forward));
+      }
+    }
+    return out;
   }
 
   Schedule::BlockId pass_block(const Pass& pass) {
@@ -106,14 +125,13 @@ class Megatron {
     else if (first)
       hooks.at_start = [&](int chunk, bool) { return parameter_gathers(chunk); };
     if (first)
-      hooks.before = [&](Count, bool) {
-        return std::vector<Entry>{wait_for(token::parameters, Phase::forward)};
-      };
+      hooks.before = [&, chunk = pass.chunk](Count layer, bool) { return wait_for_parameters(chunk, layer); };
     if (last)
       hooks.after = [&, chunk = pass.chunk](Count layer, bool) { return ready_buckets(chunk, layer); };
     return body_.block(pass.chunk, pass.forward, last || first ? 1 : 0, hooks);
   }
 
+  // Each stage gathers when its own first forward pass begins (align_param_gather is off).
   std::vector<Entry> start_of_forward(int chunk, bool first) const {
     std::vector<Entry> out = first ? parameter_gathers(chunk) : std::vector<Entry>{};
     const Chunk& c = view_.chunks[static_cast<std::size_t>(chunk)];
@@ -192,6 +210,9 @@ class Megatron {
                             std::string_view why) {
       Entry entry = comm(op, name, size, bytes, DType::f32, Phase::optimizer, "scalars", why);
       entry.reduce = reduce;
+      entry.purpose = reduce == ReduceOp::max ? Purpose::overflow
+                      : bytes == 8            ? Purpose::loss
+                                              : Purpose::gradient_norm;
       add_comm(schedule_, 0, std::move(entry));
     };
     if (view_.layout.dtype == DType::f16)
@@ -218,6 +239,7 @@ class Megatron {
   Schedule schedule_;
   Body body_;
   std::vector<Buffer> buffers_;
+  int numbers_ = 0;
 };
 
 }  // namespace

@@ -14,6 +14,7 @@ Schedule neox_schedule(const Model& m, const Layout& l, Count rank) {
   rules.tensor.reduce_dtype = l.flags.fp32_allreduce && l.dtype == DType::bf16 ? DType::f32 : l.dtype;
   rules.view.fuse_projections = rules.view.pad_vocabulary = true;
   rules.sends_mask = true;
+  rules.tensor.drops_duplicates = rules.view.whole_experts = true;
   rules.broadcasts_data = true;
   rules.parameter_groups = 2;
   return engine_schedule(m, l, rank, rules);

@@ -92,6 +92,10 @@ std::vector<Pass> pass_order(const Layout& l, int stage) {
   const auto pass = [&](Count i, bool forward) {
     return l.virtual_stages > 1 ? interleaved_pass(l, i, forward) : Pass{forward, i, 0};
   };
+  if (l.mode != Mode::train) {
+    for (Count i = 0; i < passes; ++i) order.push_back(pass(i, true));
+    return order;
+  }
   for (Count i = 0; i < warm; ++i) order.push_back(pass(i, true));
   for (Count i = warm; i < passes; ++i) {
     order.push_back(pass(i, true));

@@ -9,12 +9,16 @@
 #include <vector>
 
 #include "core/wire_bytes.hpp"
-#include "plan/layout.hpp"
+#include "plan/words.hpp"
 
 namespace medley::plan {
 
 enum class Kind : std::uint8_t { gemm, attention, memory, comm, wait };
 enum class Phase : std::uint8_t { forward, recompute, backward, grad_sync, optimizer };
+/// Memory-bound kernels, told apart since each reaches its own share of the bandwidth.
+enum class StreamOp : std::uint8_t { elementwise, layer_norm, layer_norm_backward, softmax };
+/// What small reductions are for, where other tools' lists tell them apart.
+enum class Purpose : std::uint8_t { unspecified, loss, gradient_norm, overflow };
 std::string_view name(Kind kind) noexcept;
 std::string_view name(Phase phase) noexcept;
 
@@ -23,6 +27,7 @@ std::string_view name(Phase phase) noexcept;
 struct Gemm {
   Count m = 0, n = 0, k = 0, batch = 1;
   std::string_view layout = "TN";  ///< always a literal
+  bool fp8 = false;
   double flops() const noexcept {
     return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
            static_cast<double>(batch);
@@ -35,6 +40,7 @@ struct Attention {
   Count queries = 0, keys = 0;               ///< tokens
   Count head_dim = 0, value_dim = 0;
   bool causal = true;
+  AttentionKernel kernel = AttentionKernel::best;
 };
 
 /// One thing a rank does. Which of the fields below count follows from `kind`.
@@ -48,6 +54,10 @@ struct Entry {
   Attention attention;  ///< Kind::attention
   Count bytes = 0;  ///< Kind::memory: bytes read + written; Kind::comm: the full tensor S as in CONTRACT.md
 
+  // Kind::memory
+  StreamOp stream = StreamOp::elementwise;
+  int kernels = 1;  ///< that share the bytes, one after another
+
   // Kind::comm
   Op op = Op::all_reduce;
   ReduceOp reduce = ReduceOp::sum;
@@ -56,9 +66,10 @@ struct Entry {
   Count group_size = 1;
   Count peer = -1;       ///< send, recv: the other rank, global
   bool exposed = true;   ///< nothing of this rank's compute runs meanwhile; always true when token is 0
-  std::string_view why;  ///< a literal
-  int token = 0;         ///< 0: blocks the compute stream. Else asynchronous, until a wait with this token
-  int batch = 0;         ///< neighbours with the same non-zero batch start together (batch_isend_irecv)
+  std::string_view why;  ///< a literal, for people
+  Purpose purpose = Purpose::unspecified;
+  int token = 0;  ///< 0: blocks the compute stream. Else asynchronous, until a wait with this token
+  int batch = 0;  ///< neighbours with the same non-zero batch start together (batch_isend_irecv)
   // Kind::wait: `token` says which asynchronous operations must have finished: all outstanding ones that
   // carry it
 };

@@ -8,9 +8,10 @@ namespace {
 class Textbook {
  public:
   Textbook(const Model& m, const Layout& l, Count rank)
-      : view_(m, l, rank), body_(view_, schedule_, rules(l)) {}
+      : view_(m, l, rank, {.fuse_qkv = true}), body_(view_, schedule_, rules(l)) {}
 
   Schedule make() {
+    if (view_.layout.mode != Mode::train) return infer();
     write_pipeline(view_, schedule_, 0, {.batched = false, .shape_exchange = false, .overlap = false},
                    [&](const Pass& pass) {
                      const bool first = view_.layout.zero == 3 && pass.micro_batch == 0;
@@ -26,6 +27,13 @@ class Textbook {
   }
 
  private:
+  /// One forward pass of every micro-batch; no gradients, no update.
+  Schedule infer() {
+    write_pipeline(view_, schedule_, 0, {.batched = false, .shape_exchange = false, .overlap = false},
+                   [&](const Pass& pass) { return body_.block(pass.chunk, pass.forward, 0, {}); });
+    return std::move(schedule_);
+  }
+
   static TensorRules rules(const Layout& l) {
     TensorRules r;
     r.whole_model = r.expert_tensor = r.routing_traffic = false;

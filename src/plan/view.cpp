@@ -12,21 +12,53 @@ namespace {
 Model prepared(Model m, const Layout& l, const ViewOptions& options) {
   if (options.pad_vocabulary) m.vocab = round_up(m.vocab, Count{128} * l.tp);
   if (options.fuse_projections) m.fused_qkv = m.fused_gate = true;
+  if (options.fuse_qkv) m.fused_qkv = true;
   return m;
 }
 
-std::vector<Chunk> chunks_of(const Model& m, const Layout& l, int stage, bool whole) {
-  const Count parts = Count{l.pp} * l.virtual_stages;
-  if (whole && m.layers % parts != 0) {
-    throw Error(ErrorKind::invalid,
-                fmt::format("layout: {} layers are not divisible by {} pipeline stages", m.layers, parts));
+/// Layers of each of `parts` stages in order.
+std::vector<Count> counts_of(const Model& m, Count parts, ViewOptions::Uneven uneven) {
+  std::vector<Count> counts(static_cast<std::size_t>(parts), m.layers / parts);
+  if (m.layers % parts == 0) return counts;
+  using Uneven = ViewOptions::Uneven;
+  if (uneven == Uneven::count_ends && (m.layers + 2) % parts == 0) {
+    std::fill(counts.begin(), counts.end(), (m.layers + 2) / parts);
+    --counts.front();
+    --counts.back();
+    return counts;
   }
+  if (uneven == Uneven::by_parameters) {
+    // nanotron gives every stage as equal a cost as it can, the head counting by its parameters.
+    const double layer = static_cast<double>(count_parameters(m).attention + count_parameters(m).mlp) /
+                         static_cast<double>(m.layers);
+    const double head = static_cast<double>(m.hidden) * static_cast<double>(m.vocab) / std::max(1.0, layer);
+    const double share = (static_cast<double>(m.layers) + head) / static_cast<double>(parts);
+    Count given = 0;
+    for (Count part = 0; part < parts; ++part) {
+      const Count until = part + 1 == parts
+                              ? m.layers
+                              : std::clamp<Count>(std::llround(share * static_cast<double>(part + 1)),
+                                                  given + 1, m.layers - (parts - part - 1));
+      counts[static_cast<std::size_t>(part)] = until - given;
+      given = until;
+    }
+    return counts;
+  }
+  for (Count part = 0; part < m.layers % parts; ++part) ++counts[static_cast<std::size_t>(part)];
+  return counts;
+}
+
+}  // namespace
+
+std::vector<Chunk> chunks_of(const Model& m, const Layout& l, int stage, const ViewOptions& options) {
+  const Count parts = Count{l.pp} * l.virtual_stages;
+  const std::vector<Count> counts = counts_of(m, parts, options.uneven);
   std::vector<Chunk> chunks;
   for (int v = 0; v < l.virtual_stages; ++v) {
-    const Count part = Count{v} * l.pp + stage, base = m.layers / parts, extra = m.layers % parts;
+    const Count part = Count{v} * l.pp + stage;
     Chunk chunk;
-    chunk.first = part * base + std::min(part, extra);  // the first stages take what is left over
-    chunk.count = base + (part < extra ? 1 : 0);
+    for (Count i = 0; i < part; ++i) chunk.first += counts[static_cast<std::size_t>(i)];
+    chunk.count = counts[static_cast<std::size_t>(part)];
     chunk.embedding = part == 0;
     chunk.head = part == parts - 1;
     chunks.push_back(chunk);
@@ -34,9 +66,7 @@ std::vector<Chunk> chunks_of(const Model& m, const Layout& l, int stage, bool wh
   return chunks;
 }
 
-}  // namespace
-
-Model local_model(Model m, const Layout& l) {
+Model local_model(Model m, const Layout& l, bool whole_experts) {
   const auto cut = [&](Count& width, const char* what) {
     if (width % l.tp != 0) {
       throw Error(ErrorKind::invalid,
@@ -47,7 +77,7 @@ Model local_model(Model m, const Layout& l) {
   cut(m.heads, "number of attention heads");
   m.kv_heads = std::max<Count>(1, m.kv_heads / l.tp);  // fewer key-value heads than ranks: each keeps one
   cut(m.ffn, "MLP width");
-  cut(m.moe_ffn, "expert width");
+  if (!whole_experts) cut(m.moe_ffn, "expert width");
   cut(m.shared_ffn, "shared expert width");
   m.vocab = ceil_div(m.vocab, l.tp);
   return m;
@@ -58,9 +88,11 @@ View::View(const Model& m, const Layout& l, Count r, ViewOptions options)
       layout(l),
       rank(r),
       at(coordinates(l, r)),
-      local(local_model(model, l)) {
+      local(local_model(model, l, options.whole_experts)) {
   e = l.element_bytes();
-  sequence = l.seq / l.cp;
+  const bool decode = l.mode == Mode::decode;
+  sequence = decode ? 1 : l.seq / l.cp;
+  cached = decode ? ceil_div(l.seq, l.cp) : 0;
   tokens = product({l.micro_batch, sequence}, "tokens");
   sharded_tokens = l.sp ? tokens / l.tp : tokens;
   // Room for every small multiple of an activation, so that those need no care of their own.
@@ -69,7 +101,7 @@ View::View(const Model& m, const Layout& l, Count r, ViewOptions options)
   dp_group = Count{l.dp} * l.cp;
   expert_dp_group = dp_group / l.ep;
   model_group = Count{l.tp} * l.pp;
-  chunks = chunks_of(model, l, at.pp, options.whole_layers);
+  chunks = chunks_of(model, l, at.pp, options);
   embedding = embedding_tensors(local);
   head = head_tensors(local);
   dense_layer = layer_tensors(local, false);

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model/tensors.hpp"
 #include "plan/schedule.hpp"
-#include "plan/tensors.hpp"
 
 namespace medley::plan {
 
@@ -27,11 +27,20 @@ struct LocalTensor {
 struct ViewOptions {
   bool pad_vocabulary = false;    ///< Megatron and NeoX pad to 128·t rows
   bool fuse_projections = false;  ///< Megatron multiplies q, k, v at once, and gate with up
-  bool whole_layers = false;      ///< refuse layers that don't divide evenly over stages
+  bool fuse_qkv = false;          ///< q, k and v alone: most PyTorch code that is written for speed
+  /// Where layers do not divide evenly over the stages: the first ones take one more each (DeepSpeed,
+  /// torchtitan), or embedding and head count as a layer (Megatron's account_for_embedding_…, NeMo), or all
+  /// by weight (nanotron).
+  enum class Uneven : std::uint8_t { first_stages, count_ends, by_parameters } uneven = Uneven::first_stages;
+  bool whole_experts = false;  ///< experts are not cut over tp (DeepSpeed-MoE)
 };
 
-/// The model with the widths of one tensor rank: its tensors are the local slices. Refuses what tp cannot cut.
-Model local_model(Model model, const Layout& layout);
+/// The model with the widths of one tensor rank: its tensors are the local slices. Refuses what tp cannot
+/// cut.
+Model local_model(Model model, const Layout& layout, bool whole_experts = false);
+
+/// The layers of `stage`, one run for each of its virtual stages.
+std::vector<Chunk> chunks_of(const Model& model, const Layout& layout, int stage, const ViewOptions& options);
 
 class View {
  public:
@@ -44,7 +53,8 @@ class View {
   const Model local;  ///< widths of one tensor rank: heads/t, ffn/t, vocab/t
 
   Count e = 2;               ///< bytes per element
-  Count sequence = 0;        ///< tokens of one sample on this rank: s/c
+  Count sequence = 0;        ///< tokens of one sample on this rank: s/c; 1 while decoding
+  Count cached = 0;          ///< decode: tokens of the cache on this rank
   Count tokens = 0;          ///< of one micro-batch: b·s/c
   Count sharded_tokens = 0;  ///< those between tensor-parallel regions: tokens/t with sequence parallelism
   Count micro_batches = 0;

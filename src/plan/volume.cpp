@@ -17,7 +17,7 @@ std::vector<Row> rows_of(const Schedule& schedule) {
     const auto [at, fresh] = index.emplace(key, rows.size());
     if (fresh) {
       rows.push_back({entry.op, entry.group, entry.group_size, entry.bytes, 0, entry.dtype, entry.phase,
-                      entry.module, entry.exposed, entry.why});
+                      entry.module, entry.exposed, entry.why, entry.purpose});
     }
     Row& row = rows[at->second];
     row.count = sum(row.count, count, "operations");

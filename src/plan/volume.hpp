@@ -23,6 +23,7 @@ struct Row {
   std::string module;
   bool exposed = true;
   std::string_view why;
+  Purpose purpose = Purpose::unspecified;
   double wire() const { return wire_bytes(op, bytes, group_size) * static_cast<double>(count); }
 };
 /// In order of first issue.

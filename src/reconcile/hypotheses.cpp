@@ -4,7 +4,7 @@
 
 #include <medley/error.hpp>
 
-#include "plan/read_layout.hpp"
+#include "model/read_layout.hpp"
 
 namespace medley::reconcile {
 namespace {

@@ -18,6 +18,7 @@ constexpr double oversleeping_s = 40e-6;
 
 double compute_seconds(const Action& action, const ReplayOptions& options) {
   if (options.tflops <= 0) return 0;
+  if (action.us && options.by_machine) return options.scale * *action.us * 1e-6;
   return options.scale * (action.flops / (options.tflops * 1e12) +
                           static_cast<double>(action.memory_bytes) / (options.memory_gbs * 1e9));
 }

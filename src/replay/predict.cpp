@@ -175,9 +175,23 @@ class Simulation {
 
 }  // namespace
 
+TimeOf time_on_machine(const cost::Machine& machine, double scale) {
+  return [machine, links = cost::LinkTime(machine), scale](const Action& action,
+                                                           const std::vector<int>& who) {
+    const auto bytes = static_cast<double>(scaled_bytes(action.bytes, action.dtype, scale));
+    if (action.op == Op::send || action.op == Op::recv) {
+      const int per_host = machine.gpus_per_host;
+      return std::optional<double>(links.point_to_point_us(bytes, who[0] / per_host == who[1] / per_host));
+    }
+    const std::vector<plan::Count> ranks(who.begin(), who.end());
+    return std::optional<double>(links.collective_us(action.op, bytes, cost::group_shape(ranks, machine)));
+  };
+}
+
 TimeOf time_by_table(OperationTimes& times, const std::vector<int>& hosts, double scale) {
   return [&times, hosts, scale](const Action& action, const std::vector<int>& who) {
-    return times.us(action.op, action.dtype, scaled_bytes(action.bytes, action.dtype, scale), shape_of(who, hosts));
+    return times.us(action.op, action.dtype, scaled_bytes(action.bytes, action.dtype, scale),
+                    shape_of(who, hosts));
   };
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 
+#include "cost/link_time.hpp"
 #include "replay/operation_times.hpp"
 #include "replay/places.hpp"
 #include "replay/replay.hpp"
@@ -13,6 +14,8 @@ namespace medley::replay {
 
 /// µs that an action takes alone, with the ranks of the world that take part; none: unknown.
 using TimeOf = std::function<std::optional<double>(const Action&, const std::vector<int>& who)>;
+/// As the cost model says for a machine, `gpus_per_host` neighbours to a host.
+TimeOf time_on_machine(const cost::Machine& machine, double scale);
 /// As a route table says.
 TimeOf time_by_table(OperationTimes& times, const std::vector<int>& hosts, double scale);
 

@@ -20,6 +20,7 @@ struct ReplayOptions {
   double scale = 1;          ///< of all sizes and times
   double tflops = 0;         ///< how fast computation is; 0: it takes no time
   double memory_gbs = 1000;  ///< of its memory-bound parts
+  bool by_machine = true;    ///< where the schedule carries times of a machine, they count instead
 };
 
 /// µs on the clock of the machine.

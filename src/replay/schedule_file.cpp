@@ -8,8 +8,9 @@
 #include <iterator>
 #include <medley/error.hpp>
 
+#include "cost/cost.hpp"
+#include "model/read_layout.hpp"
 #include "plan/export.hpp"
-#include "plan/read_layout.hpp"
 
 namespace medley::replay {
 namespace {
@@ -82,6 +83,11 @@ Action action_of(const Json& json, const std::string& place, const RankSchedule&
     if (kind == "gemm") a.flops = 2 * extent("m") * extent("n") * extent("k") * extent("batch");
     if (kind == "attention") a.flops = attention_flops(f);
     if (kind == "memory") a.memory_bytes = f.number("bytes", 0, 0, most_bytes);
+    if (const auto us = json.find("us"); us != json.end()) {
+      if (!us->is_number() || !(us->get<double>() >= 0) || us->get<double>() > 1e12)
+        refuse(place, fmt::format("us is {}; it must be a time in microseconds", us->dump()));
+      a.us = us->get<double>();
+    }
     return a;
   }
   if (kind != "comm")
@@ -146,11 +152,15 @@ WorldSchedule planned_again(const Json& request, int world, const std::string& p
   plan::check(layout, model);
   if (layout.world() != world)
     refuse(place, fmt::format("plan: its layout has {} ranks, the schedule {}", layout.world(), world));
+  std::optional<cost::Machine> machine;
+  if (!f.text("machine").empty()) machine = cost::find_machine(f.text("machine"));
   WorldSchedule out;
   out.world = world;
   for (int rank = 0; rank < world; ++rank) {
+    std::vector<double> us;
+    if (machine) us = cost::Step(model, layout, *framework, rank).entry_us(*machine);
     const auto again =
-        plan::schedule_json(plan::make_schedule(model, layout, *framework, rank), layout, rank);
+        plan::schedule_json(plan::make_schedule(model, layout, *framework, rank), layout, rank, us);
     out.ranks.push_back(rank_from(Json(again), place, world));
   }
   return out;

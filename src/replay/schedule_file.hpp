@@ -5,6 +5,7 @@
 #include <map>
 #include <medley/types.hpp>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct Action {
   std::string scope;              ///< "forward/attention.qkv"
   double flops = 0;               ///< compute: of GEMMs and attention
   std::int64_t memory_bytes = 0;  ///< compute: read and written
+  std::optional<double> us{};     ///< compute: as the cost model has it on the machine the plan was made for
   Op op = Op::all_reduce;
   DType dtype = DType::u8;
   ReduceOp reduce = ReduceOp::sum;

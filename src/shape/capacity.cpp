@@ -2,51 +2,17 @@
 
 #include <algorithm>
 
-#include "plan/memory.hpp"
+#include "cost/memory.hpp"
 #include "shape/step.hpp"
 
 namespace medley::shape {
-namespace {
-
-// A CUDA context, NCCL's buffers, cuBLAS's workspace and the allocator's fragmentation take about 6 % of an
-// 80 GB GPU.
-constexpr double usable_share = 0.94;
-
-// Keys and values of every cached token; latent attention keeps one compressed vector instead.
-double cache_bytes(const Model& model, const Workload& work) {
-  const Layout& layout = work.layout;
-  const Count per_token = model.latent_attention()
-                              ? model.latent.kv_lora_rank + model.latent.qk_rope_head_dim
-                              : 2 * plan::ceil_div(model.kv_heads, layout.tp) * model.head_dim;
-  const double tokens = double(layout.micro_batch) * double(plan::ceil_div(layout.seq, layout.cp));
-  return tokens * double(per_token) * 2 * double(plan::ceil_div(model.layers, layout.pp));
-}
-
-double inference_bytes(const Model& model, const Workload& work) {
-  const double weights = 2 * double(parameters_per_rank(model, work.layout));
-  // the widest activations live for one layer only: input, output and the MLP's middle
-  const double live = double(work.tokens()) * 2 *
-                      (2 * double(model.hidden) +
-                       3 * double(std::max(model.ffn, model.moe_ffn * model.top_k)) / work.layout.tp);
-  return weights + cache_bytes(model, work) + live;
-}
-
-}  // namespace
 
 double memory_bytes(const Model& model, const Workload& work) {
-  if (work.mode != Mode::train) return inference_bytes(model, work);
-  // the first stage holds most micro-batches, the last one the logits
-  double most = 0;
-  for (const int stage : {0, work.layout.pp - 1}) {
-    const Count rank = plan::rank_of(work.layout, {.dp = 0, .tp = 0, .pp = stage, .cp = 0});
-    most = std::max(
-        most, double(plan::memory_per_gpu(model, work.layout, plan::Framework::textbook, rank).total()));
-  }
-  return most;
+  return double(fullest_gpu(model, work.layout, work.framework).memory.total());
 }
 
 double usable_bytes(const Gpu& gpu) {
-  return usable_share * gpu.hbm_gb * 1e9;
+  return usable_memory(gpu.hbm_gb * 1e9);
 }
 
 bool fits(const Gpu& gpu, const Model& model, const Workload& work) {

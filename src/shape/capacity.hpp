@@ -2,8 +2,9 @@
 // Used by the advisor, so that "micro-batch as large as fits" is advice with a number.
 #pragma once
 
+#include "cost/gpu.hpp"
 #include "shape/changes.hpp"
-#include "shape/gpu.hpp"
+#include "shape/words.hpp"
 
 namespace medley::shape {
 

@@ -5,41 +5,32 @@
 #include <algorithm>
 #include <array>
 
+#include "shape/pricer.hpp"
+
 namespace medley::shape {
 namespace {
 
-void append(std::vector<PricedOperator>& to, const GpuModel& gpu, const Operators& operators, Block block,
+void append(std::vector<PricedOperator>& to, Pricer& pricer, const Operators& operators, Block block,
             Count times) {
   for (const Operator& op : operators) {
     PricedOperator priced{.op = op, .block = block, .times = times};
-    if (const auto* gemm = std::get_if<Gemm>(&op.work)) {
-      priced.gemm = gpu.predict(*gemm);
-      priced.us = priced.gemm.us;
-    } else if (const auto* attention = std::get_if<Attention>(&op.work)) {
-      priced.us = gpu.attention_us(*attention, op.pass == Pass::backward, op.kernel);
-    } else if (const auto* stream = std::get_if<Stream>(&op.work)) {
-      priced.us = gpu.stream_us(stream->op, stream->bytes);
-    }
-    priced.us *= double(op.count);
+    if (const auto* gemm = std::get_if<Gemm>(&op.work)) priced.gemm = pricer.gpu().predict(*gemm);
+    priced.us = pricer.us(op);
     to.push_back(std::move(priced));
   }
 }
 
 }  // namespace
 
-std::string_view name(Block block) noexcept {
-  constexpr std::array<std::string_view, 4> names{"layer", "moe layer", "embedding", "head"};
-  return names[std::size_t(block)];
-}
-
 std::vector<PricedOperator> price_operators(const GpuModel& gpu, const Model& model, const Workload& work) {
   std::vector<PricedOperator> out;
+  Pricer pricer(gpu);
   const Count routed = model.moe_layers();
-  append(out, gpu, embedding_operators(model, work), Block::embedding, 1);
+  append(out, pricer, embedding_operators(model, work), Block::embedding, 1);
   if (routed < model.layers)
-    append(out, gpu, layer_operators(model, work, false), Block::layer, model.layers - routed);
-  if (routed > 0) append(out, gpu, layer_operators(model, work, true), Block::moe_layer, routed);
-  append(out, gpu, head_operators(model, work), Block::head, 1);
+    append(out, pricer, layer_operators(model, work, false), Block::layer, model.layers - routed);
+  if (routed > 0) append(out, pricer, layer_operators(model, work, true), Block::moe_layer, routed);
+  append(out, pricer, head_operators(model, work), Block::head, 1);
   return out;
 }
 

@@ -10,9 +10,6 @@
 
 namespace medley::shape {
 
-enum class Block : std::uint8_t { layer, moe_layer, embedding, head };
-std::string_view name(Block block) noexcept;
-
 struct PricedOperator {
   Operator op;
   Block block = Block::layer;

@@ -2,39 +2,117 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <medley/error.hpp>
 
-#include "shape/operator_list.hpp"
+#include "cost/kernel_time.hpp"
+#include "plan/frameworks.hpp"
+#include "plan/layer.hpp"
 
 namespace medley::shape {
 namespace {
 
-// Adam with an fp32 master copy: gradient (4), master and two moments read and written (24), bf16 copy
-// written (2).
-constexpr double adam_bytes = 30;
+// What tables and papers call the modules of a schedule.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 49> operator_names{{
+    {"attention.qkv", "qkv"},
+    {"attention.q", "q"},
+    {"attention.k", "k"},
+    {"attention.v", "v"},
+    {"attention.projection", "projection"},
+    {"attention.q_a", "q down"},
+    {"attention.q_b", "q up"},
+    {"attention.kv_a", "kv down"},
+    {"attention.kv_b", "kv up"},
+    {"attention.absorb_keys", "absorb keys"},
+    {"attention.absorb_values", "absorb values"},
+    {"attention.core", "attention"},
+    {"attention.scores", "score"},
+    {"attention.values", "values"},
+    {"attention.softmax", "softmax"},
+    {"attention.mask", "scale, mask and cast"},
+    {"attention.dropout", "attention dropout"},
+    {"attention.transpose", "transpose heads"},
+    {"attention.split", "split heads"},
+    {"attention.rotary", "rotary"},
+    {"mlp.gate_up", "mlp gate and up"},
+    {"mlp.gate", "mlp gate"},
+    {"mlp.up", "mlp up"},
+    {"mlp.down", "mlp down"},
+    {"mlp.activation", "activation"},
+    {"mlp.router", "router"},
+    {"mlp.permute", "permute"},
+    {"mlp.unpermute", "combine"},
+    {"mlp.experts.gate_up", "expert gate and up"},
+    {"mlp.experts.gate", "expert gate"},
+    {"mlp.experts.up", "expert up"},
+    {"mlp.experts.down", "expert down"},
+    {"mlp.experts.activation", "expert activation"},
+    {"mlp.shared.gate_up", "shared gate and up"},
+    {"mlp.shared.gate", "shared gate"},
+    {"mlp.shared.up", "shared up"},
+    {"mlp.shared.down", "shared down"},
+    {"mlp.shared.activation", "shared activation"},
+    {"mlp.shared_gate", "shared scale"},
+    {"norm_1", "norm"},
+    {"norm_2", "norm"},
+    {"residual_1", "residual"},
+    {"residual_2", "residual"},
+    {"bias", "bias gradients"},
+    {"fp8_cast", "fp8 cast"},
+    {"head", "logits"},
+    {"head.project_out", "project out"},
+    {"embedding.project_in", "project in"},
+    {"final_norm", "final norm"},
+}};
 
-// A full recompute repeats every forward of the layer; a selective one (Megatron's) only the core of
-// attention: scores, softmax and values, or the fused kernel.
-bool recomputed(const Operator& op, plan::Recompute recompute) {
-  if (op.pass != Pass::forward) return false;
-  if (recompute == plan::Recompute::full) return true;
-  return recompute == plan::Recompute::selective &&
-         (op.name == "score" || op.name == "softmax" || op.name == "values" || op.name == "attention" ||
-          op.name == "scale, mask and cast");
+std::string_view display_name(std::string_view module) {
+  const auto* found = std::ranges::find(operator_names, module, [](const auto& pair) { return pair.first; });
+  if (found != operator_names.end()) return found->second;
+  for (const std::string_view plain : {"embedding", "positions", "loss", "adam"})
+    if (module == plain) return plain;
+  return "linear";
 }
 
-// Each bias is the sum of its layer's output gradients over the tokens: they are read once more.
-void add_bias_gradients(OperatorList& list, const std::vector<plan::Tensor>& layer) {
-  double width = 0;
-  Count kernels = 0;
-  for (const auto& tensor : layer) {
-    if (tensor.part == plan::Part::norm || !tensor.name.ends_with(".bias")) continue;
-    width += double(tensor.rows) * double(tensor.part == plan::Part::expert ? list.model.top_k : 1);
-    ++kernels;
+Pass pass_of(const plan::Entry& entry) {
+  switch (entry.phase) {
+    case plan::Phase::forward:
+      return Pass::forward;
+    case plan::Phase::recompute:
+      return Pass::recompute;
+    case plan::Phase::optimizer:
+      return Pass::update;
+    default:
+      if (entry.kind != plan::Kind::gemm) return Pass::backward;
+      return entry.gemm.layout == "NT" ? Pass::wgrad : Pass::dgrad;
   }
-  if (kernels > 0)
-    list.chain("bias gradients", double(list.tokens) * width * activation_bytes, {0, 0, 1}, {1, 1, kernels});
+}
+
+Operator operator_of(const plan::Entry& entry) {
+  Operator op{.name = display_name(entry.module), .pass = pass_of(entry), .work = Stream{}, .entry = entry};
+  if (entry.kind == plan::Kind::gemm) {
+    op.work = cublas_gemm(entry.gemm, entry.dtype);
+  } else if (entry.kind == plan::Kind::attention) {
+    const plan::Attention& a = entry.attention;
+    op.work = Attention{.batch = a.batch,
+                        .heads = a.heads,
+                        .kv_heads = a.kv_heads,
+                        .seq_q = a.queries,
+                        .seq_k = a.keys,
+                        .head_dim = (a.head_dim + a.value_dim) / 2,
+                        .causal = a.causal};
+  } else {
+    op.count = entry.kernels;
+    op.work = Stream{entry.stream, double(entry.bytes) / double(entry.kernels)};
+  }
+  return op;
+}
+
+Operators operators_of(const std::vector<plan::Entry>& entries) {
+  Operators out;
+  for (const plan::Entry& entry : entries)
+    if (entry.kind != plan::Kind::comm && entry.kind != plan::Kind::wait) out.push_back(operator_of(entry));
+  return out;
 }
 
 }  // namespace
@@ -56,6 +134,11 @@ std::string_view name(Pass pass) noexcept {
   return names[std::size_t(pass)];
 }
 
+std::string_view name(Block block) noexcept {
+  constexpr std::array<std::string_view, 4> names{"layer", "moe layer", "embedding", "head"};
+  return names[std::size_t(block)];
+}
+
 std::string Operator::label() const {
   return fmt::format("{} {}", name, shape::name(pass));
 }
@@ -70,65 +153,42 @@ double Operator::flops() const {
 }
 
 Count Workload::tokens() const {
-  if (mode == Mode::decode) return layout.micro_batch;
+  if (layout.mode == Mode::decode) return layout.micro_batch;
   return plan::product({layout.micro_batch, plan::ceil_div(layout.seq, layout.cp)},
                        "tokens of a micro-batch");
 }
 
 Count Workload::head_tokens() const {
-  return mode == Mode::train ? tokens() : layout.micro_batch;
+  return layout.mode == Mode::train ? tokens() : layout.micro_batch;
+}
+
+GemmType Workload::type() const {
+  return layout.flags.fp8 ? GemmType::fp8 : layout.dtype == DType::f16 ? GemmType::fp16 : GemmType::bf16;
+}
+
+std::vector<plan::Entry> block_entries(const Model& model, const Workload& work, Block block) {
+  return plan::block_entries(model, plan::as_run_by(model, work.layout, work.framework), work.framework,
+                             block == Block::embedding   ? plan::BlockKind::embedding
+                             : block == Block::head      ? plan::BlockKind::head
+                             : block == Block::moe_layer ? plan::BlockKind::moe_layer
+                                                         : plan::BlockKind::dense_layer);
 }
 
 Operators layer_operators(const Model& model, const Workload& work, bool moe) {
-  OperatorList list(model, work);
-  const auto layer = plan::layer_tensors(list.local, moe);
-  add_attention(list, layer);
-  add_mlp(list, layer, moe);
-  add_bias_gradients(list, layer);
-  Operators all = list.take();
-  if (work.mode != Mode::train || work.layout.recompute == plan::Recompute::none) return all;
-  const std::size_t once = all.size();
-  for (std::size_t i = 0; i < once; ++i) {
-    if (!recomputed(all[i], work.layout.recompute)) continue;
-    all.push_back(all[i]);
-    all.back().pass = Pass::recompute;
-  }
-  return all;
+  return operators_of(block_entries(model, work, moe ? Block::moe_layer : Block::layer));
 }
 
 Operators embedding_operators(const Model& model, const Workload& work) {
-  OperatorList list(model, work);
-  const double rows = double(list.tokens) * double(model.hidden) * activation_bytes;
-  list.stream("embedding", StreamOp::elementwise, 2 * rows,
-              3 * rows);  // gather; scatter-add reads what it adds to
-  if (model.positions == plan::Positions::learned)
-    list.stream("positions", StreamOp::elementwise, 3 * rows, rows);
-  for (const auto& tensor : plan::embedding_tensors(list.local))
-    if (tensor.name == "embedding.project_in.weight") list.linear(tensor, list.tokens);
-  if (model.embedding_norm) list.stream("embedding norm", StreamOp::layer_norm, 2 * list.kept, 3 * list.kept);
-  return list.take();
+  return operators_of(block_entries(model, work, Block::embedding));
 }
 
 Operators head_operators(const Model& model, const Workload& work) {
-  OperatorList list(model, work);
-  const Count tokens = work.head_tokens();
-  const double rows = double(tokens) * double(model.hidden) * activation_bytes;
-  if (model.final_norm) list.stream("final norm", StreamOp::layer_norm, 2 * rows, 3 * rows);
-  for (const auto& tensor : plan::head_tensors(list.local))
-    if (tensor.matrix) list.linear(tensor, tokens);
-  if (list.training()) {
-    // Loss in fp32. In one kernel, 6 bytes a logit each way; eagerly the cast, the softmax and the label's
-    // logit are kernels of their own: 14 bytes forward, 18 backward.
-    const double logits = double(tokens) * double(list.local.vocab);
-    list.chain("loss", logits, {14, 6, 3}, {18, 6, 3});
-  }
-  return list.take();
+  return operators_of(block_entries(model, work, Block::head));
 }
 
 Operators optimizer_operators(Count parameters) {
-  return {{.name = "adam",
-           .pass = Pass::update,
-           .work = Stream{StreamOp::elementwise, adam_bytes * double(parameters)}}};
+  return {operator_of(plan::memory_bound(plan::product({parameters, plan::adam_bytes_per_parameter}),
+                                         plan::Phase::optimizer, "adam"))};
 }
 
 }  // namespace medley::shape

@@ -1,6 +1,6 @@
-// What one rank computes for a model: the map from a transformer's shape to matrix products, fused attention
-// and memory-bound passes. The advisor prices the list; it is the one place that knows which extents a shape
-// leads to.
+// What one rank computes for a model, as the table of the advisor shows it: the entries that the planner
+// writes for a layer, the embedding and the head, by the names that papers use. Used by everything in the
+// advisor.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 #include <variant>
 #include <vector>
 
-#include "plan/layout.hpp"
-#include "plan/model.hpp"
-#include "shape/gpu_model.hpp"
+#include "cost/gpu_model.hpp"
+#include "plan/framework.hpp"
+#include "shape/words.hpp"
 
 namespace medley::shape {
 
@@ -18,9 +18,6 @@ using plan::Count;
 using plan::Layout;
 using plan::Model;
 
-/// What the model is doing. Prefill and decode run forward only; decode runs one new token of each sequence
-/// against a cache of `seq` tokens. Both need logits of the last token alone.
-enum class Mode : std::uint8_t { train, prefill, decode };
 std::string_view name(Mode mode) noexcept;
 Mode parse_mode(std::string_view text);
 
@@ -39,26 +36,23 @@ struct Operator {
   std::string_view name;  ///< a literal, such as "qkv"
   Pass pass = Pass::forward;
   std::variant<Gemm, Attention, Stream> work;
-  Count count = 1;                                  ///< equal calls, one after another
-  AttentionKernel kernel = AttentionKernel::flash;  ///< fused attention only
+  Count count = 1;    ///< equal calls, one after another
+  plan::Entry entry;  ///< of the schedule: what is priced
 
   std::string label() const;  ///< "qkv dgrad"
   double flops() const;       ///< of all calls; 0 for streams
 };
 using Operators = std::vector<Operator>;
 
-/// What runs besides the model. The layout must have passed plan::check.
+/// What runs besides the model. The layout must have passed check() in step.hpp.
 struct Workload {
   Layout layout;
-  Mode mode = Mode::train;
-  GemmType type = GemmType::bf16;
-  /// Chains of element-wise work run as one kernel, as torch.compile or Megatron's fused kernels make them;
-  /// otherwise each is a pass over memory of its own, as PyTorch runs them eagerly.
-  bool compiled = false;
-  AttentionKernel kernel = AttentionKernel::flash;  ///< where the layout's attention is fused
+  /// Whose step it is. The textbook's has PyTorch's kernels and takes every layout.
+  Framework framework = Framework::textbook;
 
   Count tokens() const;       ///< of one micro-batch that pass through this rank's linear layers
   Count head_tokens() const;  ///< of those, the ones that get logits
+  GemmType type() const;      ///< of the products of linear layers
 };
 
 /// One layer and micro-batch; `moe` says whether it routes to experts.
@@ -69,5 +63,10 @@ Operators embedding_operators(const Model& model, const Workload& work);
 Operators head_operators(const Model& model, const Workload& work);
 /// One step of Adam on the `parameters` that this rank updates.
 Operators optimizer_operators(Count parameters);
+
+/// The entries of a block with its communication, as the planner writes them for one micro-batch.
+enum class Block : std::uint8_t { layer, moe_layer, embedding, head };
+std::string_view name(Block block) noexcept;
+std::vector<plan::Entry> block_entries(const Model& model, const Workload& work, Block block);
 
 }  // namespace medley::shape

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "plan/zoo.hpp"
+#include "cost/tile_model.hpp"
+#include "model/zoo.hpp"
 #include "shape/search.hpp"
-#include "shape/tile_model.hpp"
 
 namespace medley::shape {
 namespace {
@@ -63,7 +63,9 @@ double search_gain(const GpuModel& gpu, const Model& model, bool flash) {
 
 void add_quantisation(std::vector<PaperRow>& rows, const GpuModel& gpu) {
   const auto row = [&](Count side, std::string_view gpu_name, double published) {
-    const auto share = [&](int sms) { return 100 * quantise({.m = side, .n = side, .k = side}, 256, 128, sms).wave_efficiency; };
+    const auto share = [&](int sms) {
+      return 100 * quantise({.m = side, .n = side, .k = side}, 256, 128, sms).wave_efficiency;
+    };
     rows.push_back({.figure = "wave quantisation, 256×128 tiles",
                     .what = fmt::format("{0}×{0}", side),
                     .unit = "% of a wave",

@@ -1,10 +1,9 @@
-// Prices operators with a GPU model and remembers what it has priced: shapes repeat across layers, passes and
-// the candidates of a search. One per thread; used by everything in the advisor that needs a time.
+// Prices operators and steps on one machine with a memory of what it has priced: shapes repeat across layers,
+// passes and the candidates of a search. One per thread; used by everything in the advisor that needs a time.
 #pragma once
 
-#include <unordered_map>
-
-#include "shape/gpu_model.hpp"
+#include "cost/kernel_time.hpp"
+#include "cost/machine.hpp"
 #include "shape/operators.hpp"
 
 namespace medley::shape {
@@ -20,27 +19,20 @@ struct Cost {
 
 class Pricer {
  public:
-  explicit Pricer(const GpuModel& gpu) : gpu_(gpu) {}
+  /// On the built-in machine that has this GPU, or a host of eight with its links.
+  explicit Pricer(const GpuModel& gpu);
 
-  const GpuModel& gpu() const noexcept { return gpu_; }
-  /// All calls of one operator.
+  const GpuModel& gpu() const noexcept { return kernels_.gpu(); }
+  const Machine& machine() const noexcept { return machine_; }
+  KernelTime& kernels() noexcept { return kernels_; }
+  /// All calls of one operator, with the gaps between them.
   double us(const Operator& op);
   Cost price(const Operators& operators);
-  std::size_t distinct() const noexcept { return known_.size(); }  ///< different products priced so far
+  std::size_t distinct() const noexcept { return kernels_.distinct(); }  ///< different kernels priced so far
 
  private:
-  struct Key {
-    std::int64_t m, n, k, batch, kind;
-    bool operator==(const Key&) const = default;
-  };
-  struct Hash {
-    std::size_t operator()(const Key& key) const noexcept;
-  };
-  double gemm_us(const Gemm& gemm);
-  double attention_us(const Attention& attention, bool backward, AttentionKernel kernel);
-
-  GpuModel gpu_;
-  std::unordered_map<Key, double, Hash> known_;
+  Machine machine_;
+  KernelTime kernels_;
 };
 
 }  // namespace medley::shape

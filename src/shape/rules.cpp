@@ -97,7 +97,8 @@ struct Checker {
   RuleCheck powers_of_two() {
     const Count tokens = work.tokens(), head = model.query_head_dim(), share = model.hidden / work.layout.tp;
     RuleCheck rule{.number = 3, .text = rule_text(3)};
-    rule.holds = (work.mode == Mode::decode || tokens % full == 0) && head % full == 0 && share % full == 0;
+    rule.holds =
+        (work.layout.mode == Mode::decode || tokens % full == 0) && head % full == 0 && share % full == 0;
     rule.found = fmt::format("{}, {}, {}", power_text("b·s", tokens), power_text("h/a", head),
                              power_text("h/t", share));
     if (!rule.holds && head % full != 0)

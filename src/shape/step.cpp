@@ -6,35 +6,35 @@
 #include <medley/error.hpp>
 #include <vector>
 
-#include "plan/tensors.hpp"
+#include "cost/cost.hpp"
+#include "model/tensors.hpp"
+#include "plan/groups.hpp"
 #include "plan/view.hpp"
-#include "shape/link.hpp"
-#include "shape/operator_list.hpp"
 
 namespace medley::shape {
 namespace {
 
-// Two all_reduces forward and two backward for each layer; sequence parallelism turns each into an all_gather
-// and a reduce_scatter of the same tensor. A parallel block (GPT-J, Falcon) sums attention and MLP before one
-// all_reduce.
-double layer_exchange_us(const Pricer& pricer, const Model& model, const Workload& work) {
-  if (work.layout.tp == 1) return 0;
-  const double bytes = double(work.tokens()) * double(model.hidden) * activation_bytes;
-  const int passes = work.mode == Mode::train ? (work.layout.recompute == plan::Recompute::full ? 3 : 2) : 1;
-  const int sums = model.parallel_block ? 1 : 2;
-  const Gpu& gpu = pricer.gpu().gpu();
-  const double one = work.layout.sp ? link_us(gpu, Op::all_gather, bytes, work.layout.tp) +
-                                          link_us(gpu, Op::reduce_scatter, bytes, work.layout.tp)
-                                    : link_us(gpu, Op::all_reduce, bytes, work.layout.tp);
-  return sums * passes * one;
+/// Blocking collectives of a block, and those asynchronous ones that nothing of it hides.
+double exchange_us(const Pricer& pricer, const Model& model, const Workload& work, Block block) {
+  if (work.layout.tp == 1 && work.layout.cp == 1 && work.layout.ep == 1) return 0;
+  const LinkTime links(pricer.machine());
+  double us = 0;
+  for (const plan::Entry& entry : block_entries(model, work, block)) {
+    if (entry.kind != plan::Kind::comm || entry.token != 0) continue;
+    const GroupShape shape = group_shape(plan::group_ranks(work.layout, 0, entry.group), pricer.machine());
+    us += links.collective_us(entry.op, double(entry.bytes), shape);
+  }
+  return us;
 }
 
 // A stage receives activations before a forward and gradients before a backward, and 1F1B waits for both.
 double stage_exchange_us(const Pricer& pricer, const Model& model, const Workload& work) {
   if (work.layout.pp == 1) return 0;
   const double split = work.layout.sp ? work.layout.tp : 1;
-  const double bytes = double(work.tokens()) * double(model.hidden) * activation_bytes / split;
-  return (work.mode == Mode::train ? 2 : 1) * link_us(pricer.gpu().gpu(), Op::send, bytes, 2);
+  const double bytes = double(work.tokens()) * double(model.hidden) * 2 / split;
+  const bool near = work.layout.world() <= pricer.machine().gpus_per_host;
+  return (work.layout.mode == Mode::train ? 2 : 1) *
+         LinkTime(pricer.machine()).point_to_point_us(bytes, near);
 }
 
 Count elements_of(const std::vector<plan::Tensor>& slices, const Layout& layout) {
@@ -46,30 +46,25 @@ Count elements_of(const std::vector<plan::Tensor>& slices, const Layout& layout)
 }
 
 struct Stages {
-  double slowest = 0, sum = 0, flops = 0;
+  double flops = 0;
+  int slowest = 0;
   Cost slowest_cost;
 };
 
-// Layers are dealt out as evenly as they go, the first stages taking one more.
+// Layers are dealt out as the framework does.
 Stages stages_of(const Model& model, const Workload& work, const Step& step, double exchange) {
   Stages out;
-  const int pp = work.layout.pp;
-  Count next = 0;
-  for (int stage = 0; stage < pp; ++stage) {
-    const Count layers = model.layers / pp + (stage < model.layers % pp);
-    Count routed = 0;
-    if (model.moe())
-      for (Count i = next; i < next + layers; ++i) routed += model.moe_layer(i);
-    next += layers;
-    Cost cost = step.dense_layer * double(layers - routed);
-    cost += step.moe_layer * double(routed);
-    if (stage == 0) cost += step.embedding;
-    if (stage == pp - 1) cost += step.head;
+  for (int stage = 0; stage < work.layout.pp; ++stage) {
+    Cost cost;
+    for (const plan::Chunk& chunk : plan::chunks_of(model, work.layout, stage, {})) {
+      for (Count i = chunk.first; i < chunk.first + chunk.count; ++i)
+        cost += model.moe_layer(i) ? step.moe_layer : step.dense_layer;
+      if (chunk.embedding) cost += step.embedding;
+      if (chunk.head) cost += step.head;
+    }
     cost.communication += exchange;
-    const double total = cost.us();
-    out.sum += total;
     out.flops += cost.flops;
-    if (total > out.slowest) out.slowest = total, out.slowest_cost = cost;
+    if (cost.us() > out.slowest_cost.us()) out.slowest = stage, out.slowest_cost = cost;
   }
   return out;
 }
@@ -116,37 +111,35 @@ Count parameters_per_rank(const Model& model, const Layout& layout) {
   return total + (layout.pp == 1 ? first + last : std::max(first, last));
 }
 
+// The parts are those of the operators; the whole is the cost model's answer for the schedule, so that it is
+// the same as that of `medley plan`.
 Step step_time(Pricer& pricer, const Model& model, const Workload& work) {
   Step step;
   const Count routed = model.moe_layers();
-  const double exchange = layer_exchange_us(pricer, model, work);
-  const auto layer = [&](bool moe) {
-    Cost cost = pricer.price(layer_operators(model, work, moe));
-    cost.communication = exchange;
+  const auto block = [&](Block kind, const Operators& operators) {
+    Cost cost = pricer.price(operators);
+    cost.communication = exchange_us(pricer, model, work, kind);
     return cost;
   };
-  if (routed < model.layers) step.dense_layer = layer(false);
-  if (routed > 0) step.moe_layer = layer(true);
-  step.embedding = pricer.price(embedding_operators(model, work));
-  step.head = pricer.price(head_operators(model, work));
+  if (routed < model.layers) step.dense_layer = block(Block::layer, layer_operators(model, work, false));
+  if (routed > 0) step.moe_layer = block(Block::moe_layer, layer_operators(model, work, true));
+  step.embedding = block(Block::embedding, embedding_operators(model, work));
+  step.head = block(Block::head, head_operators(model, work));
   step.layer_us = (routed > 0 ? step.moe_layer : step.dense_layer).us();
 
   const Stages stages = stages_of(model, work, step, stage_exchange_us(pricer, model, work));
   step.stage = stages.slowest_cost;
   step.micro_batches = work.layout.micro_batches();
-  step.bubble_us = stages.sum - stages.slowest;
-  if (work.mode == Mode::train) {
-    Count updated = parameters_per_rank(model, work.layout);
-    if (work.layout.zero > 0) updated = plan::ceil_div(updated, work.layout.dp);
-    step.optimizer_us = pricer.price(optimizer_operators(updated)).us();
-  }
-  step.step_us = double(step.micro_batches) * stages.slowest + step.bubble_us + step.optimizer_us;
-  const double gpus = double(work.layout.tp) * work.layout.pp * work.layout.cp;
-  const double tokens =
-      double(work.mode == Mode::decode ? work.layout.micro_batch : work.layout.micro_batch * work.layout.seq);
-  step.tokens_per_s = tokens * double(step.micro_batches) / gpus / step.step_us * 1e6;
+  const Count rank = plan::rank_of(work.layout, {.dp = 0, .tp = 0, .pp = stages.slowest, .cp = 0});
+  const StepCost whole =
+      cost::Step(model, work.layout, work.framework, rank).cost(pricer.machine(), pricer.kernels());
+  step.step_us = whole.step_us;
+  step.bubble_us = at(whole.spent, Cause::bubble);
+  step.optimizer_us = at(whole.spent, Cause::optimizer);
+  step.launch_us = at(whole.spent, Cause::launch);
+  step.tokens_per_s = whole.tokens_per_s_per_gpu;
   step.tflops = stages.flops / work.layout.pp * double(step.micro_batches) / step.step_us * 1e-6;
-  step.efficiency = step.tflops / pricer.gpu().peak_tflops(work.type);
+  step.efficiency = step.tflops / pricer.gpu().peak_tflops(work.type());
   return step;
 }
 

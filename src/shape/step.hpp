@@ -13,6 +13,7 @@ struct Step {
   double layer_us = 0;   ///< of the model's kind of layer: the routed one where it has experts
   double bubble_us = 0;  ///< pipeline stages waiting for each other
   double optimizer_us = 0;
+  double launch_us = 0;  ///< the GPU waits for the host to issue kernels
   double step_us = 0;
   double tokens_per_s = 0;  ///< per GPU
   double tflops = 0;        ///< per GPU, by the operators' arithmetic

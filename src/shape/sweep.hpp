@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "shape/gemm.hpp"
+#include "cost/gemm.hpp"
+#include "shape/words.hpp"
 
 namespace medley::shape {
 

@@ -3,7 +3,7 @@
 
 #include "fuzz/survives.hpp"
 #include "plan/aicb.hpp"
-#include "plan/read_layout.hpp"
+#include "model/read_layout.hpp"
 #include "plan/volume.hpp"
 
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "model/read_layout.hpp"
 #include "plan/helpers.hpp"
-#include "plan/read_layout.hpp"
 
 namespace medley::plan {
 namespace {

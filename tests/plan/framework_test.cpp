@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/helpers.hpp"
-#include "plan/memory.hpp"
+#include "plan/view.hpp"
 
 namespace medley::plan {
 
@@ -33,7 +33,12 @@ TEST(Megatron, TensorParallelOperations) {
   l.sp = true;
   const auto sp = rows(gpt(), l, Framework::megatron);
   EXPECT_EQ(operations(sp, Op::all_gather, "tp", Phase::forward).count, (2 * 8 + 1) * 3);
-  EXPECT_EQ(operations(sp, Op::reduce_scatter, "tp", Phase::forward).count, (2 * 8 + 1) * 3);
+  // Learned positions are added to whole embeddings: Megatron all_reduces those, sequence parallel or not.
+  EXPECT_EQ(operations(sp, Op::reduce_scatter, "tp", Phase::forward).count, 2 * 8 * 3);
+  Model rotary = gpt();
+  rotary.positions = Positions::rotary;
+  EXPECT_EQ(operations(rows(rotary, l, Framework::megatron), Op::reduce_scatter, "tp", Phase::forward).count,
+            (2 * 8 + 1) * 3);
   EXPECT_EQ(operations(sp, Op::all_gather, "tp", Phase::backward).count,
             (4 * 8 + 1 + 1) * 3);  // head, embedding
   EXPECT_EQ(operations(sp, Op::reduce_scatter, "tp", Phase::backward).count, (2 * 8 + 1) * 3);
@@ -68,8 +73,6 @@ TEST(Megatron, PipelineEnds) {
   Count shapes = 0;
   for (const Row& r : middle) shapes += r.group == "pp" && r.bytes == 24 ? r.count : 0;
   EXPECT_EQ(shapes, 4 * 8);  // one with every message
-  EXPECT_THAT(refusal([] { rows(gpt(1024, 16, 6), layout(1, 1, 4), Framework::megatron); }),
-              HasSubstr("6 layers"));
   l.zero = 3;
   EXPECT_THAT(refusal([&] { rows(gpt(), l, Framework::megatron); }), HasSubstr("zero is 3"));
 }
@@ -152,22 +155,119 @@ TEST(Fsdp2, TwoGatheringsButForTheRoot) {
             operations(hybrid, Op::reduce_scatter, "fsdp", Phase::backward).bytes);
 }
 
-TEST(Memory, FollowsKorthikantiAndZero) {
-  const Model m = *model_from_zoo("gpt3-175b");
-  Layout l = layout(1, 8, 1);
-  l.flags.flash_attention = false;
-  check(l, m);
-  // One layer keeps s·b·h·(10 + 24/t + 5·a·s/(h·t)) bytes.
-  const double sbh = 2048.0 * 12288, layer = sbh * (10 + 24.0 / 8 + 5.0 * 96 * 2048 / (12288 * 8.0));
-  const Memory memory = memory_per_gpu(m, l, Framework::textbook, 0);
-  EXPECT_NEAR(static_cast<double>(memory.activations), 96 * layer + 2048.0 * (50257 / 8.0) * 4, 1e6);
-  Layout d = layout(64, 1, 1);
-  d.zero = 3;
-  const Model small = gpt();
-  check(d, small);
-  const Memory sharded = memory_per_gpu(small, d, Framework::textbook, 0);
-  EXPECT_NEAR(static_cast<double>(sharded.parameters + sharded.gradients + sharded.optimizer),
-              16.0 * static_cast<double>(count_parameters(small).total) / 64, 64);
+TEST(Pipelines, UnevenOnesAreSplitAsTheFrameworksDo) {
+  const auto counts = [](const Model& m, const Layout& l, ViewOptions::Uneven uneven) {
+    std::vector<Count> out;
+    for (int stage = 0; stage < l.pp; ++stage) {
+      Count layers = 0;
+      for (const Chunk& chunk : chunks_of(m, l, stage, {.uneven = uneven})) layers += chunk.count;
+      out.push_back(layers);
+    }
+    return out;
+  };
+  Layout l = layout(1, 1, 8);
+  using Uneven = ViewOptions::Uneven;
+  // Llama 405B: 126 layers on 8 stages, embedding and head standing for one each.
+  EXPECT_EQ(counts(gpt(1024, 16, 126), l, Uneven::count_ends),
+            (std::vector<Count>{15, 16, 16, 16, 16, 16, 16, 15}));
+  EXPECT_EQ(counts(gpt(1024, 16, 126), l, Uneven::first_stages),
+            (std::vector<Count>{16, 16, 16, 16, 16, 16, 15, 15}));
+  l.virtual_stages = 4;  // Qwen3 235B: 94 layers on 8 × 4
+  EXPECT_EQ(counts(gpt(1024, 16, 94), l, Uneven::count_ends),
+            (std::vector<Count>{11, 12, 12, 12, 12, 12, 12, 11}));
+  Layout megatron = layout(1, 1, 4);
+  megatron.global_batch = 8;
+  EXPECT_FALSE(rows(gpt(1024, 16, 6), megatron, Framework::megatron).empty());
+}
+
+TEST(Experts, NoFrameworkLosesTheirWork) {
+  // Tokens × top_k meet three matrices each; a tensor rank does its share of that.
+  const Model m = mixture();
+  const auto flops = [&](Framework framework, int tp) {
+    Layout l = layout(1, tp, 1);
+    l.sp = tp > 1 && framework == Framework::megatron;
+    check(l, m);
+    double total = 0;
+    make_schedule(m, l, framework, 0).tally([&](const Entry& e, Count count) {
+      if (e.kind == Kind::gemm && e.module.starts_with("mlp.experts"))
+        total += e.gemm.flops() * static_cast<double>(count);
+    });
+    return total;
+  };
+  for (const Framework framework :
+       {Framework::textbook, Framework::megatron, Framework::deepspeed, Framework::neox})
+    EXPECT_NEAR(flops(framework, 2) / flops(framework, 1), 0.5, 0.01) << name(framework);
+}
+
+TEST(DeepSpeed, OverlapCommHidesTheBoundaryOfStageOne) {
+  const Model m = *model_from_zoo("pythia-2.8b");
+  Layout l = layout(8, 1, 1);
+  l.global_batch = 16;
+  l.zero = 1;
+  EXPECT_GT(operations(rows(m, l, Framework::deepspeed), Op::all_reduce, "dp", Phase::grad_sync).count, 0);
+  l.flags.overlap_comm = true;
+  const auto hidden = rows(m, l, Framework::deepspeed);
+  EXPECT_EQ(operations(hidden, Op::all_reduce, "dp", Phase::grad_sync).count, 0);
+  EXPECT_EQ(operations(hidden, Op::all_reduce, "dp", Phase::backward).count,
+            6);  // once, in the last micro-batch
+}
+
+TEST(Ulysses, LatentAttentionTradesItsOwnHeadSizes) {
+  Model m = gpt(2048, 16, 4);
+  m.latent = {.q_lora_rank = 0,
+              .kv_lora_rank = 512,
+              .qk_nope_head_dim = 128,
+              .qk_rope_head_dim = 64,
+              .v_head_dim = 128};
+  Layout l = layout(1, 1, 1);
+  l.cp = 4;
+  l.context = ContextKind::ulysses;
+  Count keys = 0, values = 0;
+  for (const Row& r : rows(m, l, Framework::deepspeed)) {
+    if (r.group != "cp" || r.phase != Phase::forward) continue;
+    if (r.why.starts_with("keys")) keys = r.bytes;
+    if (r.why.starts_with("values")) values = r.bytes;
+  }
+  const Count tokens = 2048 / 4;
+  EXPECT_EQ(keys, tokens * 16 * 192 * 2);
+  EXPECT_EQ(values, tokens * 16 * 128 * 2);
+}
+
+TEST(Fsdp1, FlatParametersAndShardGradOp) {
+  const Model m = gpt();
+  Layout l = layout(8, 1, 1);
+  l.zero = 3;
+  const auto full = rows(m, l, Framework::fsdp1);
+  EXPECT_EQ(operations(full, Op::all_gather, "dp", Phase::backward).count, 8);
+  l.zero = 2;  // SHARD_GRAD_OP keeps what the forward pass gathered
+  const auto kept = rows(m, l, Framework::fsdp1);
+  EXPECT_EQ(operations(kept, Op::all_gather, "dp", Phase::backward).count, 0);
+  EXPECT_EQ(operations(kept, Op::reduce_scatter, "dp", Phase::backward).count, 8 + 1);
+  EXPECT_THAT(refusal([&] { rows(m, layout(2, 2, 1), Framework::fsdp1); }), HasSubstr("fsdp1"));
+}
+
+TEST(Nanotron, ReducesInF32DuringTheLastBackwardPass) {
+  const Model m = gpt();
+  Layout l = layout(4, 2, 1);
+  l.global_batch = 16;
+  l.sp = true;
+  const auto plain = rows(m, l, Framework::nanotron);
+  const Total reduced = operations(plain, Op::all_reduce, "dp", Phase::backward);
+  EXPECT_GT(reduced.count, 1);
+  l.zero = 1;
+  const auto sharded = rows(m, l, Framework::nanotron);
+  EXPECT_EQ(operations(sharded, Op::reduce_scatter, "dp", Phase::backward).bytes, reduced.bytes);
+  EXPECT_EQ(operations(sharded, Op::all_gather, "dp", Phase::optimizer).bytes * 2, reduced.bytes);
+}
+
+TEST(Defaults, AreThoseOfTodayAndSaid) {
+  Layout l = layout(1, 1, 1);
+  EXPECT_TRUE(l.flags.flash_attention);
+  EXPECT_EQ(l.dtype, DType::bf16);
+  EXPECT_THAT(assumptions(gpt(), l, Framework::megatron), HasSubstr("fused attention, bf16"));
+  EXPECT_THAT(assumptions(gpt(), l, Framework::ddp), HasSubstr("eager kernels"));
+  l.flags.compile = true;
+  EXPECT_THAT(assumptions(gpt(), l, Framework::ddp), HasSubstr("compiled kernels"));
 }
 
 TEST(Plan, ATrillionParametersAndNoOverflow) {

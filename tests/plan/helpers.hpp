@@ -5,9 +5,9 @@
 #include <medley/error.hpp>
 #include <string>
 
+#include "model/zoo.hpp"
 #include "plan/framework.hpp"
 #include "plan/volume.hpp"
-#include "plan/zoo.hpp"
 
 namespace medley::plan {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "plan/groups.hpp"
-#include "plan/read_layout.hpp"
+#include "model/read_layout.hpp"
 #include "reconcile/reconcile.hpp"
 
 namespace medley::reconcile::test {

@@ -60,7 +60,7 @@ TEST_F(ShapeCommand, WritesTheAgreedFields) {
 }
 
 TEST_F(ShapeCommand, GivesNoPercentWhereNothingWasMeasured) {
-  const auto result = medley("shape --model gpt2 --gpu b200-sxm --micro-batch 4 --json -");
+  const auto result = medley("shape --model gpt2 --gpu mi300x --micro-batch 4 --json -");
   ASSERT_EQ(result.status, 0);
   const auto json = nlohmann::json::parse(result.output);
   EXPECT_FALSE(json["calibrated"].get<bool>());

@@ -6,8 +6,8 @@
 #include <array>
 #include <map>
 
+#include "model/zoo.hpp"
 #include "plan/framework.hpp"
-#include "plan/zoo.hpp"
 #include "shape/step.hpp"
 #include "shape_fixtures.hpp"
 
@@ -152,7 +152,7 @@ TEST(Operators, CompiledChainsMoveFewerBytes) {
     return bytes;
   };
   const double eager = moved();
-  w.compiled = true;
+  w.layout.flags.compile = true;
   EXPECT_LT(moved(), 0.6 * eager);
 }
 

@@ -62,7 +62,7 @@ TEST_F(ShapeCommand, GemmWritesTheContractsRowsAndNothingElse) {
 }
 
 TEST_F(ShapeCommand, GemmMarksDatasheetGpusAsUncalibrated) {
-  const Outcome outcome = run("gemm --gpu a100-80-sxm " + file("list.csv", "m,n,k\n4096,4096,4096\n"));
+  const Outcome outcome = run("gemm --gpu v100-sxm2 " + file("list.csv", "m,n,k\n4096,4096,4096\n"));
   EXPECT_EQ(outcome.status, 0);
   EXPECT_NE(outcome.out.find("uncalibrated"), std::string::npos);
 }

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "plan/zoo.hpp"
+#include "model/zoo.hpp"
 #include "shape/step.hpp"
 
 namespace medley::shape {
@@ -25,7 +25,7 @@ struct Given {
 
 inline Workload workload(const Model& model, const Given& given) {
   Workload work;
-  work.mode = given.mode;
+  work.layout.mode = given.mode;
   work.layout.micro_batch = given.micro_batch;
   work.layout.tp = given.tp;
   work.layout.pp = given.pp;

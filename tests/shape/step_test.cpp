@@ -14,14 +14,24 @@ Step step_of(const Model& model, const Given& given) {
   return step_time(pricer, model, workload(model, given));
 }
 
-TEST(Step, IsItsLayersHeadAndOptimizer) {
-  const Model m = zoo_model("gpt2");
+TEST(Step, IsItsLayersHeadAndOptimizerAndWhatComesOnce) {
+  const Model m = zoo_model("gpt3-2.7b");
   const Step s = step_of(m, {.micro_batch = 8});
   const double blocks = s.layer_us * double(m.layers) + s.embedding.us() + s.head.us();
-  EXPECT_NEAR(s.step_us, blocks + s.optimizer_us, 1e-6 * s.step_us);
+  const double once = cost::find_machine("dgx-h200").constants.step_us;
+  EXPECT_NEAR(s.step_us, blocks + s.optimizer_us + once + s.launch_us, 1e-6 * s.step_us);
   EXPECT_EQ(s.bubble_us, 0);
-  EXPECT_NEAR(s.tokens_per_s, 8 * 1024 / s.step_us * 1e6, 1e-6 * s.tokens_per_s);
+  EXPECT_NEAR(s.tokens_per_s, 8 * 2048 / s.step_us * 1e6, 1e-6 * s.tokens_per_s);
   EXPECT_LT(s.efficiency, 1);
+}
+
+TEST(Step, SmallModelsWaitForTheHostUnlessCompiled) {
+  const Model m = zoo_model("gpt2");
+  EXPECT_GT(step_of(m, {.micro_batch = 1}).launch_us, 0);
+  Workload graphs = workload(m, {.micro_batch = 1});
+  graphs.layout.flags.compile = graphs.layout.flags.cuda_graphs = true;
+  Pricer pricer(GpuModel::named("h200-sxm"));
+  EXPECT_EQ(step_time(pricer, m, graphs).launch_us, 0);
 }
 
 TEST(Step, ForwardOnlyHasNoOptimizer) {

@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "shape/gemm.hpp"
+#include "cost/gemm.hpp"
+#include "shape/words.hpp"
 
 namespace medley::shape {
 

@@ -8,8 +8,9 @@
 #include <optional>
 #include <string>
 
-#include "shape/gemm.hpp"
-#include "shape/gpu_model.hpp"
+#include "cost/gemm.hpp"
+#include "cost/gpu_model.hpp"
+#include "shape/words.hpp"
 
 namespace medley::shape {
 

@@ -11,10 +11,10 @@
 
 #include "shape/bench/gpu_bench.hpp"
 
-namespace medley::shape {
-namespace embedded {
+namespace medley::embedded {
 extern const std::string_view torch_bench_py, timing_py;
 }
+namespace medley::shape {
 namespace {
 
 /// A folder of our own that is gone afterwards.

@@ -1,0 +1,55 @@
+// Fits the cost model's constants to measured step times and says how well it predicts the ones it did not
+// see. Used by `medley plan calibrate` and by the test that guards the published error.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost/cost.hpp"
+
+namespace medley::cost {
+
+/// One measured step.
+struct MeasuredStep {
+  Model model;
+  Layout layout;
+  Framework framework = Framework::megatron;
+  double us = 0;
+  std::string gpu{};  ///< its name in gpus.csv, where the file says
+};
+
+/// Rows of a CSV file with the columns of vTrain's table: # GPUs, global batch, micro batch, hidden size,
+/// attention heads, # layers, sequence length, tensor, data and pipeline parallelism, iteration time (ms).
+/// GPT shape, `vocab` entries, fp16, unfused attention. Throws Error(invalid) naming line and column.
+std::vector<MeasuredStep> read_vtrain(std::string_view csv, const std::string& source, Count vocab);
+
+/// Rows of a CSV file in the columns of bench/steps: model, gpu, gpus, framework, precision, seq,
+/// micro_batch, global_batch, dp, tp, pp, cp, vp, ep, zero, recompute, tokens_per_s_per_gpu (or step_ms), h,
+/// a, kv, layers, ffn, vocab, gated, tied and, where there is one, layout with further keys. A row without h
+/// names a model of the zoo.
+std::vector<MeasuredStep> read_steps(std::string_view csv, const std::string& source);
+
+/// Either of the two, by the header.
+std::vector<MeasuredStep> read_measured(std::string_view csv, const std::string& source, Count vocab);
+
+/// Every second model and scale (shape and number of GPUs) is held out of the fit as a whole: rows that
+/// differ in layout or batch alone never fall on both sides.
+struct Halves {
+  std::vector<MeasuredStep> fit, held_out;
+};
+Halves split(std::vector<MeasuredStep> steps);
+
+struct PredictionError {
+  double mape = 0;  ///< mean of |predicted/measured − 1|
+  double worst = 0;
+  double bias = 0;  ///< mean of predicted/measured − 1
+};
+PredictionError prediction_error(const std::vector<MeasuredStep>& steps, const Machine& machine);
+
+/// The constants marked fitted, less those named in `keep`, moved from those of `machine` until the mean
+/// |log(predicted/measured)| no longer falls (pattern search in the logarithm of each). The others stay.
+CostConstants fit_constants(const std::vector<MeasuredStep>& steps, const Machine& machine,
+                            const std::vector<std::string>& keep = {});
+
+}  // namespace medley::cost

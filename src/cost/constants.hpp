@@ -1,0 +1,97 @@
+// The numbers of the cost model that no datasheet gives: where each comes from stands beside it and in
+// docs/plan-time.md. `fitted` ones are found by `medley plan calibrate`; the others are published or counted.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "plan/framework.hpp"
+
+namespace medley::cost {
+
+struct CostConstants {
+  // Published or counted.
+
+  /// Of FlashAttention 2's rate that the Triton kernel of 2023 reaches (attention=flash1).
+  double flash1_share = 0.45;
+  /// Of NVLink that NCCL's rings reach: 235 of 300 GB/s on A100, 360 of 450 on H100 (nccl-tests).
+  double inside_share = 0.78;
+  /// Of InfiniBand that NCCL reaches: 185 of 200 GB/s a host (nccl-tests, DGX A100).
+  double between_share = 0.92;
+  /// A collective's kernels take multiprocessors and bandwidth from the kernels they overlap: by so much
+  /// those slow down (NCCL's 16 to 32 of 132 channels).
+  double overlap_slowdown = 0.25;
+  /// Kernels whose issue a collective or message is worth to the host.
+  double comm_kernels = 1;
+
+  // Fitted; on what, docs/plan-time.md says.
+
+  /// The GPU idles for so long between two kernels: start, tail and dependency.
+  double gap_us = 2.5, megatron_gap_us = 2.5;
+  /// Host time to issue one kernel: PyTorch eagerly, compiled, Megatron, nanotron.
+  double eager_us = 55, compiled_us = 12, megatron_us = 12, nanotron_us = 30;
+  /// Host time once a step that the GPU need not wait for while it has work: optimizer, gradients to zero,
+  /// data (PyTorch).
+  double host_step_us = 8500;
+  /// Fixed time of one collective and of one message between stages.
+  double collective_us = 15, message_us = 30;
+  /// nanotron with a pipeline: each tensor-parallel collective stalls behind the messages between stages, by
+  /// so much a rank of its group (the playbook's rows of micro-batch 1, 8 to 32 ranks; without a pipeline
+  /// there is no stall).
+  double nanotron_stall_us = 300;
+  /// Passes over the logits, against those that the kernels of the loss are counted to make.
+  double loss_passes = 1.0;
+  /// Once a step: data loading, loss scale, logging.
+  double step_us = 500;
+
+  /// GPU time between two kernels of this framework: Megatron's of 2022 had many small ones that are not in
+  /// the schedule.
+  double idle_us(plan::Framework framework, const plan::Flags& flags) const noexcept {
+    const bool megatron = framework == plan::Framework::megatron || framework == plan::Framework::neox;
+    return (megatron ? megatron_gap_us : gap_us) * (flags.cuda_graphs ? 0.5 : 1.0);
+  }
+  /// Host time for a kernel of this framework.
+  double host_us(plan::Framework framework, const plan::Flags& flags) const noexcept {
+    using plan::Framework;
+    if (flags.cuda_graphs) return 0;
+    if (flags.compile) return compiled_us;
+    switch (framework) {
+      case Framework::megatron:
+      case Framework::neox:
+        return megatron_us;
+      case Framework::nanotron:
+        return nanotron_us;
+      default:
+        return eager_us;
+    }
+  }
+};
+
+/// One constant as a row of the table that the fit walks and the documentation shows.
+struct ConstantRow {
+  std::string_view name;
+  double CostConstants::*member;
+  bool fitted;
+};
+
+inline constexpr std::array<ConstantRow, 17> constant_rows{{
+    {"flash1_share", &CostConstants::flash1_share, false},
+    {"inside_share", &CostConstants::inside_share, false},
+    {"between_share", &CostConstants::between_share, false},
+    {"overlap_slowdown", &CostConstants::overlap_slowdown, false},
+    {"comm_kernels", &CostConstants::comm_kernels, false},
+    {"gap_us", &CostConstants::gap_us, true},
+    {"megatron_gap_us", &CostConstants::megatron_gap_us, true},
+    {"eager_us", &CostConstants::eager_us, true},
+    {"compiled_us", &CostConstants::compiled_us, true},
+    {"megatron_us", &CostConstants::megatron_us, true},
+    {"nanotron_us", &CostConstants::nanotron_us, true},
+    {"host_step_us", &CostConstants::host_step_us, true},
+    {"collective_us", &CostConstants::collective_us, true},
+    {"message_us", &CostConstants::message_us, true},
+    {"nanotron_stall_us", &CostConstants::nanotron_stall_us, true},
+    {"loss_passes", &CostConstants::loss_passes, true},
+    {"step_us", &CostConstants::step_us, true},
+}};
+
+}  // namespace medley::cost

@@ -1,0 +1,58 @@
+// What one entry of a schedule costs: time on the GPU or the wire, time of the host to issue it, and the
+// cause that the time is booked under. The bridge from Schedule to kernel_time and link_time.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "cost/kernel_time.hpp"
+#include "cost/link_time.hpp"
+#include "plan/framework.hpp"
+
+namespace medley::cost {
+
+/// Why a rank's time passes. The breakdown of a step has one figure for each.
+enum class Cause : std::uint8_t {
+  compute,    ///< forward and backward kernels
+  recompute,  ///< forward kernels run again in the backward pass
+  optimizer,
+  launch,  ///< the GPU waits for the host to issue kernels
+  tp,
+  cp,
+  ep,
+  dp,
+  pp,      ///< moving activations and gradients between stages, tied embeddings included
+  sync,    ///< scalars over the model or the world: norms, overflow flags, losses
+  bubble,  ///< waiting for other pipeline stages
+  other,   ///< once a step, outside the schedule: data loading, logging
+};
+inline constexpr std::size_t cause_count = 12;
+std::string_view name(Cause cause) noexcept;
+
+/// Microseconds by cause.
+using Spent = std::array<double, cause_count>;
+inline double& at(Spent& spent, Cause cause) {
+  return spent[static_cast<std::size_t>(cause)];
+}
+inline double at(const Spent& spent, Cause cause) {
+  return spent[static_cast<std::size_t>(cause)];
+}
+
+struct EntryCost {
+  double us = 0;       ///< GPU or wire
+  double host_us = 0;  ///< to issue it
+  Cause cause = Cause::compute;
+  std::uint8_t link = 0;       ///< operations of one group queue behind each other; an index of group_index()
+  bool across_stages = false;  ///< a collective whose members sit in several pipeline stages
+};
+
+/// A small number for each group name.
+std::uint8_t group_index(std::string_view group) noexcept;
+inline constexpr std::size_t group_count = 13;
+
+/// The costs of a schedule's entries, in their order. `layout` is as the framework runs it.
+std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layout, Framework framework,
+                                   Count rank, const Machine& machine, KernelTime& kernels);
+
+}  // namespace medley::cost

@@ -1,0 +1,263 @@
+#include "cost/gpu_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <medley/error.hpp>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cost/attention_model.hpp"
+#include "cost/gemm_features.hpp"
+#include "cost/stream_model.hpp"
+#include "cost/tile_model.hpp"
+#include "cost/trees.hpp"
+
+namespace medley {
+namespace embedded {
+extern const std::vector<std::pair<std::string_view, std::string_view>> calibrations;
+}
+}  // namespace medley
+namespace medley::cost {
+
+namespace {
+
+std::string_view embedded_calibration(std::string_view gpu) {
+  for (const auto& [stem, text] : embedded::calibrations)
+    if (stem == gpu) return text;
+  return {};
+}
+
+}  // namespace
+
+struct GpuModel::State {
+  Gpu gpu;
+  TileConstants tiles;
+  Trees correction;
+  AttentionModel attention;
+  StreamModel streams;
+  bool calibrated = false;
+  std::string provenance = "datasheet";
+  double attention_scale = 1;  ///< of the reference's attention times, after both GPUs' product rates
+  /// Tables of inference engines hold forward products of aligned sizes. Others take their shape from a GPU
+  /// that was swept whole.
+  std::shared_ptr<const GpuModel> reference;
+};
+
+std::string_view GemmTime::lost_to() const noexcept {
+  const std::array<std::pair<std::string_view, double>, 5> causes{{{"alignment", lost.alignment},
+                                                                   {"tile", lost.tile},
+                                                                   {"wave", lost.wave},
+                                                                   {"memory", lost.memory},
+                                                                   {"launch", lost.launch}}};
+  const auto worst = std::ranges::max_element(causes, {}, [](const auto& c) { return c.second; });
+  return worst->second > 0.05 * us ? worst->first : "none";
+}
+
+GpuModel::GpuModel(const Gpu& gpu)
+    : state_(std::make_shared<State>(State{.gpu = gpu,
+                                           .tiles = TileConstants::from_datasheet(gpu),
+                                           .correction = {},
+                                           .attention = AttentionModel(TileConstants::from_datasheet(gpu)),
+                                           .streams = StreamModel(TileConstants::from_datasheet(gpu)),
+                                           .reference = {}})) {}
+
+namespace {
+
+/// One line on where a calibration comes from and what it was found to be worth.
+std::string describe(const nlohmann::json& json) {
+  const auto text = [&](const char* key) { return json.value(key, std::string{}); };
+  std::string line =
+      json.contains("source")
+          ? fmt::format("fitted to {} products of {} on {}, {}", json.at("products").get<int>(),
+                        text("source"), text("device"), text("date"))
+          : fmt::format("measured {} on {}, driver {}, CUDA {}, cuBLAS {}, {} products", text("date"),
+                        text("device"), text("driver"), text("cuda"), text("cublas"),
+                        json.at("products").get<int>());
+  if (json.contains("held_out_error"))
+    line += fmt::format("; held-out error {:.1f} %", 100 * json.at("held_out_error").get<double>());
+  return line;
+}
+
+}  // namespace
+
+GpuModel::GpuModel(const Gpu& gpu, std::string_view calibration) : GpuModel(gpu) {
+  try {
+    const auto json = nlohmann::json::parse(calibration);
+    State state{.gpu = gpu,
+                .tiles = TileConstants::from_json(json.at("gemm").at("constants")),
+                .correction = Trees::from_json(json.at("gemm").at("trees")),
+                .attention = state_->attention,
+                .streams = state_->streams,
+                .calibrated = true,
+                .provenance = describe(json),
+                .reference = {}};
+    if (json.contains("attention")) state.attention = AttentionModel(state.tiles, json.at("attention"));
+    if (json.contains("streams")) state.streams = StreamModel(json.at("streams"));
+    if (json.contains("like")) {
+      const std::string like = json.at("like").get<std::string>();
+      const std::string_view text = embedded_calibration(like);
+      if (text.empty())
+        throw Error(ErrorKind::invalid, fmt::format("calibration like '{}', which is not shipped", like));
+      state.reference = std::make_shared<GpuModel>(find_gpu(like), text);
+      state.attention_scale = json.value("attention_scale", 1.0);
+      state.streams =
+          StreamModel(state.reference->state_->streams, gpu.hbm_gb_per_s / find_gpu(like).hbm_gb_per_s);
+    }
+    state_ = std::make_shared<State>(std::move(state));
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorKind::invalid, fmt::format("not a calibration of medley shape bench: {}", error.what()));
+  }
+}
+
+GpuModel GpuModel::named(std::string_view name) {
+  const Gpu& gpu = find_gpu(name);
+  // Parsed once and when asked for: they are large.
+  static std::mutex guard;
+  static std::map<std::string, GpuModel, std::less<>> known;
+  const std::lock_guard lock(guard);
+  if (const auto found = known.find(name); found != known.end()) return found->second;
+  std::string_view text = embedded_calibration(name);
+  // A chip that is sold with another memory: its products take the same time.
+  for (const Gpu& other : all_gpus())
+    if (text.empty() && other.sms == gpu.sms && other.boost_mhz == gpu.boost_mhz &&
+        other.bf16_tflops == gpu.bf16_tflops && other.measured_tflops == gpu.measured_tflops)
+      text = embedded_calibration(other.name);
+  return known.emplace(name, text.empty() ? GpuModel(gpu) : GpuModel(gpu, text)).first->second;
+}
+
+const Gpu& GpuModel::gpu() const noexcept {
+  return state_->gpu;
+}
+bool GpuModel::calibrated() const noexcept {
+  return state_->calibrated;
+}
+std::string GpuModel::provenance() const {
+  return state_->provenance;
+}
+double GpuModel::peak_tflops(GemmType type) const noexcept {
+  return state_->tiles.tflops[std::size_t(type)];
+}
+double GpuModel::bandwidth_gb_per_s() const noexcept {
+  return state_->tiles.gb_per_s;
+}
+
+double GpuModel::roofline_us(const Gemm& g) const {
+  return std::max(g.flops() / peak_tflops(g.type) * 1e-6, g.bytes() / bandwidth_gb_per_s() * 1e-3);
+}
+
+namespace {
+
+/// fp8 kernels exist in TN alone on Hopper; frameworks transpose the operands first.
+Gemm as_run(const Gemm& gemm) {
+  Gemm run = gemm;
+  if (run.type == GemmType::fp8) run.layout = GemmLayout::TN;
+  return run;
+}
+
+double corrected(const TileChoice& choice, const Gemm& gemm, const Trees& correction, int sms) {
+  if (correction.empty()) return choice.us;
+  return choice.us * std::exp(correction.predict(gemm_features(gemm, choice, sms)));
+}
+
+/// The same product with every contiguous extent rounded up to 128 bytes.
+Gemm aligned(const Gemm& gemm) {
+  Gemm round = gemm;
+  const auto up = [](std::int64_t extent) { return (extent + 63) / 64 * 64; };
+  round.m = up(gemm.m);
+  if (gemm.layout != GemmLayout::NT) round.k = up(gemm.k);
+  if (gemm.layout == GemmLayout::NT) round.n = up(gemm.n);
+  return round;
+}
+
+}  // namespace
+
+namespace {
+
+/// The forward product of aligned extents that is nearest: one, with as many columns as a batch has together.
+Gemm measured_kin(const Gemm& gemm) {
+  Gemm kin = gemm;
+  const auto up = [](std::int64_t extent) { return (extent + 7) / 8 * 8; };
+  kin.layout = GemmLayout::TN;
+  kin.m = up(gemm.m);
+  kin.k = up(gemm.k);
+  kin.n = gemm.n * gemm.batch;
+  kin.batch = 1;
+  return kin;
+}
+
+}  // namespace
+
+double GpuModel::predict_us(const Gemm& gemm) const {
+  check(gemm);
+  const Gemm run = as_run(gemm);
+  if (state_->reference) {
+    const Gemm near = measured_kin(run);
+    if (near.layout != run.layout || near.m != run.m || near.n != run.n || near.k != run.k ||
+        near.batch != run.batch)
+      return predict_us(near) * state_->reference->predict_us(run) / state_->reference->predict_us(near);
+  }
+  return corrected(choose_tile(state_->tiles, state_->gpu.sms, run), run, state_->correction,
+                   state_->gpu.sms);
+}
+
+double GpuModel::sustained_us(const Gemm& gemm) const {
+  // PyTorch layers of the zoo, forward and backward on the H200, take 5 to 12 % longer than their parts in
+  // bursts, and those on slow misaligned kernels do not (bench/shape/data/h200_validate.csv): power follows
+  // the arithmetic rate.
+  // Ampere's 400 W hold its clock better: a third of that.
+  const double throttled_at_peak = state_->gpu.tma() ? 0.09 : 0.03;
+  const double us = predict_us(gemm), share = gemm.flops() / us * 1e-6 / peak_tflops(gemm.type);
+  return us * (1 + throttled_at_peak * share * share);
+}
+
+GemmTime GpuModel::predict(const Gemm& gemm) const {
+  check(gemm);
+  const State& s = *state_;
+  const Gemm run = as_run(gemm);
+  const TileChoice choice = choose_tile(s.tiles, s.gpu.sms, run);
+  GemmTime time;
+  time.us = predict_us(run);
+  time.tflops = run.flops() / time.us * 1e-6;
+  time.efficiency = time.tflops / peak_tflops(run.type);
+  time.kernel = fmt::format("{}x{} split {}", choice.tile_m, choice.tile_n, choice.split);
+
+  const double ideal = run.flops() / peak_tflops(run.type) * 1e-6;
+  TileChoice clean = choice;  // what the rest of the loss is read from: the aligned product's own tiles
+  if (alignment_class(run) != AlignmentClass::bytes16) {
+    const Gemm round = aligned(run);
+    clean = choose_tile(s.tiles, s.gpu.sms, round);
+    time.lost.alignment = std::max(0.0, time.us - corrected(clean, round, s.correction, s.gpu.sms));
+  }
+  // The physical model's own parts, scaled to what is really lost beside alignment.
+  const double useful = clean.quantisation.tile_efficiency * clean.quantisation.wave_efficiency;
+  const double per_wave = clean.compute_us * clean.quantisation.wave_efficiency;
+  const double tile =
+      per_wave * (1 - clean.quantisation.tile_efficiency) + std::max(0.0, clean.compute_us * useful - ideal);
+  const double wave = clean.compute_us - per_wave;
+  const double memory = std::max(0.0, clean.us - clean.launch_us - clean.compute_us);
+  const double parts = tile + wave + memory + clean.launch_us;
+  const double scale = std::max(0.0, time.us - time.lost.alignment - ideal) / std::max(parts, 1e-9);
+  time.lost.tile = tile * scale;
+  time.lost.wave = wave * scale;
+  time.lost.memory = memory * scale;
+  time.lost.launch = clean.launch_us * scale;
+  return time;
+}
+
+double GpuModel::attention_us(const Attention& attention, bool backward, AttentionKernel kernel) const {
+  if (state_->reference)
+    return state_->reference->attention_us(attention, backward, kernel) * state_->attention_scale *
+           state_->reference->peak_tflops(GemmType::bf16) / peak_tflops(GemmType::bf16);
+  return state_->attention.us(attention, backward, kernel);
+}
+
+double GpuModel::stream_us(StreamOp op, double bytes) const {
+  return state_->streams.us(op, bytes);
+}
+
+}  // namespace medley::cost

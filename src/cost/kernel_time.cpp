@@ -1,0 +1,75 @@
+#include "cost/kernel_time.hpp"
+
+#include <algorithm>
+
+namespace medley::cost {
+
+// Extents differ in their low digits; a multiply per field spreads them over the table.
+std::size_t KernelTime::Hash::operator()(const Key& key) const noexcept {
+  std::uint64_t h = 0;
+  for (const std::int64_t part : {key.m, key.n, key.k, key.batch, key.kind}) {
+    h = (h ^ std::uint64_t(part)) * 0x9E3779B97F4A7C15u;
+    h ^= h >> 29;
+  }
+  return h;
+}
+
+Gemm cublas_gemm(const plan::Gemm& g, DType dtype) {
+  const GemmLayout layout = g.layout == "NN"   ? GemmLayout::NN
+                            : g.layout == "NT" ? GemmLayout::NT
+                                               : GemmLayout::TN;
+  const GemmType type = g.fp8 ? GemmType::fp8 : dtype == DType::f16 ? GemmType::fp16 : GemmType::bf16;
+  return {.name = {}, .m = g.n, .n = g.m, .k = g.k, .batch = g.batch, .layout = layout, .type = type};
+}
+
+// A step keeps the GPU busy for long: the power limit, not the boost clock, sets the pace.
+double KernelTime::gemm_us(const Gemm& gemm) {
+  const auto kind = std::int64_t(gemm.layout) * 4 + std::int64_t(gemm.type);
+  const auto [at, fresh] = known_.try_emplace({gemm.m, gemm.n, gemm.k, gemm.batch, kind}, 0.0);
+  if (fresh) at->second = model_.sustained_us(gemm);
+  return at->second;
+}
+
+double KernelTime::attention_us(const plan::Attention& a, bool backward) {
+  // kinds 16 and above are attention's: heads and their width ride in it, both below 2^20 by model::check
+  const std::int64_t kind =
+      16 + backward + 2 * a.causal + 4 * int(a.kernel) + 16 * (a.head_dim + a.value_dim + (a.kv_heads << 21));
+  const auto [at, fresh] = known_.try_emplace({a.queries, a.keys, a.heads, a.batch, kind}, 0.0);
+  if (!fresh) return at->second;
+  const AttentionKernel best =
+      model_.gpu().newest_attention() ? AttentionKernel::cudnn : AttentionKernel::flash;
+  const AttentionKernel kernel = a.kernel == AttentionKernel::best ? best : a.kernel;
+  const Attention fused{.batch = a.batch,
+                        .heads = a.heads,
+                        .kv_heads = a.kv_heads,
+                        .seq_q = a.queries,
+                        .seq_k = a.keys,
+                        // one extent in the kernel's model; the mean keeps the flops where they differ
+                        .head_dim = (a.head_dim + a.value_dim) / 2,
+                        .causal = a.causal};
+  double us = model_.attention_us(fused, backward,
+                                  kernel == AttentionKernel::cudnn ? kernel : AttentionKernel::flash);
+  if (kernel == AttentionKernel::flash1) us /= flash1_share_;
+  // With few queries (decode) the keys and values of the cache are read at the pace of memory.
+  const double cache =
+      2.0 * double(a.batch) * double(a.kv_heads) * double(a.keys) * double(a.head_dim + a.value_dim);
+  return at->second = std::max(us, model_.stream_us(StreamOp::elementwise, cache));
+}
+
+double KernelTime::us(const Entry& entry) {
+  switch (entry.kind) {
+    case Kind::gemm:
+      // f32 runs on the tensor cores as TF32 at half the rate.
+      return gemm_us(cublas_gemm(entry.gemm, entry.dtype)) * (entry.dtype == DType::f32 ? 2 : 1);
+    case Kind::attention:
+      return attention_us(entry.attention, entry.phase == Phase::backward);
+    case Kind::memory: {
+      const double each = static_cast<double>(entry.bytes) / entry.kernels;
+      return entry.kernels * model_.stream_us(entry.stream, each);
+    }
+    default:
+      return 0;
+  }
+}
+
+}  // namespace medley::cost

@@ -1,0 +1,47 @@
+// How long the kernels of a schedule keep a GPU busy, by the GPU's model, with a memory of what was asked
+// before: shapes repeat across layers, passes and the candidates of a search. The one place where entries
+// become kernels; used by plan's times, by the advisor and by replay's prediction. One per thread.
+#pragma once
+
+#include <unordered_map>
+
+#include "cost/constants.hpp"
+#include "cost/gpu_model.hpp"
+#include "cost/words.hpp"
+
+namespace medley::cost {
+
+class KernelTime {
+ public:
+  explicit KernelTime(GpuModel model, double flash1_share = CostConstants{}.flash1_share)
+      : model_(std::move(model)), flash1_share_(flash1_share) {}
+
+  const GpuModel& gpu() const noexcept { return model_; }
+  /// GPU time of a gemm, attention or memory entry; 0 for others.
+  double us(const Entry& entry);
+  double gemm_us(const Gemm& gemm);
+  double attention_us(const plan::Attention& attention, bool backward);
+  double stream_us(StreamOp op, double bytes) const { return model_.stream_us(op, bytes); }
+  std::size_t distinct() const noexcept { return known_.size(); }  ///< different kernels asked for so far
+
+ private:
+  struct Key {
+    std::int64_t m, n, k, batch, kind;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const noexcept;
+  };
+  GpuModel model_;
+  double flash1_share_;
+  std::unordered_map<Key, double, Hash> known_;
+};
+
+/// The product as cuBLAS is called for it: row-major m and n exchanged.
+Gemm cublas_gemm(const plan::Gemm& gemm, DType dtype);
+/// Kernels that the host issues for an entry: one, but for chains of element-wise ones.
+inline int kernels_of(const Entry& entry) {
+  return entry.kind == Kind::wait ? 0 : entry.kind == Kind::memory ? entry.kernels : 1;
+}
+
+}  // namespace medley::cost

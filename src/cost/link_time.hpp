@@ -1,0 +1,45 @@
+// How long one communication operation takes on a machine's wires: latency and bandwidth per level and per
+// algorithm (ring, tree, NVLS), knowing how the group's ranks lie on the levels. Used by the cost model for
+// every Kind::comm entry.
+#pragma once
+
+#include "cost/machine.hpp"
+#include "cost/words.hpp"
+
+namespace medley::cost {
+
+/// How a group of ranks lies on hosts, and hosts on the levels above them.
+struct GroupShape {
+  Count size = 1;
+  Count hosts = 1;
+  Count per_host = 1;          ///< members on one host
+  std::vector<Count> units{};  ///< units of each further level (Machine::above) that the group spans
+};
+
+/// The shape of a group with these ranks, ascending, on hosts of `gpus_per_host` consecutive ranks.
+GroupShape group_shape(const std::vector<Count>& ranks, Count gpus_per_host);
+GroupShape group_shape(const std::vector<Count>& ranks, const Machine& machine);
+
+class LinkTime {
+ public:
+  explicit LinkTime(const Machine& machine);
+
+  double collective_us(Op op, double bytes, const GroupShape& group) const;
+  double point_to_point_us(double bytes, bool same_host) const;
+
+ private:
+  double ring_rate(const GroupShape& group) const;
+  double all_reduce_us(double bytes, const GroupShape& group) const;
+  double all_to_all_us(double bytes, const GroupShape& group) const;
+  double one_way_latency(const GroupShape& group) const;
+  double far_latency(const GroupShape& group) const;
+
+  double inside_rate_;   ///< bytes per microsecond and GPU
+  double between_rate_;  ///< bytes per microsecond and GPU, all GPUs of the host sending
+  double nvls_rate_;     ///< bytes of the tensor per microsecond, reduced in the switch; 0 without
+  double inside_latency_, between_latency_;
+  std::vector<Level> above_;
+  double fixed_us_, message_us_;
+};
+
+}  // namespace medley::cost

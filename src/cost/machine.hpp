@@ -1,0 +1,56 @@
+// GPU, links and hosts: what the cost model knows of a machine. Read from a TOML file or built in by name;
+// used by `medley plan --machine` and everything that turns a schedule into time.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost/constants.hpp"
+#include "cost/gpu.hpp"
+
+namespace medley::cost {
+
+/// One kind of wire. Bandwidth is per direction.
+struct Link {
+  double latency_us = 0;  ///< of one step of a collective
+  double gb_per_s = 0;    ///< inside: per GPU; between hosts: per host, all its adapters together
+};
+
+/// A level of the network above the hosts: leaf or pod, then spine. Its units are runs of units of the level
+/// below.
+struct Level {
+  std::string name;
+  int hosts = 1;                ///< units of the level below in one of its own (hosts, for the first)
+  double oversubscription = 1;  ///< what leaves a unit, against the sum of what its members could send
+  double latency_us = 0;        ///< added where a group crosses it
+};
+
+struct Machine {
+  std::string name;
+  Gpu gpu;  ///< of one rank: where `gpu_share` is below 1 its rates are that part of the table's
+  double gpu_share = 1;
+  int gpus_per_host = 1;
+  double memory_gb = 0;  ///< of one GPU
+  Link inside, between;
+  double nvls_gb_per_s =
+      0;  ///< of an all_reduce that the switch computes (NVLS), per tensor byte; 0: it cannot
+  std::vector<Level> above{};  ///< between hosts, nearest first
+  CostConstants constants;     ///< the defaults, unless the file has a table [constants]
+};
+
+/// Names of the machines that are compiled in.
+std::vector<std::string_view> machine_names();
+
+/// The built-in machine of that name, or the TOML file at that path. Throws Error(invalid) naming file, key
+/// and value.
+Machine find_machine(const std::string& name_or_path);
+
+/// The built-in machine with this GPU, or hosts of eight of them with its links and one 400 Gb/s adapter
+/// each.
+Machine machine_with(const Gpu& gpu);
+
+/// A machine from the text of a TOML file; `source` opens the error messages.
+Machine parse_machine(std::string_view text, const std::string& source);
+
+}  // namespace medley::cost

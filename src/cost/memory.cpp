@@ -1,0 +1,183 @@
+#include "cost/memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "plan/view.hpp"
+
+namespace medley::cost {
+namespace {
+
+// Activations that one layer keeps for its backward pass, after Korthikanti et al. (2022): for a GPT in 16
+// bits s·b·h·(10 + 24/t + 5·a·s/(h·t)), with widths of gated and grouped-query models put in. Run eagerly,
+// chains of kernels keep what passes between them: turned queries and keys, the gate's activation.
+Count layer_activations(const View& v, bool moe) {
+  const Layout& l = v.layout;
+  const bool eager = !l.flags.fused_kernels;
+  const Count plane = product({v.sharded_tokens, v.model.hidden}, "activation");
+  if (l.recompute == Recompute::full) return product({plane, v.e});
+  const Count heads = v.local.heads, tokens = v.tokens;
+  const Count qk = product(
+      {tokens,
+       sum(product({heads, v.model.query_head_dim()}), product({v.local.kv_heads, v.model.query_head_dim()})),
+       v.e});
+  const Count values = product({tokens, v.local.kv_heads, v.model.value_head_dim(), v.e});
+  const Count context = product({tokens, heads, v.model.value_head_dim(), v.e});
+  Count bytes = sum(sum(qk, values), context);
+  if (eager && v.model.positions == Positions::rotary) bytes = sum(bytes, qk);
+  bytes = sum(bytes, product({plane, 4, v.e}));  // inputs of two norms, of QKV and of the MLP
+  if (l.flags.dropout.value_or(false)) bytes = sum(bytes, product({plane, 2}));  // one-byte masks
+  if (!l.flags.flash_attention && l.recompute == Recompute::none) {
+    bytes =
+        sum(bytes, product({l.micro_batch, heads, v.sequence, v.sequence, 2 * v.e + 1}, "attention scores"));
+  }
+  const Count kept = v.model.gated ? (eager ? 4 : 3) : 2;
+  const Count wide =
+      moe ? product({v.routed_tokens(), v.local.moe_ffn, l.tp}) : product({tokens, v.local.ffn});
+  bytes = sum(bytes, product({wide, kept, v.e}));
+  if (moe) bytes = sum(bytes, product({v.routed_tokens(), v.model.hidden, 2 * v.e}));
+  if (moe) bytes = sum(bytes, product({tokens, v.local.shared_ffn, kept, v.e}));
+  return bytes;
+}
+
+// Micro-batches whose activations this stage holds at once, in passes of one chunk.
+Count passes_in_flight(const View& v) {
+  const Layout& l = v.layout;
+  const Count passes = product({v.micro_batches, l.virtual_stages}, "micro-batches");
+  if (l.pp == 1) return 1;
+  if (l.pipeline == PipelineKind::gpipe) return passes;
+  const Count ahead = l.pp - v.at.pp - 1;
+  return std::min(passes,
+                  l.virtual_stages > 1 ? 2 * ahead + Count{l.virtual_stages - 1} * l.pp + 1 : ahead + 1);
+}
+
+Count activations(const View& v) {
+  Count kept = 0, chunk_layers = 0;
+  for (const Chunk& chunk : v.chunks) {
+    for (Count i = chunk.first; i < chunk.first + chunk.count; ++i)
+      kept = sum(kept, layer_activations(v, v.model.moe_layer(i)));
+    chunk_layers += chunk.count;
+  }
+  if (chunk_layers == 0) return 0;
+  const Count per_pass = ceil_div(kept, static_cast<Count>(v.chunks.size()));
+  Count bytes = product({per_pass, passes_in_flight(v)}, "activations");
+  if (v.layout.recompute == Recompute::full) {
+    // While one layer is recomputed all it keeps is there.
+    Layout whole = v.layout;
+    whole.recompute = Recompute::none;
+    bytes = sum(bytes, layer_activations(View(v.model, whole, v.rank), v.model.moe_layer(v.chunks[0].first)));
+  }
+  // At the turn of a step: logits in 16 bits and in f32, their log-softmax and their gradient; fused, one f32
+  // copy less.
+  if (v.chunks.back().head)
+    bytes = sum(bytes, product({v.tokens, v.local.vocab, v.layout.flags.fused_kernels ? 10 : 14}, "logits"));
+  return bytes;
+}
+
+// Keys and values of every cached token; latent attention keeps one compressed vector instead.
+Count cache_bytes(const View& v) {
+  const Model& m = v.model;
+  const Count per_token = m.latent_attention() ? m.latent.kv_lora_rank + m.latent.qk_rope_head_dim
+                                               : v.local.kv_heads * (m.query_head_dim() + m.value_head_dim());
+  const Count length = v.layout.mode == Mode::decode ? v.cached : v.sequence;
+  Count layers = 0;
+  for (const Chunk& chunk : v.chunks) layers += chunk.count;
+  return product({v.layout.micro_batch, length, per_token, v.e, layers}, "cache of keys and values");
+}
+
+// Weights, the cache and the widest activations, which live for one layer only: input, output and the MLP's
+// middle.
+Memory inference_memory(const View& v) {
+  const Count weights = sum(elements(v.tensors(), false), elements(v.tensors(), true));
+  const Count wide = std::max(v.local.ffn, product({v.local.moe_ffn, std::max<Count>(1, v.model.top_k)}));
+  Memory memory;
+  memory.parameters = product({weights, v.e}, "parameters");
+  memory.activations =
+      sum(cache_bytes(v), product({v.tokens, sum(2 * v.model.hidden, 3 * wide), v.e}, "activations"));
+  return memory;
+}
+
+}  // namespace
+
+Memory memory_per_gpu(const Model& m, const Layout& layout, Framework framework, Count rank) {
+  const Layout l = as_run_by(m, layout, framework);
+  const bool megatron = framework == Framework::megatron, nanotron = framework == Framework::nanotron;
+  const bool fsdp = framework == Framework::fsdp1 || framework == Framework::fsdp2;
+  ViewOptions options;
+  options.pad_vocabulary = megatron || framework == Framework::neox;
+  options.whole_experts = framework == Framework::deepspeed || framework == Framework::neox;
+  options.uneven = megatron   ? ViewOptions::Uneven::count_ends
+                   : nanotron ? ViewOptions::Uneven::by_parameters
+                              : ViewOptions::Uneven::first_stages;
+  const View v(m, l, rank, options);
+  if (l.mode != Mode::train) return inference_memory(v);
+  const auto tensors = v.tensors();
+  const int zero = fsdp ? 3 : l.zero;
+  // Megatron reduces bf16 gradients in f32; nanotron keeps the 16-bit ones beside their f32 sums.
+  const DType narrow = l.grad_dtype.value_or(megatron && l.dtype == DType::bf16 ? DType::f32 : l.dtype);
+  const Count gradient = static_cast<Count>(size_of(narrow)) + (nanotron ? 4 : 0);
+  // Adam keeps two f32 moments, and an f32 copy of parameters that are narrower.
+  const Count state = l.dtype == DType::f32 ? 8 : 12;
+  Memory memory;
+  for (const bool expert : {false, true}) {
+    const Count all = elements(tensors, expert),
+                replicas = (expert ? v.expert_dp_group : v.dp_group) / (fsdp ? l.hsdp : 1);
+    const auto share = [&](bool cut) { return cut ? ceil_div(all, std::max<Count>(1, replicas)) : all; };
+    memory.parameters = sum(memory.parameters, product({share(zero >= 3), v.e}, "parameters"));
+    memory.gradients = sum(memory.gradients, product({share(zero >= 2), gradient}, "gradients"));
+    memory.optimizer = sum(memory.optimizer, product({share(zero >= 1), state}, "optimizer state"));
+  }
+  // Two units of a sharded model are whole at a time: the one at work and the one that is being gathered.
+  if (zero >= 3 && v.dp_group > 1) {
+    Count unit = 0;
+    for (const Tensor& t : v.layer(v.chunks[0].first)) unit = sum(unit, t.elements());
+    memory.parameters = sum(memory.parameters, product({2, unit, v.e}, "parameters"));
+  }
+  memory.activations = activations(v);
+  return memory;
+}
+
+FullestGpu fullest_gpu(const Model& m, const Layout& l, Framework framework) {
+  FullestGpu fullest;
+  for (int stage = 0; stage < l.pp; ++stage) {
+    // Stages between the first two and the last hold less than their neighbours before them.
+    if (stage > 1 && stage < l.pp - 1 && !m.moe()) continue;
+    const Count rank = rank_of(l, {.dp = 0, .tp = 0, .pp = stage, .cp = 0});
+    const Memory memory = memory_per_gpu(m, l, framework, rank);
+    if (stage == 0 || memory.total() > fullest.memory.total()) fullest = {rank, memory};
+  }
+  return fullest;
+}
+
+double usable_memory(double bytes) {
+  return 0.94 * bytes;
+}
+
+std::string fit_sentence(const Memory& m, double gpu_bytes) {
+  const double usable = usable_memory(gpu_bytes), total = static_cast<double>(m.total());
+  const std::array<std::pair<const char*, Count>, 4> parts{{{"parameters", m.parameters},
+                                                            {"gradients", m.gradients},
+                                                            {"optimizer state", m.optimizer},
+                                                            {"activations", m.activations}}};
+  const auto* most = std::ranges::max_element(parts, {}, [](const auto& part) { return part.second; });
+  return fmt::format(
+      "{:.1f} of {:.1f} GB usable ({:.1f} GB less context, NCCL, workspace and fragmentation): {} by {:.1f} "
+      "GB; most of it {}",
+      total * 1e-9, usable * 1e-9, gpu_bytes * 1e-9, total <= usable ? "fits" : "too much",
+      std::abs(usable - total) * 1e-9, most->first);
+}
+
+nlohmann::ordered_json to_json(const Memory& m) {
+  return {{"parameters", m.parameters},
+          {"gradients", m.gradients},
+          {"optimizer", m.optimizer},
+          {"activations", m.activations},
+          {"total", m.total()}};
+}
+
+}  // namespace medley::cost

@@ -1,0 +1,111 @@
+// How a model is spread over ranks and how one step is cut: the other input of a plan.
+// Read by read_layout (read_layout.hpp) from text or a framework's own file; check() refuses what cannot
+// exist.
+#pragma once
+
+#include <medley/types.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/model.hpp"
+
+namespace medley::model {
+
+enum class PipelineKind : std::uint8_t { one_f_one_b, gpipe, interleaved };
+enum class ContextKind : std::uint8_t { ring, ulysses, all_gather };
+enum class Recompute : std::uint8_t { none, selective, full };
+/// What the model is doing. Prefill and decode run forward only; decode runs one new token of each sequence
+/// against a cache of `seq` tokens. Both need logits of the last token alone.
+enum class Mode : std::uint8_t { train, prefill, decode };
+/// Which fused attention runs: the library's best (cuDNN on Hopper and newer, FlashAttention 2 before), or
+/// one by name. `flash1` is the Triton kernel of 2023, which MPT and other FSDP1 codebases trained with.
+enum class AttentionKernel : std::uint8_t { best, flash, cudnn, flash1 };
+
+/// Flags of one framework or another; the default of each is that framework's own.
+struct Flags {
+  // Megatron-LM
+  bool overlap_grad_reduce = false;
+  bool overlap_param_gather = false;
+  bool tp_comm_overlap = false;  ///< Transformer Engine's user buffers: SP collectives behind GEMMs
+  bool attention_mask =
+      false;  ///< broadcast the b·s·s mask in the tensor group: Megatron's default, which long-context
+              ///< runs turn off since flash attention never reads it; here it is off unless asked for
+  bool variable_seq_lengths = false;         ///< 24-byte shape exchange before each activation
+  bool overlap_p2p = true;                   ///< interleaved schedules only, as in Megatron
+  std::optional<Count> ddp_bucket_elements;  ///< --ddp-bucket-size; default max(40e6, 1e6·d)
+  // DeepSpeed
+  Count reduce_bucket_elements = 500'000'000;
+  Count allgather_bucket_elements = 500'000'000;
+  Count prefetch_elements = 50'000'000;
+  Count persistence_elements = 100'000;
+  Count max_live_elements = 1'000'000'000;
+  Count max_reuse_elements =
+      0;  ///< stage3_max_reuse_distance: the turn of a step is not gathered again; 0: all is
+  bool partitioned_pipe =
+      true;  ///< pipe_partitioned, grad_partitioned: with tp, stages exchange 1/t and gather
+  std::optional<bool> overlap_comm;  ///< default: only stage 3
+  bool reduce_scatter = true;
+  bool multi_rank_bucket_allreduce = true;
+  bool gradient_clipping = true;  ///< a norm all_reduce per step
+  // GPT-NeoX
+  bool fp32_allreduce = false;  ///< bf16 activations are reduced in f32
+  // PyTorch DDP
+  Count first_bucket_bytes = Count{1} << 20;
+  Count bucket_bytes = Count{25} << 20;
+  bool no_sync = true;  ///< gradients are reduced in the last micro-batch only
+  // FSDP2
+  bool reshard_after_forward = true;
+  bool loss_parallel =
+      true;  ///< with tp, DTensor's cross entropy on vocabulary shards; off: logits are gathered
+  bool shard_embeddings_apart =
+      false;  ///< fully_shard also on embedding and head; otherwise they stay in the root group
+  // all
+  bool flash_attention = true;  ///< off: scores and softmax pass through memory
+  AttentionKernel attention = AttentionKernel::best;
+  bool compile = false;      ///< torch.compile: chains of element-wise work run as one kernel
+  bool cuda_graphs = false;  ///< kernels are replayed: the host issues none of them
+  bool fp8 = false;          ///< products of linear layers run in fp8; all else stays as it is
+  /// Element-wise chains run as single kernels: Megatron's fused kernels, or compile. Set by as_run_by().
+  bool fused_kernels = false;
+  std::optional<bool> dropout;   ///< default: on for GPTs of Megatron and NeoX
+  double capacity_factor = 1.0;  ///< mixture of experts: tokens per expert against the even share
+};
+
+struct Layout {
+  int dp = 1, tp = 1, pp = 1, cp = 1, ep = 1;  ///< world = dp·tp·pp·cp; ep divides dp·cp
+  bool sp = false;                             ///< Megatron's sequence parallelism on the tensor group
+  int virtual_stages = 1;
+  PipelineKind pipeline = PipelineKind::one_f_one_b;
+  ContextKind context = ContextKind::ring;
+  int zero = 0;
+  int hsdp = 1;  ///< FSDP2: replicas of the shard group inside dp
+  Recompute recompute = Recompute::none;
+  Mode mode = Mode::train;
+  Count micro_batch = 1;
+  Count global_batch = 0;           ///< 0: one micro-batch per data-parallel rank
+  Count accumulation = 0;           ///< micro-batches per step where no global batch is given; 0: one
+  Count seq = 0;                    ///< 0: the model's
+  DType dtype = DType::bf16;        ///< parameters and activations
+  std::optional<DType> grad_dtype;  ///< reduction of gradients; default: the framework's
+  Flags flags;
+
+  Count world() const noexcept { return Count{dp} * tp * pp * cp; }
+  Count micro_batches() const noexcept;  ///< per data-parallel rank and step; check() made it exact
+  Count element_bytes() const noexcept { return static_cast<Count>(size_of(dtype)); }
+};
+
+/// Where a rank stands; the order of axes is Megatron's and DeepSpeed's alike: tensor fastest, then context,
+/// data, pipeline.
+struct Coordinates {
+  int dp = 0, tp = 0, pp = 0, cp = 0;
+};
+Coordinates coordinates(const Layout& layout, Count rank);
+Count rank_of(const Layout& layout, const Coordinates& at);
+
+/// Refuses impossible layouts, naming the rule: divisibility of heads, layers, batch, sequence, sp without tp
+/// … Fills what has a default from the model (seq, global_batch).
+void check(Layout& layout, const Model& model);
+
+}  // namespace medley::model

@@ -1,0 +1,100 @@
+// A transformer's shape: what the planner, the shape adviser and the cost model know of a model.
+// Made by model_from_zoo (zoo.hpp), read_model (read_model.hpp) or by hand; parameter counts are the
+// framework's own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/checked.hpp"
+
+namespace medley::model {
+
+enum class Positions : std::uint8_t { rotary, learned, alibi, none };
+enum class Norm : std::uint8_t { layer, layer_without_bias, rms };
+
+/// Multi-head latent attention (DeepSeek-V2/V3); used when kv_lora_rank > 0.
+struct LatentAttention {
+  Count q_lora_rank = 0;  ///< 0: queries are projected directly
+  Count kv_lora_rank = 0;
+  Count qk_nope_head_dim = 0;
+  Count qk_rope_head_dim = 0;
+  Count v_head_dim = 0;
+};
+
+struct Model {
+  std::string name = "inline";
+  std::string family = "gpt";  ///< model_type of its config, or the framework whose file it came from
+
+  Count hidden = 0;
+  Count heads = 0;
+  Count kv_heads = 0;
+  Count head_dim = 0;  ///< never derived when given: Qwen3-4B has hidden ≠ heads·head_dim
+  Count layers = 0;
+  Count ffn = 0;       ///< width of the dense MLP
+  Count vocab = 0;     ///< rows of the embedding, padding of the file included
+  Count seq = 0;       ///< longest sequence, and the default sequence of a plan
+  bool gated = false;  ///< SwiGLU and the like: two up-projections
+
+  Positions positions = Positions::rotary;
+  Count position_rows = 0;  ///< rows of a learned position table (OPT has seq + 2)
+  Norm norm = Norm::layer;
+  int norms_per_layer = 2;      ///< GPT-J, Phi and Falcon-7B run attention and MLP from one norm
+  bool embedding_norm = false;  ///< BLOOM normalises its embeddings
+  bool final_norm = true;
+  bool qk_norm = false;  ///< Qwen3: one norm of head_dim for queries and one for keys
+  bool qkv_bias = true;
+  bool projection_bias = true;
+  bool mlp_bias = true;
+  bool head_bias = false;  ///< GPT-J and Phi
+  bool parallel_block =
+      false;  ///< attention and MLP read the same input, so that one all_reduce could serve both
+  bool tied_embeddings = false;
+  Count embedding_width = 0;  ///< OPT-350m embeds in 512 and projects to hidden; 0: hidden
+  bool fused_qkv = false;     ///< one matrix in the framework's parameter list
+  bool fused_gate = false;    ///< gate and up are one matrix
+
+  Count experts = 0;  ///< routed experts per mixture-of-experts layer; 0: dense
+  Count top_k = 0;
+  Count moe_ffn = 0;
+  Count shared_ffn = 0;             ///< total width of the shared experts
+  bool shared_gate = false;         ///< Qwen2-MoE scales its shared expert by a learned gate
+  Count first_dense_layers = 0;     ///< DeepSeek: the first k layers are dense
+  Count moe_every = 1;              ///< every n-th layer is a mixture (decoder_sparse_step)
+  std::vector<Count> dense_layers;  ///< layers named dense (mlp_only_layers)
+
+  LatentAttention latent;
+
+  bool moe() const noexcept { return experts > 0; }
+  bool latent_attention() const noexcept { return latent.kv_lora_rank > 0; }
+  /// Whether layer `index` (from 0) routes to experts.
+  bool moe_layer(Count index) const;
+  Count moe_layers() const;
+  Count query_width() const { return heads * query_head_dim(); }
+  Count kv_width() const { return kv_heads * head_dim; }
+  /// Width of one query head: head_dim, or nope + rope of latent attention.
+  Count query_head_dim() const;
+  /// Width of one value head.
+  Count value_head_dim() const;
+  Count norm_elements() const noexcept { return norm == Norm::layer ? 2 * hidden : hidden; }
+};
+
+/// Parameters by component, summed over layers; exact to the framework the model came from.
+struct Parameters {
+  Count embedding = 0;  ///< token embedding
+  Count positions = 0;
+  Count attention = 0;
+  Count mlp = 0;      ///< dense MLPs, shared experts and routers
+  Count experts = 0;  ///< routed experts
+  Count norms = 0;
+  Count head = 0;  ///< 0 when tied
+  Count total = 0;
+  Count active = 0;  ///< those one token meets: top_k of the experts
+};
+Parameters count_parameters(const Model& model);
+
+/// Throws Error(invalid) naming the first field that is missing, negative, too large or contradicts another;
+/// `source` (a file's name, or "--model") opens the sentence. Every reader calls it.
+void check(const Model& model, const std::string& source);
+
+}  // namespace medley::model

@@ -1,0 +1,24 @@
+// Layouts from text such as "dp=8,tp=4,sp=on,zero=1" or from the frameworks' own files, which may be mixed:
+// "ds_config.json,dp=16". Every error names the key and the rule.
+#pragma once
+
+#include <string>
+
+#include "model/layout.hpp"
+#include "model/read_model.hpp"
+
+namespace medley::model {
+
+/// `spec` as --layout takes it. `world` may stand in it instead of dp.
+Layout read_layout(const std::string& spec);
+
+/// Sets one key; `place` opens error messages. Returns false for a key that is not known.
+bool set_layout_key(Layout& layout, const std::string& key, const std::string& value,
+                    const std::string& place);
+
+// Readers by content; `world` is set where the file says how many ranks there are (0 otherwise).
+void layout_from_deepspeed(Layout& layout, const nlohmann::json& config, const std::string& source);
+void layout_from_neox(Layout& layout, const std::string& yaml, const std::string& source);
+void layout_from_megatron(Layout& layout, const Arguments& arguments, const std::string& source);
+
+}  // namespace medley::model

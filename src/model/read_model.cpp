@@ -1,0 +1,61 @@
+#include "model/read_model.hpp"
+
+#include <fmt/format.h>
+
+#include <medley/error.hpp>
+
+#include "model/zoo.hpp"
+
+namespace medley::model {
+namespace {
+
+std::string nearest(const std::string& name) {
+  std::string found;
+  for (const Model& m : zoo()) {
+    if (m.name.rfind(name.substr(0, 4), 0) == 0) found += (found.empty() ? "" : ", ") + m.name;
+  }
+  return found.empty() ? "such as llama-2-7b or gpt3-175b" : found;
+}
+
+}  // namespace
+
+nlohmann::json parse_json(const std::string& text, const std::string& source) {
+  try {
+    // Comments are common in ds_config files. Depth is bounded by our own check: deep nesting would exhaust
+    // the stack.
+    int depth = 0, deepest = 0;
+    for (const char c : text) {
+      if (c == '{' || c == '[') deepest = std::max(deepest, ++depth);
+      if (c == '}' || c == ']') --depth;
+    }
+    if (deepest > 64) refuse_at(source, "is nested more than 64 deep; that is no configuration");
+    nlohmann::json value = nlohmann::json::parse(text, nullptr, true, true);
+    if (!value.is_object()) refuse_at(source, "is not a JSON object");
+    return value;
+  } catch (const nlohmann::json::parse_error& error) {
+    refuse_at(source, fmt::format("is not JSON: byte {} is unexpected", error.byte));
+  } catch (const nlohmann::json::out_of_range&) {
+    refuse_at(source, "holds a number that is too large");
+  }
+}
+
+Model read_model(const std::string& spec) {
+  if (spec.empty()) refuse_at("--model", "is empty; give a name, a file or h=…,a=…,layers=…");
+  if (auto known = model_from_zoo(spec)) return *known;
+  if (is_file(spec)) {
+    const std::string text = read_file(spec);
+    if (spec.ends_with(".json")) return model_from_huggingface(parse_json(text, spec), spec);
+    if (spec.ends_with(".yml") || spec.ends_with(".yaml")) return model_from_neox(text, spec);
+    if (!text.empty() && text.find_first_not_of(" \t\r\n") != std::string::npos &&
+        text[text.find_first_not_of(" \t\r\n")] == '{') {
+      return model_from_huggingface(parse_json(text, spec), spec);
+    }
+    return model_from_megatron(parse_arguments(text), spec);
+  }
+  if (spec.rfind("--", 0) == 0) return model_from_megatron(parse_arguments(spec), "--model");
+  if (spec.find('=') != std::string::npos) return model_from_inline(spec);
+  refuse_at("--model",
+            fmt::format("'{}' is neither a known model nor a file; known: {}", spec, nearest(spec)));
+}
+
+}  // namespace medley::model

@@ -1,0 +1,103 @@
+// Laws that every step's time obeys, whatever the framework.
+#include "cost/cost.hpp"
+
+#include <gtest/gtest.h>
+
+#include "cost/flops.hpp"
+#include "published.hpp"
+
+namespace medley::cost {
+namespace {
+
+Layout layout_of(int dp, int tp, int pp, Count micro_batches) {
+  Layout l;
+  l.dp = dp;
+  l.tp = tp;
+  l.pp = pp;
+  l.micro_batch = 1;
+  l.global_batch = micro_batches * dp;
+  return l;
+}
+
+double step_us(const Model& model, Layout layout, Framework framework, const Machine& machine) {
+  check(layout, model);
+  return Step(model, layout, framework, 0).cost(machine).step_us;
+}
+
+TEST(Cost, BreakdownSumsToTheStep) {
+  const Model model = published::gpt(2048, 16, 24);
+  for (const Framework framework : {Framework::textbook, Framework::megatron, Framework::deepspeed,
+                                    Framework::neox, Framework::ddp, Framework::fsdp2}) {
+    const bool pipelined = framework != Framework::ddp && framework != Framework::fsdp2;
+    Layout layout = pipelined ? layout_of(4, 2, 4, 8) : layout_of(32, 1, 1, 2);
+    check(layout, model);
+    for (const Count rank : {Count{0}, layout.world() - 1}) {
+      const StepCost cost = Step(model, layout, framework, rank).cost(find_machine("dgx-h100"));
+      double sum = 0;
+      for (const double us : cost.spent) sum += us;
+      EXPECT_NEAR(sum, cost.step_us, 1e-6 * cost.step_us) << name(framework) << " rank " << rank;
+      EXPECT_GT(at(cost.spent, Cause::compute), 0) << name(framework);
+    }
+  }
+}
+
+TEST(Cost, MoreBandwidthIsNeverSlower) {
+  const Model model = published::gpt(4096, 32, 24);
+  Machine slow = find_machine("dgx-a100"), fast = slow;
+  fast.between.gb_per_s *= 4;
+  for (const Framework framework : {Framework::megatron, Framework::neox}) {
+    EXPECT_LT(step_us(model, layout_of(16, 8, 2, 8), framework, fast),
+              step_us(model, layout_of(16, 8, 2, 8), framework, slow));
+  }
+  fast = slow;
+  fast.inside.gb_per_s *= 2;
+  EXPECT_LT(step_us(model, layout_of(1, 8, 1, 4), Framework::megatron, fast),
+            step_us(model, layout_of(1, 8, 1, 4), Framework::megatron, slow));
+}
+
+TEST(Cost, BubbleShrinksWithMicroBatches) {
+  const Model model = published::gpt(4096, 32, 32);
+  const Machine machine = find_machine("dgx-a100");
+  double last = 1;
+  for (const Count micro_batches : {4, 8, 16, 32}) {
+    Layout layout = layout_of(1, 1, 4, micro_batches);
+    check(layout, model);
+    const StepCost cost = Step(model, layout, Framework::megatron, 0).cost(machine);
+    const double share = at(cost.spent, Cause::bubble) / cost.step_us;
+    EXPECT_LT(share, last) << micro_batches;
+    last = share;
+  }
+}
+
+TEST(Cost, FullRecomputeCostsAboutAThird) {
+  const Model model = published::gpt(8192, 64, 16);
+  const Machine machine = find_machine("dgx-a100");
+  Layout layout = layout_of(1, 8, 1, 4);
+  layout.micro_batch = 4;
+  layout.global_batch = 16;
+  const double kept = step_us(model, layout, Framework::megatron, machine);
+  layout.recompute = Recompute::full;
+  EXPECT_NEAR(step_us(model, layout, Framework::megatron, machine) / kept, 1.33, 0.07);
+}
+
+TEST(Cost, FlopsAreThoseOfThePapers) {
+  const Model model = published::gpt(12288, 96, 96);
+  Layout layout = layout_of(1, 8, 8, 64);
+  check(layout, model);
+  const double b = 64, s = 2048, l = 96, h = 12288, v = 51200;
+  EXPECT_NEAR(model_flops(model, layout) / (72 * b * s * l * h * h * (1 + s / (6 * h) + v / (12 * l * h))), 1,
+              1e-3);
+  layout.recompute = Recompute::full;
+  EXPECT_NEAR(hardware_flops(model, layout) / (96 * b * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h))),
+              1, 1e-3);
+}
+
+TEST(Cost, ATrillionParametersOnThousandsOfGpusIsFinite) {
+  const Model model = published::gpt(25600, 160, 128);
+  const double us = step_us(model, layout_of(64, 8, 64, 128), Framework::megatron, find_machine("dgx-a100"));
+  EXPECT_GT(us, 1e6);
+  EXPECT_LT(us, 1e9);
+}
+
+}  // namespace
+}  // namespace medley::cost

@@ -1,0 +1,123 @@
+// Machines: the built-in ones are whole, files are read, and what is wrong in a file is named.
+#include "cost/machine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <medley/error.hpp>
+
+#include "cost/link_time.hpp"
+
+namespace medley::cost {
+namespace {
+
+constexpr const char* small = R"(gpu = "a100-80-sxm"
+gpus_per_host = 4
+[inside]
+latency_us = 2
+bandwidth_gb_per_s = 300
+[between]
+latency_us = 10
+bandwidth_gb_per_s = 100
+)";
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_machine(text, "m.toml");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::invalid);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Machine, BuiltInOnesAreWhole) {
+  for (const char* name : {"dgx-a100", "dgx-h100", "dgx-h200", "lassen", "theta-gpu", "frontier", "summit"}) {
+    const Machine machine = find_machine(name);
+    EXPECT_EQ(machine.name, name);
+    EXPECT_GT(machine.gpu.bf16_tflops, 0) << name;
+    EXPECT_GT(machine.memory_gb, 0) << name;
+    EXPECT_GT(machine.inside.gb_per_s, machine.between.gb_per_s / machine.gpus_per_host) << name;
+  }
+}
+
+TEST(Machine, HalfAModuleHasHalfItsRates) {
+  const Machine frontier = find_machine("frontier");
+  EXPECT_DOUBLE_EQ(frontier.gpu.bf16_tflops, 191.5);
+  EXPECT_DOUBLE_EQ(frontier.memory_gb, 64);
+}
+
+TEST(Machine, ConstantsOfAFileReplaceTheDefaults) {
+  const Machine machine = parse_machine(std::string(small) + "[constants]\ncollective_us = 3.5\n", "m.toml");
+  EXPECT_DOUBLE_EQ(machine.constants.collective_us, 3.5);
+  EXPECT_DOUBLE_EQ(machine.constants.inside_share, CostConstants{}.inside_share);
+}
+
+TEST(Machine, FaultsAreNamed) {
+  EXPECT_NE(refusal("gpu = \"a100-80-sxm\"\n").find("'gpus_per_host' is missing"), std::string::npos);
+  EXPECT_NE(refusal("gpu = \"gtx-970\"\n").find("gtx-970"), std::string::npos);
+  EXPECT_NE(refusal(std::string("gpu_shre = 1\n") + small).find("unknown key 'gpu_shre'"), std::string::npos);
+  EXPECT_NE(refusal(std::string(small) + "colour = 1\n").find("[between]: unknown key 'colour'"),
+            std::string::npos);
+  EXPECT_NE(refusal("gpu = \n").find("m.toml:1"), std::string::npos);
+  EXPECT_THROW(find_machine("dgx-a1000"), Error);
+  EXPECT_THROW(find_machine("/"), Error);
+}
+
+TEST(Links, GroupsLieOnTheHostsOfTheirRanks) {
+  const GroupShape tensor = group_shape({0, 1, 2, 3, 4, 5, 6, 7}, 8), data = group_shape({3, 11, 19}, 8);
+  const GroupShape mixed = group_shape({0, 2, 4, 6, 8, 10, 12, 14}, 8);
+  EXPECT_EQ(tensor.hosts, 1);
+  EXPECT_EQ(data.hosts, 3);
+  EXPECT_EQ(data.per_host, 1);
+  EXPECT_EQ(mixed.hosts, 2);
+  EXPECT_EQ(mixed.per_host, 4);
+}
+
+TEST(Links, LargeAllReduceRunsAtTheRingsRate) {
+  const Machine m = parse_machine(small, "m.toml");
+  const LinkTime links(m);
+  const double bytes = 1e9;
+  const double inside = links.collective_us(Op::all_reduce, bytes, {.size = 4, .hosts = 1, .per_host = 4});
+  EXPECT_NEAR(inside, 2 * bytes * 0.75 / (300e3 * m.constants.inside_share), 0.02 * inside);
+  const double between = links.collective_us(Op::all_reduce, bytes, {.size = 4, .hosts = 4, .per_host = 1});
+  EXPECT_NEAR(between, 2 * bytes * 0.75 / (25e3 * m.constants.between_share), 0.02 * between);
+  // gather halves what all_reduce moves
+  EXPECT_NEAR(links.collective_us(Op::all_gather, bytes, {.size = 4, .hosts = 1, .per_host = 4}), inside / 2,
+              0.02 * inside);
+}
+
+TEST(Links, TreesSaveLatencyOnManyHosts) {
+  const Machine m = parse_machine(small, "m.toml");
+  const LinkTime links(m);
+  const double hosts = 256;
+  const double us = links.collective_us(Op::all_reduce, 8, {.size = 256, .hosts = 256, .per_host = 1});
+  EXPECT_LT(us, 2 * (hosts - 1) * m.between.latency_us / 4);
+}
+
+TEST(Links, AnOversubscribedSpineDividesWhatCrossesIt) {
+  const Machine flat = parse_machine(small, "m.toml");
+  const Machine tapered = parse_machine(
+      std::string(small) + "[pod]\nunits = 2\noversubscription = 4\nlatency_us = 5\n", "m.toml");
+  std::vector<Count> near{0, 4}, far{0, 8};  // hosts of four, pods of two hosts
+  const auto us = [](const Machine& m, const std::vector<Count>& ranks) {
+    return LinkTime(m).collective_us(Op::all_gather, 1e9, group_shape(ranks, m));
+  };
+  EXPECT_DOUBLE_EQ(us(tapered, near), us(flat, near));
+  EXPECT_NEAR(us(tapered, far) / us(flat, far), 4, 0.01);
+}
+
+TEST(Links, TheSwitchReducesLargeTensorsFaster) {
+  Machine m = parse_machine(small, "m.toml");
+  const GroupShape group{.size = 4, .hosts = 1, .per_host = 4};
+  const double ring = LinkTime(m).collective_us(Op::all_reduce, 1e9, group);
+  m.nvls_gb_per_s = 300;
+  EXPECT_LT(LinkTime(m).collective_us(Op::all_reduce, 1e9, group), ring);
+}
+
+TEST(Links, AGroupOfOneIsFree) {
+  EXPECT_EQ(LinkTime(parse_machine(small, "m.toml")).collective_us(Op::all_reduce, 1e9, {}), 0);
+}
+
+}  // namespace
+}  // namespace medley::cost
