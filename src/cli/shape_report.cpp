@@ -10,7 +10,7 @@
 #include "shape/rules.hpp"
 
 namespace medley::cli {
-namespace {
+namespace shape_report {  // named: its using-directive stays out of files that share a unity build
 
 using nlohmann::ordered_json;
 using namespace shape;
@@ -251,9 +251,10 @@ ordered_json to_json(const Report& report) {
           {"advice", advice}};
 }
 
-}  // namespace
+}  // namespace shape_report
 
 int report_shape(const ShapeOptions& options) {
+  using namespace shape_report;
   const Report report = make_report(options);
   if (options.json != "-") {
     const Layout& l = report.work.layout;
