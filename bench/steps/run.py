@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs published training steps through `medley plan` and says how far the predictions are off.
 
-    python bench/steps/run.py ../shared/data/steps [--vtrain FILE] [--medley build/release/bin/medley] [--json F]
+    python bench/steps/run.py FOLDER [--vtrain FILE] [--medley build/release/bin/medley] [--json F]
 
-The folder holds CSV files in the columns of measure_h200.py (ultrascale.csv, llm_foundry.csv, megatron_bridge.csv, any
+FOLDER holds CSV files in the columns of measure_h200.py (ultrascale.csv, llm_foundry.csv, megatron_bridge.csv, any
 other) and nemo_torchtitan_h100.csv, whose rows name the command that reproduces them. Rows are compared by tokens per second
 and GPU. What was fitted on what is decided here, by model and scale, never by row: see fitted().
 """
@@ -274,7 +274,8 @@ def main():
             print(f"  {count:4d}  {reason}")
     print("\nfitted on: vTrain's fit half (src/cost/calibrate.hpp) for dgx-a100; llama-1.34b on 8, llama-8.86b on 16 and "
           "llama-3.57b on 128 GPUs of the playbook for nanotron; mpt-1b on 8 GPUs of llm-foundry for fsdp1; a 125M GPT on one H200 "
-          "for the host; Korthikanti's table chose between equals on dgx-a100; nothing else.")
+          "for the host. Chosen with their errors in view, so not blind: NeMo (slowdown beside collectives, order of gathers), "
+          "Korthikanti (throttling and collectives of dgx-a100), llm-foundry (share of flash1).")
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump(everything, file)
