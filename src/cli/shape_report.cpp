@@ -88,9 +88,9 @@ void print_step(const Report& report) {
   fmt::print("layer  {}: products {}, attention {}, memory-bound {}, communication {}\n",
              milliseconds(step.layer_us), milliseconds(layer.gemm), milliseconds(layer.attention),
              milliseconds(layer.memory), milliseconds(layer.communication));
-  fmt::print("step   {}: {} micro-batch{} of {} on the slowest stage, bubble {}, optimizer {}\n",
-             milliseconds(step.step_us), step.micro_batches, passes > 1 ? "es" : "",
-             milliseconds(step.stage.us()), milliseconds(step.bubble_us), milliseconds(step.optimizer_us));
+  fmt::print("step   {}: {} micro-batch{} of {} on the slowest stage, bubble {}, optimizer {}, waiting for the host {}\n",
+             milliseconds(step.step_us), step.micro_batches, passes > 1 ? "es" : "", milliseconds(step.stage.us()),
+             milliseconds(step.bubble_us), milliseconds(step.optimizer_us), milliseconds(step.launch_us));
   fmt::print("       {:.0f} tokens/s and {:.0f} TFLOP/s per GPU, {:.0f} % of its best rate\n",
              step.tokens_per_s, step.tflops, 100 * step.efficiency);
   double products = 0;

@@ -152,6 +152,7 @@ void Engine::fail_late(Operation& operation) {
   } catch (const std::exception& error) {   // the timeout is told without it
     found.text = fmt::format("; where the ranks are could not be found out: {}", error.what());
   }
+  attend();   // a rank that was late a moment earlier saw more: its word, which comes before its answer, counts
   const Hold hold(*this);
   if (operation.complete()) return;
   const Operation& blamed = blamed_for(operation);

@@ -49,9 +49,14 @@ struct Checker {
     const Advice& advice = *rule.obeying;
     const std::string change = fmt::format("{} {}", name(advice.change.knob), advice.change.now);
     rule.agrees = advice.net_gain() >= noticeable;
+    // Faster kernels only wait longer where the host issues them too slowly.
+    const bool host_bound = base.launch_us > noticeable * base.step_us;
     rule.verdict = rule.agrees
                        ? fmt::format("broken; {} is {}", change, gain_text(advice.net_gain(), calibrated()))
-                       : fmt::format("broken, but obeying it ({}) buys nothing here: {}", change, why_not);
+                       : fmt::format("broken, but obeying it ({}) buys nothing here: {}", change,
+                                     host_bound ? "the host issues kernels too slowly for this GPU; a larger micro-batch, "
+                                                  "compile=on or cuda_graphs=on come first"
+                                                : why_not);
   }
 
   RuleCheck vocabulary() {

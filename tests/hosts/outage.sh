@@ -86,6 +86,11 @@ case $case in
       sleep 8   # longer than a cut host would be given
       signal_host 1 CONT
     fi
+    # The ranks go on until somebody has taken the suspicion back.
+    for ((tries = 0; tries < 600; tries++)); do
+      grep -q "no longer suspects" "$hosts_work"/rank? && break
+      sleep 0.05
+    done
     touch "$OUTAGE_STOP"
     for ((rank = 0; rank < size; rank++)); do await $rank "finished\|failed" 60; done
     grep -q failed "$hosts_work"/rank? && fail "somebody was lost"
