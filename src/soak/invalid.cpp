@@ -193,6 +193,17 @@ std::string to_text(const InvalidPlan& plan) {
                      survives(plan.fault) && plan.filled_in ? ", bf16" : "", plan.checked ? ", check mode" : "");
 }
 
+namespace {
+
+void tell(Slot& slot, const Error& error) {
+  std::string named;
+  for (int r : error.context().ranks) named += fmt::format(" {}", r);
+  slot.tell(Told::error, static_cast<int>(error.kind()),
+            fmt::format("{} naming ranks [{} ]: {}", name(error.kind()), named, error.what()));
+}
+
+}  // namespace
+
 void work_invalid(const WorkerOptions& options, int ranks, Slot& slot) {
   slot.process = getpid();
   try {
@@ -204,13 +215,14 @@ void work_invalid(const WorkerOptions& options, int ranks, Slot& slot) {
     setenv("MEDLEY_POISON", "1", 1);
     Context context(given);
     slot.started = 1;
-    InvalidRank(plan, context.world()).run(slot);
-    slot.finished = 1;  // it must not come to this
+    try {
+      InvalidRank(plan, context.world()).run(slot);
+      slot.finished = 1;
+    } catch (const Error& error) {
+      tell(slot, error);   // here: taking a context down whose peer is stopped may take longer than an error has
+    }
   } catch (const Error& error) {
-    std::string named;
-    for (int r : error.context().ranks) named += fmt::format(" {}", r);
-    slot.tell(Told::error, static_cast<int>(error.kind()),
-              fmt::format("{} naming ranks [{} ]: {}", name(error.kind()), named, error.what()));
+    tell(slot, error);
   } catch (const std::exception& error) {
     slot.tell(Told::error, -1, error.what());
   }

@@ -140,11 +140,12 @@ def threads_come_and_go():
     while callback_threads() > 0:            # the test's own deadline ends it otherwise
         ended.wait(0.1)
     nest(2)
-    return many >= 4
+    return many
 
 
 def test_callback_threads_end_when_they_are_idle():
-    assert groups.run(2, threads_come_and_go) == [True, True]
+    """Callbacks of a future that is complete already need no thread, so a rank that comes second may have few."""
+    assert max(groups.run(2, threads_come_and_go)) >= 4
 
 
 def destroy_with_pending_callbacks():
