@@ -113,6 +113,13 @@ void Mail::say_goodbye(Kind kind, const Error* why, std::chrono::milliseconds li
     if (present) try_post(*peer, header, std::as_bytes(std::span(note)));
   }
   std::unique_lock lock(mutex_);
+  if (why) {   // the ranks at fault, such as a stopped one, are told but not waited for
+    for (const int at_fault : why->context().ranks) {
+      if (at_fault >= 0 && at_fault < static_cast<int>(peers_.size()) && peers_[static_cast<std::size_t>(at_fault)]) {
+        peers_[static_cast<std::size_t>(at_fault)]->heard = true;
+      }
+    }
+  }
   changed_.wait_for(lock, limit, [&] {
     return std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) {
       return !peer || peer->heard || peer->left || peer->lost || peer->gave_up;
