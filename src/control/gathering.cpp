@@ -180,6 +180,7 @@ void Gatherings::receive(int from, const Message& message, std::vector<Outgoing>
   } else if (message.kind == "gather/ask") {
     // One that this rank was through with, or gave up, it had called.
     const auto found = open_.find(words[0]);
+    if (found != open_.end() && found->second.caller) found->second.caller->note_called(from, true);   // who asks has called; it may leave next
     const bool called = found != open_.end() ? found->second.caller != nullptr
                                              : abandoned_.contains(words[0]) || std::find(ended_.begin(), ended_.end(), words[0]) != ended_.end();
     out.push_back({from, {"gather/called", pack({words[0], called ? "1" : "0"})}});

@@ -110,6 +110,17 @@ TEST(Gathering, says_who_has_not_called) {
   EXPECT_EQ(asks->not_called(0ms), (std::vector<int>{2, 4}));
 }
 
+TEST(Gathering, knows_that_who_asks_has_called) {   // it may be gone before it can answer
+  Net net(3);
+  const std::vector<int> members{0, 1, 2};
+  const auto asked = net.call("comm", members, 2);
+  net.call("comm", members, 0);
+  net.deliver_all();
+  net.flying.push_back({0, 2, Gatherings::question("comm")});
+  net.deliver_all();
+  EXPECT_EQ(asked->not_called(0ms), (std::vector<int>{1}));
+}
+
 TEST(Gathering, says_of_a_rank_that_gave_up_that_it_had_called) {
   Net net(3);
   const std::vector<int> members{0, 1, 2};
