@@ -24,7 +24,8 @@ void copy_lines(std::uint8_t* dst, const std::uint8_t* src, std::size_t lines) {
     std::memcpy(dst, src, lines * 64);
     return;
   }
-  for (std::size_t i = 0; i + 4 * n <= lines * 64; i += 4 * n) {
+  std::size_t i = 0;
+  for (; i + 4 * n <= lines * 64; i += 4 * n) {
     const auto v0 = hn::LoadU(d, src + i);
     const auto v1 = hn::LoadU(d, src + i + n);
     const auto v2 = hn::LoadU(d, src + i + 2 * n);
@@ -34,6 +35,7 @@ void copy_lines(std::uint8_t* dst, const std::uint8_t* src, std::size_t lines) {
     hn::Stream(v2, d, dst + i + 2 * n);
     hn::Stream(v3, d, dst + i + 3 * n);
   }
+  std::memcpy(dst + i, src + i, lines * 64 - i);  // something is left only with SVE's vectors of more than 64 bytes
   hwy::FlushStream();
 }
 

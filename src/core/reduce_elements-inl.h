@@ -17,11 +17,15 @@ namespace medley {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+/// Whether vectors of D have one lane, known when it is compiled. SVE's MaxLanes() says one of two lanes that were narrowed.
+template <class D>
+inline constexpr bool single_lane = !HWY_HAVE_SCALABLE && hn::MaxLanes(D()) == 1;
+
 /// Loads and stores at any address, also one that is no multiple of the element's size: with a single lane
 /// Highway dereferences the pointer, which C++ allows only when it is aligned.
 template <class D>
 HWY_INLINE hn::Vec<D> load_bits(D d, const hn::TFromD<D>* from) {
-  if constexpr (hn::MaxLanes(D()) == 1) {
+  if constexpr (single_lane<D>) {
     hn::TFromD<D> value;
     std::memcpy(&value, from, sizeof value);
     return hn::Set(d, value);
@@ -31,7 +35,7 @@ HWY_INLINE hn::Vec<D> load_bits(D d, const hn::TFromD<D>* from) {
 }
 template <class D>
 HWY_INLINE void store(D d, hn::Vec<D> v, hn::TFromD<D>* to) {
-  if constexpr (hn::MaxLanes(D()) == 1) {
+  if constexpr (single_lane<D>) {
     const hn::TFromD<D> value = hn::GetLane(v);
     std::memcpy(to, &value, sizeof value);
   } else {

@@ -144,17 +144,19 @@ HWY_NOINLINE std::size_t reduce_in_passes(D d, typename Element::Stored* dst, co
   return i;
 }
 
-/// Fewer elements than d has lanes: two overlapping vectors of half, a quarter, … the size. Both are computed
-/// before either is stored, so that a source that is also dst is read unchanged.
-template <class Element, class Combine, class D, class S>
-HWY_INLINE void reduce_few(D, typename Element::Stored* dst, const S& srcs, std::size_t count, int divisor) {
-  if constexpr (hn::MaxLanes(D()) > 1) {
-    const hn::Half<D> half;
-    const hn::Rebind<typename Element::Stored, decltype(half)> out;
-    const std::size_t n = hn::Lanes(half);
-    if (count < n) return reduce_few<Element, Combine>(half, dst, srcs, count, divisor);
-    const auto first = result<Element, Combine>(half, srcs, 0, divisor);
-    const auto last = result<Element, Combine>(half, srcs, count - n, divisor);
+/// Fewer elements than a vector has lanes: two overlapping vectors of at most `most` lanes, a power of two, and of half as many
+/// where that is too much. Both are computed before either is stored, so that a source that is also dst is read unchanged.
+/// The limit is a number of lanes and no fraction of a vector: SVE's are as long as the CPU makes them, and a fraction can be
+/// nothing.
+template <class Element, class Combine, std::size_t most, class S>
+HWY_INLINE void reduce_few(typename Element::Stored* dst, const S& srcs, std::size_t count, int divisor) {
+  if constexpr (most > 0) {
+    const hn::CappedTag<typename Element::Lane, most> d;
+    const hn::Rebind<typename Element::Stored, decltype(d)> out;
+    const std::size_t n = hn::Lanes(d);
+    if (count < n) return reduce_few<Element, Combine, most / 2>(dst, srcs, count, divisor);
+    const auto first = result<Element, Combine>(d, srcs, 0, divisor);
+    const auto last = result<Element, Combine>(d, srcs, count - n, divisor);
     store(out, first, dst);
     store(out, last, dst + (count - n));
   }
@@ -182,7 +184,7 @@ HWY_NOINLINE void reduce_all(void* to, const void* const* list, int n_srcs, std:
   const hn::ScalableTag<typename Element::Lane> d;
   const hn::Rebind<T, decltype(d)> out;
   const std::size_t n = hn::Lanes(d);
-  if (count < n) return reduce_few<Element, Combine>(d, dst, srcs, count, divisor);
+  if (count < n) return reduce_few<Element, Combine, hn::MaxLanes(d) / 2>(dst, srcs, count, divisor);
 
   const auto first = result<Element, Combine>(d, srcs, 0, divisor);
   const auto last = result<Element, Combine>(d, srcs, count - n, divisor);
