@@ -3,11 +3,14 @@
 #pragma once
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <medley/error.hpp>
 #include <string>
+
+#include "core/advise.hpp"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -15,24 +18,27 @@
 
 namespace medley::core {
 
-/// A page that the kernel wipes in a child: one load tells, where getpid() would be a system call per operation.
+/// A page that the kernel wipes in a child: one load tells, where getpid() would be a system call per operation. Kernels before
+/// 4.14 and emulators wipe nothing; there it is getpid().
 class ForkGuard {
  public:
   ForkGuard() {
     void* page = mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) throw Error(ErrorKind::system, std::string("cannot map a page: ") + strerror(errno));
-    madvise(page, page_bytes, MADV_WIPEONFORK);
-    here_ = static_cast<int*>(page);
-    *here_ = 1;
+    const bool wiped = advise(page, page_bytes, MADV_WIPEONFORK);
+    mark_ = static_cast<Mark*>(page);
+    *mark_ = wiped ? Mark::here : Mark::ask;
   }
-  ~ForkGuard() { munmap(here_, page_bytes); }
+  ~ForkGuard() { munmap(mark_, page_bytes); }
   ForkGuard(const ForkGuard&) = delete;
   ForkGuard& operator=(const ForkGuard&) = delete;
-  bool here() const { return *here_ == 1; }
+  bool here() const { return *mark_ == Mark::here || (*mark_ == Mark::ask && getpid() == process_); }
 
  private:
-  static constexpr std::size_t page_bytes = 4096;
-  int* here_;
+  enum class Mark : int { wiped, here, ask };
+  static constexpr std::size_t page_bytes = 4096;   // the kernel rounds it up to its own
+  Mark* mark_;
+  pid_t process_ = getpid();
 };
 
 }  // namespace medley::core

@@ -14,6 +14,8 @@
 #include <mutex>
 #include <utility>
 
+#include "core/advise.hpp"
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14
 #endif
@@ -37,7 +39,7 @@ std::string mebibytes(std::size_t bytes) { return fmt::format("{:.1f} MiB", stat
 bool can_populate() {
   static const bool can = [] {
     void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const bool done = page != MAP_FAILED && madvise(page, 4096, MADV_POPULATE_WRITE) == 0;
+    const bool done = page != MAP_FAILED && core::advise(page, 4096, MADV_POPULATE_WRITE);
     if (page != MAP_FAILED) munmap(page, 4096);
     return done;
   }();
@@ -147,7 +149,7 @@ void Segment::seal() noexcept {
 }
 
 void Segment::populate(std::size_t offset, std::size_t bytes) const {
-  constexpr std::size_t page = 4096;
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));   // 4 KiB on x86; 4, 16 or 64 KiB on AArch64
   const std::size_t begin = offset / page * page;
   if (madvise(data() + begin, offset + bytes - begin, MADV_POPULATE_WRITE) == 0) return;
   if (!can_populate()) return;   // all of it was reserved when it was made
