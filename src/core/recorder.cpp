@@ -99,6 +99,7 @@ Recorder::Recorder(const RecordedRank& rank) {
   header.pid = getpid();
   gethostname(header.host, sizeof header.host - 1);
   *header_ = header;
+  write_barrier();
   std::memcpy(header_->magic, trace_magic, sizeof trace_magic);   // last: a reader sees a whole header or none
 }
 
@@ -137,6 +138,7 @@ std::uint32_t Recorder::note(NoteKind kind, std::string_view text) {
   note.number = ++numbers_[static_cast<std::size_t>(kind)];
   std::memcpy(at + sizeof note, text.data(), bytes);
   std::memcpy(at, &note, sizeof note);
+  write_barrier();   // pairs with the read_barrier() in read_notes()
   reinterpret_cast<Note*>(at)->bytes = bytes;   // last: now it counts
   notes_at_ += padded;
   return note.number;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/barrier.hpp"
 #include "core/record.hpp"
 #include "core/ticks.hpp"
 
@@ -46,6 +47,9 @@ class Recorder {
     Record& record = records_[header_->issued % capacity_];
     record.state = RecordState::writing;
     record.index = ++header_->issued;
+    // Before the fields change, for whoever reads them of a killed process, and of a running one: pairs with the second
+    // read_barrier() in RecordSource::read().
+    write_barrier();
     return record;
   }
   /// The record of this number, or null when it was overwritten since.

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -16,6 +17,7 @@
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
 
+#include "core/barrier.hpp"
 #include "core/record.hpp"
 #include "trace/import_parts.hpp"
 #include "trace/sizes.hpp"
@@ -87,10 +89,14 @@ class RecordSource final : public EventSource {
 
   bool read(std::size_t number, Event& event) const override {
     const std::uint64_t index = first + number, slot = (index - 1) % capacity;
+    if (!written(index, slot)) return false;  // killed while writing it
+    // Of a job that runs: the fields are read after a state that says they are there, and before it is asked whether they changed
+    // meanwhile. Pairs with the engine's store of the state, and with the write_barrier() in Recorder::next().
+    core::read_barrier();
     Record record;
     std::memcpy(&record, records.data() + slot * sizeof record, sizeof record);
-    if (record.index != index || record.state == RecordState::writing)
-      return false;  // killed while writing it
+    core::read_barrier();
+    if (!written(index, slot)) return false;
     check(record, slot);
     event = Event{};
     event.op = static_cast<Op>(record.op);
@@ -127,6 +133,13 @@ class RecordSource final : public EventSource {
   }
 
  private:
+  /// Whether the slot holds this record, and all of it.
+  bool written(std::uint64_t index, std::uint64_t slot) const {
+    const std::byte* at = records.data() + slot * sizeof(Record);
+    std::uint64_t found = 0;
+    std::memcpy(&found, at + offsetof(Record, index), sizeof found);
+    return found == index && static_cast<RecordState>(at[offsetof(Record, state)]) != RecordState::writing;
+  }
   double time(std::uint64_t ticks) const {
     if (ticks == 0) return -1;
     return std::max(
@@ -234,6 +247,8 @@ void read_notes(std::span<const std::byte> bytes, RecordSource& source, Trace& t
     Note note;
     std::memcpy(&note, bytes.data() + at, sizeof note);
     if (note.bytes == 0) break;
+    core::read_barrier();   // pairs with the write_barrier() in Recorder::note()
+    std::memcpy(&note, bytes.data() + at, sizeof note);
     const std::string where = fmt::format("{}: note at byte {}", source.place, core::trace_header_bytes + at);
     if (note.bytes > bytes.size() - at - sizeof note)
       refuse(where, fmt::format("{} bytes of text do not fit", note.bytes));
