@@ -66,6 +66,7 @@ class MEDLEY_API Control {
 
   /// From any thread. To everyone: every other rank gets it once.
   void send(int to, Message message);
+  /// (relaxed: one word that only ever goes from present to something else; nothing is read behind it)
   Standing standing(int rank) const { return standing_[static_cast<std::size_t>(rank)].load(std::memory_order_relaxed); }
 
   /// From any thread: begins an exchange among its members. Never blocks; the result is polled or waited for.

@@ -51,7 +51,7 @@ class ErrandTransfer final : public Transfer {
  public:
   explicit ErrandTransfer(std::shared_ptr<Errand> errand) : errand_(std::move(errand)) {}
   Poll poll() override {
-    if (!errand_->done.load(std::memory_order_acquire)) return Poll::waiting;
+    if (!errand_->done.load(std::memory_order_acquire)) return Poll::waiting;   // pairs with the release store in run_one()
     if (errand_->thrown) throw core::as_error(errand_->thrown);
     return Poll::complete;
   }
@@ -147,7 +147,7 @@ void BlockingLane::State::run_one(std::unique_lock<std::mutex>& lock) {
   }
   lock.lock();
   --performing;   // before anybody learns that it is done: a lane that is closed then has nothing running
-  errand->done.store(true, std::memory_order_release);
+  errand->done.store(true, std::memory_order_release);   // pairs with the acquire load in ErrandTransfer::poll()
   if (ring) ring();
   if (stopped) {  // what waited was dropped, and nothing more is to run
     changed.notify_all();

@@ -83,6 +83,7 @@ class CommState {
   /// Of the next collective or message: its number.
   std::uint64_t count(bool collective) {
     const std::uint64_t number = ++(collective ? collectives : messages);
+    // relaxed: counts for the status board, which shows each for itself
     if (status) (collective ? status->collectives : status->messages).store(number, std::memory_order_relaxed);
     return number;
   }

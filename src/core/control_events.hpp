@@ -40,10 +40,10 @@ class ControlEvents {
     events_.push_back(std::move(event));
     any_.store(true, std::memory_order_release);   // pairs with the acquire in any()
   }
-  bool any() const noexcept { return any_.load(std::memory_order_acquire); }
+  bool any() const noexcept { return any_.load(std::memory_order_acquire); }   // pairs with the release store in post()
   std::vector<ControlEvent> take() {
     const std::lock_guard lock(mutex_);
-    any_.store(false, std::memory_order_relaxed);   // under the lock: a later post sets it again
+    any_.store(false, std::memory_order_relaxed);   // relaxed: under the lock, and a later post sets it again
     return std::exchange(events_, {});
   }
 

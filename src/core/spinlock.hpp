@@ -15,9 +15,10 @@ class Spinlock {
  public:
   void lock() noexcept {
     pthread_t nobody = 0;
+    // Pairs with the release store in unlock().
     for (int spins = 0; !holder_.compare_exchange_strong(nobody, pthread_self(), std::memory_order_acquire); ++spins) {
       nobody = 0;
-      while (holder_.load(std::memory_order_relaxed) != 0) {
+      while (holder_.load(std::memory_order_relaxed) != 0) {   // relaxed: the exchange above acquires
         if (++spins < 100) {
           pause();
         } else {
@@ -26,8 +27,8 @@ class Spinlock {
       }
     }
   }
-  void unlock() noexcept { holder_.store(0, std::memory_order_release); }
-  /// Whether the calling thread holds it.
+  void unlock() noexcept { holder_.store(0, std::memory_order_release); }   // pairs with the exchange in lock()
+  /// Whether the calling thread holds it. (relaxed: only this thread writes its own name there, so it reads that or another)
   bool held_here() const noexcept { return holder_.load(std::memory_order_relaxed) == pthread_self(); }
 
  private:

@@ -20,6 +20,7 @@ std::uint64_t first_word(const Operation& operation) {
   return static_cast<std::uint64_t>(operation.comm->status->number) << 32 |
          static_cast<std::uint64_t>(known ? operation.lane->place : StatusBoard::no_lane) << 16 |
          static_cast<std::uint64_t>(operation.call.op) << 8 |
+         // relaxed: written under the engine's lock, which is held here
          (operation.state.load(std::memory_order_relaxed) == Operation::State::active ? slot_running : 0) | slot_taken;
 }
 
@@ -30,8 +31,8 @@ std::uint64_t third_word(const Operation& operation) {
 }  // namespace
 
 void StatusBoard::Slot::write(const std::uint64_t* from, std::size_t count) noexcept {
-  const std::uint32_t now = version.load(std::memory_order_relaxed);   // written by the holder of the engine's lock alone
-  version.store(now + 1, std::memory_order_relaxed);
+  const std::uint32_t now = version.load(std::memory_order_relaxed);   // relaxed: written by the holder of the engine's lock alone
+  version.store(now + 1, std::memory_order_relaxed);   // relaxed: ordered by the stores of the words, which release it
   for (std::size_t i = 0; i < count; ++i) words[i].store(from[i], std::memory_order_release);   // pairs with read()
   version.store(now + 2, std::memory_order_release);                                            // pairs with read()
 }
@@ -41,6 +42,7 @@ StatusBoard::Words StatusBoard::Slot::read() const noexcept {
   for (int tries = 0; tries < 1000; ++tries) {
     const std::uint32_t before = version.load(std::memory_order_acquire);   // pairs with the last store of write()
     for (std::size_t i = 0; i < copy.size(); ++i) copy[i] = words[i].load(std::memory_order_acquire);   // with its others
+    // relaxed: behind the words' acquire loads; who read a new word sees here that its writer had begun
     if (before % 2 == 0 && version.load(std::memory_order_relaxed) == before) return copy;
   }
   return {};   // a writer that was descheduled in the middle: nothing is shown of it
@@ -127,7 +129,7 @@ nlohmann::json StatusBoard::status(const std::string& name) const {
     }
   }
   if (!comm) return {{"unknown", true}};
-  const std::uint64_t issued = comm->collectives.load(std::memory_order_relaxed);
+  const std::uint64_t issued = comm->collectives.load(std::memory_order_relaxed);   // relaxed: as is `messages`, a count alone
   nlohmann::json status{{"rank", comm->rank}, {"world_rank", comm->world_ranks[static_cast<std::size_t>(comm->rank)]}, {"issued", issued},
                         {"messages", comm->messages.load(std::memory_order_relaxed)},
                         {"pending", nlohmann::json::array()}, {"elsewhere", nlohmann::json::array()}};
@@ -142,6 +144,7 @@ nlohmann::json StatusBoard::status(const std::string& name) const {
     const Op op = static_cast<Op>(word >> 1 & 0x7f);
     Words words{};
     words[0] = (word >> 32) << 32 | (word >> 8 & 0xff) << 16 | static_cast<std::uint64_t>(op) << 8 | slot_running | slot_taken;
+    // relaxed: behind the acquire load of inline_
     words[1] = !here ? 0 : (is_collective(op) ? here->collectives : here->messages).load(std::memory_order_relaxed);
     const auto root = static_cast<std::int64_t>(static_cast<std::int16_t>(word >> 16 & 0xffff));
     words[2] = static_cast<std::uint64_t>(is_collective(op) ? no_peer : root);

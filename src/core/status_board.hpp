@@ -51,14 +51,15 @@ class StatusBoard {
     note_poll();
     inline_.store(static_cast<std::uint64_t>(comm.number) << 32 | static_cast<std::uint64_t>(root & 0xffff) << 16 |
                       static_cast<std::uint64_t>(lane & 0xff) << 8 | static_cast<std::uint64_t>(op) << 1 | 1u,
-                  std::memory_order_release);   // pairs with status()
+                  std::memory_order_release);   // pairs with the acquire load in status(): its comm's count is as new
   }
-  void hide_inline() noexcept { inline_.store(0, std::memory_order_release); }
+  void hide_inline() noexcept { inline_.store(0, std::memory_order_release); }   // pairs with status()
+  // relaxed: a count that shows life; one writer, the holder of the engine's lock
   void note_poll() noexcept { polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 
   /// By any thread, without the engine's lock: as diagnose() reads it.
   nlohmann::json status(const std::string& comm) const;
-  /// How often the engine has polled: one that has something pending and does not poll is inside a library, or away.
+  /// How often the engine has polled (relaxed: only compared with what it was): one that has something pending and does not poll is inside a library, or away.
   std::uint64_t polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
 
  private:

@@ -19,7 +19,7 @@ void Slot::tell(Told what, int kind, const std::string& sentence) {
   std::snprintf(text, sizeof text, "%s", sentence.c_str());
   error_kind = kind;
   told_ns = std::chrono::steady_clock::now().time_since_epoch().count();
-  told.store(what, std::memory_order_release);
+  told.store(what, std::memory_order_release);  // pairs with the watcher's loads, which are stronger than acquire
 }
 
 Report::Report(int ranks) : owner_(true), bytes_(sizeof(Slot) * static_cast<std::size_t>(ranks)) {

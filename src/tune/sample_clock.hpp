@@ -22,6 +22,7 @@
 #include <string>
 #include <utility>
 
+#include "core/pause.hpp"
 #include "core/ticks.hpp"
 
 namespace medley::tune {
@@ -29,14 +30,6 @@ namespace medley::tune {
 /// CLOCK_MONOTONIC: the same for every process of a host, 23 ns a reading where rdtscp takes 18 (EPYC, KVM).
 inline std::int64_t now_ns() noexcept {
   return core::clock_ns(CLOCK_MONOTONIC);
-}
-
-inline void cpu_pause() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
 }
 
 /// One sample; every rank gets the same values, so that ranks decide alike when to stop.
@@ -112,15 +105,15 @@ class SampleClock {
   // Two cache lines apart, since neighbouring lines are prefetched in pairs. Each slot has one writer: its
   // rank.
   struct alignas(128) Slot {
-    std::atomic<std::uint64_t> arrived{0};
-    std::atomic<std::uint64_t> done{0};
-    std::atomic<std::int64_t> began_ns{0};
-    std::atomic<std::int64_t> ended_ns{0};
+    std::atomic<std::uint64_t> arrived{0};  ///< release in arrive(), after `cores`; pairs with wait_for_all()
+    std::atomic<std::uint64_t> done{0};     ///< release in finish(), after the times; pairs with wait_for_all()
+    std::atomic<std::int64_t> began_ns{0};  ///< relaxed: published by `done`
+    std::atomic<std::int64_t> ended_ns{0};  ///< relaxed: published by `done`
     cpu_set_t cores;
   };
   struct alignas(128) Release {
-    std::atomic<std::uint64_t> generation{0};
-    std::atomic<std::int64_t> at_ns{0};
+    std::atomic<std::uint64_t> generation{0};  ///< release in start() of rank 0; pairs with the acquire load of the others
+    std::atomic<std::int64_t> at_ns{0};        ///< relaxed: published by `generation`
   };
   struct Unmap {
     std::size_t bytes;
@@ -205,7 +198,7 @@ class SampleClock {
   }
 
   /// A slot read here is not overwritten before this rank arrives at the next start, since nobody passes it
-  /// earlier.
+  /// earlier. Pairs with the release stores in arrive() and finish().
   void wait_for_all(std::atomic<std::uint64_t> Slot::*flag, const char* point) {
     for (int r = 0; r < ranks_; ++r) {
       wait([&] { return (slot(r).*flag).load(std::memory_order_acquire) >= generation_; }, r, point);
@@ -218,7 +211,7 @@ class SampleClock {
     const int spins = oversubscribed_ ? 1 : 2000;
     for (int i = 0; i < spins; ++i) {
       if (ready()) return;
-      cpu_pause();
+      core::pause();
     }
     const std::int64_t give_up = now_ns() + deadline_ns_;
     while (!ready()) {

@@ -5,6 +5,7 @@ import tempfile
 import unittest
 
 import check_commands
+import check_memory_orders
 import check_text
 import documents
 
@@ -51,6 +52,24 @@ class Notice(unittest.TestCase):
         self.assertEqual(found, [["medley", "trace", "d", "--csv", "f"], ["medley", "bench", "-n", "2", "--op", "x"]])
         self.assertIsNotNone(check_commands.problem_of(["cmake", "--preset", "nonesuch"], "medley"))
         self.assertIsNotNone(check_commands.problem_of(["./nonesuch"], "medley"))
+
+    def orders(self, text):
+        lines = text.splitlines()
+        declared = {}
+        for name, comment in check_memory_orders.declarations_of(lines):
+            declared.setdefault(name, []).append(comment)
+        return [number for number, _ in check_memory_orders.problems_of(lines, declared)]
+
+    def test_memory_orders(self):
+        self.assertEqual(self.orders("x.load(std::memory_order_acquire);\n"), [1])
+        self.assertEqual(self.orders("// relaxed: no pair\nx.load(std::memory_order_acquire);\n"), [2])
+        self.assertEqual(self.orders("x.load(std::memory_order_acquire);  // pairs with the release store in f()\n"), [])
+        self.assertEqual(self.orders("x.load(std::memory_order_relaxed);  // written elsewhere\n"), [1])
+        self.assertEqual(self.orders("// relaxed: a count\n\n\n\nx.load(std::memory_order_relaxed);\n"), [])
+        self.assertEqual(self.orders("// relaxed: a count\n\n\n\n\nx.load(std::memory_order_relaxed);\n"), [6])
+        at_variable = "// relaxed: counts\nstd::atomic<int> a{0};\nstd::atomic<int> b{0}, c{0};\nint far;\n\n\n\n\n\n"
+        self.assertEqual(self.orders(at_variable + "c.store(\n    1, std::memory_order_relaxed);\n"), [])
+        self.assertEqual(self.orders(at_variable + "far.load(std::memory_order_relaxed);\n"), [10])
 
 
 if __name__ == "__main__":

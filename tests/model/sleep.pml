@@ -11,7 +11,9 @@
  *
  * Shown: with the timed sleep nobody hangs, whatever the store buffers do (TIMED: every wait ends, under weak
  * fairness). With the yield, for which every store made before it leaves its buffer (YIELD), no wake-up is even lost:
- * nobody hangs though the sleep has no end. Without either the lost wake-up exists and is found.
+ * nobody hangs though the sleep has no end. Without either the lost wake-up exists and is found. On AArch64 the load of
+ * `sleeping` (LDAR) waits for the flag's store (STLR) to be seen, which is FENCE; there loads may also be taken out of order, so
+ * the load of `sleeping` acquires: a bell that was read before the count loses a wake-up.
  *
  * Abstracted: spinning before sleeping; more than two ranks and several threads on one bell; sequences wrapping.
  *
@@ -24,6 +26,7 @@
  *   fails: no_poll_after_announcement: -DYIELD -DNO_LAST_POLL
  *   fails: ticket_after_last_poll:     -DYIELD -DLATE_TICKET
  *   fails: look_for_sleepers_first:    -DYIELD -DLOOK_FIRST
+ *   fails: bell_read_before_count:     -DFENCE -DBELL_FIRST
  */
 #define ROUNDS 2
 #define other (1 - me)
@@ -47,7 +50,11 @@ inline wake() {
   if
   :: sleeping != 0 ->
      if
+#ifdef BELL_FIRST
+     :: early != 0 ->
+#else
      :: sleepers[other] != 0 ->
+#endif
         atomic { buffered[me] == 0; rings[other]++ };       /* locked, so the own buffer is empty */
         asleep[other] = false                               /* FUTEX_WAKE */
      :: else
@@ -57,6 +64,9 @@ inline wake() {
 }
 
 inline raise(k) {
+#ifdef BELL_FIRST
+  early = sleepers[other];
+#endif
 #ifdef LOOK_FIRST
   wake();
 #endif
@@ -114,6 +124,9 @@ inline await(k) {
 
 proctype Rank(byte me) {
   byte ticket, round = 1;
+#ifdef BELL_FIRST
+  byte early;
+#endif
   do
   :: round > ROUNDS -> break
   :: else ->

@@ -105,6 +105,7 @@ TorchBackend::~TorchBackend() {
 }
 
 Comm& TorchBackend::comm() {
+  // relaxed: catches a call after shutdown(); one that runs beside it is the caller's mistake
   TORCH_CHECK(!closed_.load(std::memory_order_relaxed), "medley: this process group has been shut down");
   return joined_.comm;
 }

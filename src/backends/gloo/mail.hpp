@@ -112,7 +112,7 @@ class Mail {
   std::string
       first_note_;  ///< what a peer gave up the comm for, as it came, and from which rank it came first
   Header first_header_;
-  std::atomic<bool> failed_{false};
+  std::atomic<bool> failed_{false};  ///< relaxed: says that mutex_ is worth taking, under which the reason is read
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null for this one
 };
 
@@ -140,7 +140,7 @@ struct Mail::Peer {
   std::deque<Outgoing> outbox;  ///< sent and not known to be taken
   std::uint64_t forgotten = 0;  ///< sent before those
   std::uint64_t told = 0;       ///< the peer knows that so many were taken
-  std::atomic<std::uint64_t> taken{0};
+  std::atomic<std::uint64_t> taken{0};  ///< by the reader; relaxed: a count alone, in step with `told` by out_mutex
 
   std::array<Ready, envelopes_ready> ready;
   // By the mail's mutex:

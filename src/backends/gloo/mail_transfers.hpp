@@ -14,7 +14,7 @@ class Mail::Message : public Transfer {
         bytes(bytes_of(call)),
         memory(call.op == Op::send ? nullptr : call.out) {}
   Poll poll() override {
-    if (!done.load(std::memory_order_acquire)) {
+    if (!done.load(std::memory_order_acquire)) {  // pairs with the release store in finish()
       if (mail.failed_.load(std::memory_order_relaxed)) mail.throw_if_failed();
       return Poll::waiting;
     }
@@ -33,7 +33,7 @@ class Mail::Message : public Transfer {
   }
   void finish() {
     Bell& bell = *mail.bell_;  // this object may be gone once it is done
-    done.store(true, std::memory_order_release);
+    done.store(true, std::memory_order_release);  // pairs with the acquire load in poll()
     bell.ring();
   }
 

@@ -62,6 +62,7 @@ class Library {
   void require_usable() const;
 
   /// A rank of MPI_COMM_WORLD is dead: MPI is of no more use in this process. -1: none is.
+  /// (relaxed: one word, set once, and nothing is read behind it)
   void lose(int mpi_rank) noexcept;
   int lost_rank() const { return lost_rank_.load(std::memory_order_relaxed); }
   /// An operation was given up: peers may never come to the end of what they share with us.

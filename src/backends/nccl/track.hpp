@@ -122,6 +122,7 @@ class Track {
     under_way_.fetch_sub(static_cast<int>(count), std::memory_order_relaxed);
   }
 
+  /// relaxed: a count that nothing is read behind; no kernel is launched while retired communicators are taken down by it.
   static inline std::atomic<int> under_way_{0};
   cuda::Stream stream_;
   std::shared_ptr<cuda::DeviceClock> clock_;

@@ -27,7 +27,7 @@ Geometry::Geometry(int n) : ranks(n) {
 }
 
 void Board::throw_if_aborted() const {
-  const std::uint32_t by = header().aborted.load(std::memory_order_acquire);
+  const std::uint32_t by = header().aborted.load(std::memory_order_acquire);   // pairs with the release store in ShmLane::abort()
   if (by == 0 || by == abort_being_written) return;
   const auto kind = static_cast<ErrorKind>(header().kind);
   std::vector<int> ranks(header().at_fault, header().at_fault + header().ranks_at_fault);

@@ -21,6 +21,8 @@ inline constexpr std::size_t brief_bytes = 4096;
 
 /// A rank's arrival at an exchange, with its payload or a description of where the payload is.
 struct alignas(64) Line {
+  /// Stored with release by Exchanger::arrive(), after the payload; pairs with the acquire loads in arrived() and can_begin().
+  /// It also ends this rank's reads of the exchange before: a peer that sees it may write into that one's slot again.
   std::atomic<std::uint64_t> word;
   std::byte payload[inline_bytes];
 };
@@ -39,13 +41,14 @@ inline constexpr std::size_t counters_per_rank = 4;
 
 /// One direction between two ranks: a ring of bytes.
 struct PipeEnds {
-  Counter written;
-  Counter read;
+  Counter written;   ///< by the writer, with release after the bytes; pairs with the acquire load in Pipe::front()
+  Counter read;      ///< by the reader, with release after it has copied; pairs with the acquire loads in Pipe::write() and room()
 };
 
 struct alignas(64) Header {
   std::atomic<std::uint32_t> attached;
-  std::atomic<std::uint32_t> aborted;     ///< 1 + the rank that aborted
+  /// 1 + the rank that aborted; stored with release by ShmLane::abort(), pairs with the acquire loads in Board.
+  std::atomic<std::uint32_t> aborted;
   // Why, complete before `aborted` is set.
   std::uint32_t kind;                     ///< an ErrorKind
   std::uint32_t ranks_at_fault;           ///< how many of `at_fault` are set
@@ -75,7 +78,7 @@ class Board {
  public:
   Board(std::byte* base, const Geometry& geometry) : base_(base), geometry_(geometry) {}
   const Geometry& geometry() const { return geometry_; }
-  bool aborted() const { return header().aborted.load(std::memory_order_acquire) != 0; }
+  bool aborted() const { return header().aborted.load(std::memory_order_acquire) != 0; }   // pairs with ShmLane::abort()
   /// Throws the error with which a rank aborted the comm, if one did.
   void throw_if_aborted() const;
   Header& header() const { return *reinterpret_cast<Header*>(base_); }
@@ -84,14 +87,20 @@ class Board {
   }
   /// The last exchange in which this rank has read everything it takes directly from its peers' memory. Counted in 64
   /// bits: it may lie any number of exchanges back, where sequences that wrap would look as if they were ahead.
+  /// The release store in Exchanger::run() comes after those reads; pairs with the acquire load in Exchanger::finished(), behind
+  /// which the giver's memory is its caller's again.
   Counter& finished(int rank) const { return counters(rank)[0]; }
   /// How many chunks this rank has laid out in a streamed exchange: sequence in the upper half, chunks in the lower.
+  /// The release store in Streamer::lay() pairs with the acquire load in Streamer::available().
   Counter& laid(int rank) const { return counters(rank)[1]; }
   /// Not zero once this rank has destroyed its side of the comm, in order: it owes nothing and will not come again.
+  /// The release store in ~ShmLane() pairs with the acquire loads in ShmLane::check() and awaits(): who sees it sees all flags and
+  /// frames that came before.
   Counter& left(int rank) const { return counters(rank)[2]; }
-  /// Not zero while this rank finds its peers near (nearness.hpp).
+  /// Not zero while this rank finds its peers near (nearness.hpp). relaxed: a hint, which nothing else depends on.
   Counter& near(int rank) const { return counters(rank)[3]; }
-  /// How many of `giver`'s chunks this rank has consumed, in the same form.
+  /// How many of `giver`'s chunks this rank has consumed, in the same form. The release store in Streamer::took() pairs with the
+  /// acquire load in Streamer::reader_at(), behind which the giver writes into that half again.
   std::atomic<std::uint64_t>& taken(int rank, int giver) const {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(counters(rank) + counters_per_rank)[giver];
   }

@@ -83,9 +83,10 @@ bool Exchanger::can_begin() {
   // A rooted exchange does not read every flag. They are looked at here, as many as there are at a time: each is a line in
   // the cache of a peer, and three of them take as long as one.
   for (std::uint32_t s = checked_ + 1; s != sequence_ + 1; ++s) {
-    const std::uint64_t mine = board_.line(rank_, s).word.load(std::memory_order_relaxed);
+    const std::uint64_t mine = board_.line(rank_, s).word.load(std::memory_order_relaxed);   // relaxed: written by this thread
     for (int r = 0; r < ranks(); ++r) {
       if (r == rank_) continue;
+      // Pairs with the release store in the peer's arrive(), which comes after its reads of the slot that is written next.
       const std::uint64_t word = board_.line(r, s).word.load(std::memory_order_acquire);
       if (!at_least(sequence_of(word), s)) return at_least(checked_, needed);
       // A peer whose flag is overwritten by now was further on, and has looked at ours in this place.
@@ -100,6 +101,7 @@ bool Exchanger::can_begin() {
 
 void Exchanger::arrive(const Exchange& exchange) {
   Line& line = board_.line(rank_, sequence_);
+  // Pairs with the acquire loads in arrived() and can_begin().
   line.word.store(flag(sequence_, fingerprint(exchange.identity, exchange.mode)), std::memory_order_release);
   wake();
 }
@@ -111,7 +113,7 @@ void Exchanger::next() {
 }
 
 bool Exchanger::finished(int rank) const {
-  // A reader that is through may already have finished a later exchange.
+  // A reader that is through may already have finished a later exchange. Pairs with the release store in run().
   return board_.finished(rank).value.load(std::memory_order_acquire) >= count_;
 }
 
@@ -124,10 +126,12 @@ void Exchanger::arrive_in_line(const Exchange& exchange) {
 }
 
 bool Exchanger::arrived(int rank) const {
+  // Pairs with the release store in arrive(): payload, table and staging slot are there.
   return sequence_of(board_.line(rank, sequence_).word.load(std::memory_order_acquire)) == sequence_;
 }
 
 void Exchanger::compare(const Exchange& exchange, int rank) const {
+  // relaxed: arrived() has seen this word, and it does not change before this rank arrives at the next exchange
   const auto theirs = static_cast<std::uint32_t>(board_.line(rank, sequence_).word.load(std::memory_order_relaxed));
   const std::uint32_t mine = fingerprint(exchange.identity, exchange.mode);
   // What is in line for one is in line for all, or their counts differ by more than the flag can tell.
@@ -170,7 +174,7 @@ bool Exchanger::take_in_line(const Exchange& exchange) {
 
 bool Exchanger::readers_near() const {
   for (int r = 0; r < ranks(); ++r) {
-    if (r != rank_ && board_.near(r).value.load(std::memory_order_relaxed) == 0) return false;
+    if (r != rank_ && board_.near(r).value.load(std::memory_order_relaxed) == 0) return false;   // relaxed: a hint
   }
   return true;
 }
@@ -182,6 +186,7 @@ void Exchanger::ended(const Exchange& exchange) {
 }
 
 Mode Exchanger::mode_of(int rank) const {
+  // relaxed: as in compare()
   return static_cast<Mode>(board_.line(rank, sequence_).word.load(std::memory_order_relaxed) >> mode_shift & 3u);
 }
 

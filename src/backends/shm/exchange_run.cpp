@@ -6,6 +6,7 @@
 #include "backends/shm/direct_read.hpp"
 #include "backends/shm/exchange.hpp"
 #include "backends/shm/neighbourhood.hpp"
+#include "core/barrier.hpp"
 
 namespace medley::shm {
 namespace {
@@ -116,6 +117,7 @@ void Exchanger::introduce(const Exchange& exchange, std::size_t place) {
   const bool direct = exchange.mode == Mode::direct;
   nearness_.next_exchange();
   met_near_ = may_stream_ && nearness_.near();
+  // relaxed: a hint for readers_near(); what must agree between ranks goes with the descriptor
   if (Counter& told = board_.near(rank_); (told.value.load(std::memory_order_relaxed) != 0) != met_near_) {
     told.value.store(met_near_ ? 1 : 0, std::memory_order_relaxed);
   }
@@ -159,11 +161,12 @@ core::Task Exchanger::run(Exchange exchange) {
   }
   if (exchange.mode == Mode::streamed || !streaming.empty()) co_await stream(exchange, std::move(streaming));
   if (took_direct) {
+    core::read_barrier();   // the data first, then whether it was the giver's still; pairs with ShmLane::abort()
     if (board_.aborted()) {   // before or while it was read, a giver may have got its memory back and changed it
       board_.throw_if_aborted();
       throw Error(ErrorKind::aborted, "the comm was aborted");
     }
-    board_.finished(rank_).value.store(count_, std::memory_order_release);
+    board_.finished(rank_).value.store(count_, std::memory_order_release);   // pairs with the acquire load in finished()
     wake();
   }
   if (exchange.mode == Mode::direct) {   // its memory is the caller's again once everyone has read it

@@ -80,6 +80,7 @@ class Streamer {
     if (r == owner_.rank_) return true;
     const std::size_t needed = std::min(chunks, chunks_of(exchange_.give.at(r).bytes, quota_));
     if (needed == 0) return true;
+    // Pairs with the release store in the reader's took(): it has copied, and its half may be written again.
     const std::uint64_t seen = board_.taken(r, owner_.rank_).load(std::memory_order_acquire);
     // Nobody takes from this rank beyond this exchange, and older stamps are of no use, however old.
     return seen >> 32 == owner_.sequence_ && (seen & 0xffffffffu) >= needed;
@@ -104,11 +105,13 @@ class Streamer {
       if (shared) break;
     }
     ++laid_;
+    // Pairs with the acquire load in the readers' available().
     board_.laid(owner_.rank_).value.store(stamp(owner_.sequence_, laid_), std::memory_order_release);
     return true;
   }
 
   bool available(std::size_t i) const {
+    // Pairs with the release store in the giver's lay().
     const std::uint64_t seen = board_.laid(sources_[i]).value.load(std::memory_order_acquire);
     return seen >> 32 == owner_.sequence_ && (seen & 0xffffffffu) > taken_[i];
   }
@@ -125,6 +128,7 @@ class Streamer {
   }
   void took(std::size_t i) {
     ++taken_[i];
+    // Pairs with the acquire load in the giver's reader_at().
     board_.taken(owner_.rank_, sources_[i]).store(stamp(owner_.sequence_, taken_[i]), std::memory_order_release);
   }
 
@@ -173,6 +177,7 @@ class Streamer {
 std::vector<int> Exchanger::missing() const {
   std::vector<int> awaited;
   for (int r = 0; r < ranks(); ++r) {
+    // relaxed: nothing is read behind it; ShmLane::check() has acquired `left` before, so an arrival before that is seen
     const bool there = at_least(sequence_of(board_.line(r, sequence_).word.load(std::memory_order_relaxed)), sequence_);
     const bool reads = std::find(readers_.begin(), readers_.end(), r) != readers_.end() && !finished(r);
     if (!there || reads || (streamer_ && streamer_->awaits(r))) awaited.push_back(r);

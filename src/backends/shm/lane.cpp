@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "backends/shm/neighbourhood.hpp"
+#include "core/barrier.hpp"
 
 namespace medley::shm {
 namespace {
@@ -133,12 +134,13 @@ void ShmLane::progress() {
 
 ShmLane::~ShmLane() {
   if (!segment_.here()) return;   // it is not mapped in a forked child
-  board_.left(rank_).value.store(1, std::memory_order_release);
+  board_.left(rank_).value.store(1, std::memory_order_release);   // pairs with the acquire loads in awaits() and check()
   neighbours_.wake(members_);
 }
 
 bool ShmLane::awaits(int rank) const {
   const auto gone = [this](int r) {
+    // Pairs with the release store in the peer's ~ShmLane().
     return board_.left(r).value.load(std::memory_order_acquire) != 0 ||
            neighbours_.dead(members_[static_cast<std::size_t>(r)]);
   };
@@ -150,6 +152,7 @@ bool ShmLane::awaits(int rank) const {
 
 void ShmLane::check() {
   // The first cause first: a rank that has noticed a death aborts the comm, and one that got an error may leave.
+  // Pairs with the release store in the peer's ~ShmLane(), behind all that it published.
   const auto left = [&](int r) { return board_.left(r).value.load(std::memory_order_acquire) != 0; };
   const int ranks = static_cast<int>(members_.size());
   for (int r = 0; r < ranks; ++r) {
@@ -178,7 +181,12 @@ void ShmLane::abort(const Error& why) noexcept {
   const std::size_t length = std::min(std::strlen(why.what()), sizeof header.reason - 1);
   std::memcpy(header.reason, why.what(), length);
   header.reason[length] = '\0';
+  // Pairs with the acquire load in Board::throw_if_aborted(): the reason is complete.
   header.aborted.store(static_cast<std::uint32_t>(rank_) + 1, std::memory_order_release);
+  // Callers get their memory back now and may write into it, while a peer still reads it directly. A peer that reads what they
+  // write must see the abort: pairs with the read_barrier() in Exchanger::run() and RecvTransfer::poll(). (Where another rank was
+  // first, the load above has acquired its abort, which every core sees by then.)
+  core::write_barrier();
   neighbours_.wake(members_);
 }
 

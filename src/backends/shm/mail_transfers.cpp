@@ -7,6 +7,7 @@
 #include "backends/shm/direct_read.hpp"
 #include "backends/shm/mail.hpp"
 #include "backends/shm/neighbourhood.hpp"
+#include "core/barrier.hpp"
 
 namespace medley::shm {
 namespace {
@@ -93,6 +94,7 @@ Poll RecvTransfer::poll() {
       mail_.board_.throw_if_aborted();   // a sender that gave up may have freed its memory
       throw;
     }
+    core::read_barrier();   // the data first, then whether it was the sender's still; pairs with ShmLane::abort()
     if (mail_.board_.aborted()) return Poll::waiting;   // or changed it; the lane's check() says why it failed
     done_ += now;
     if (done_ < offer_.bytes) return Poll::moved;

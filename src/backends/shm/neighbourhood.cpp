@@ -137,8 +137,8 @@ std::uint32_t Neighbourhood::prepare() {
   bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
   sleeping_->fetch_add(1, std::memory_order_seq_cst);
   // A writer stores its flag and then reads `sleeping_` without a fence between them, which would cost every small
-  // operation a cache miss. Its store leaves the store buffer within nanoseconds; giving up the core here takes longer,
-  // so the poll that follows sees it. Should it not, sleep() is short enough to be a delay and never a hang.
+  // operation a cache miss on x86. Its store leaves the store buffer within nanoseconds; giving up the core here takes longer,
+  // so the poll that follows sees it. Should it not, sleep() is short enough to be a delay and never a hang. (tests/model/sleep.pml)
   sched_yield();
   return ticket;
 }
@@ -151,6 +151,8 @@ void Neighbourhood::sleep(std::uint32_t ticket, std::chrono::nanoseconds at_most
 }
 
 void Neighbourhood::cancel() {
+  // relaxed: a writer that still counts this thread rings once too often. `sleeping_` never counts a thread that its bell does not,
+  // as in prepare().
   sleeping_->fetch_sub(1, std::memory_order_relaxed);
   bells_[own_].sleepers.fetch_sub(1, std::memory_order_relaxed);
 }

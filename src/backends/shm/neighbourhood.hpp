@@ -15,7 +15,7 @@
 namespace medley::shm {
 
 struct alignas(64) Bell {
-  std::atomic<std::uint32_t> rings;
+  std::atomic<std::uint32_t> rings;      ///< what the owner's threads sleep on (a futex)
   std::atomic<std::uint32_t> sleepers;   ///< threads of the owner that sleep or are about to
 };
 
@@ -42,9 +42,13 @@ class Neighbourhood final : public Waiter {
   void allow_direct_reads(bool allowed) { direct_reads_ = allowed; }
   int cores() const { return cores_; }
 
-  /// Wakes those of `neighbours` that sleep. Call after the store they wait for; see sleep() for why no fence is needed.
+  /// Wakes those of `neighbours` that sleep. Call after the store they wait for, which is one with release.
+  ///
+  /// The load is sequentially consistent, which costs nothing on x86 and on AArch64 makes it an LDAR: that one waits for the STLR
+  /// of the flag before it, so a sleeper that this rank does not see has seen the flag. On x86 the load may pass the store; see
+  /// prepare() for why no fence is needed. Pairs with the additions in prepare(): whoever is counted here is seen in its bell.
   void wake(std::span<const int> neighbours) const {
-    if (sleeping_->load(std::memory_order_relaxed) != 0) ring(neighbours);
+    if (sleeping_->load(std::memory_order_seq_cst) != 0) ring(neighbours);
   }
 
   int spins() const override { return spins_; }
@@ -69,7 +73,7 @@ class Neighbourhood final : public Waiter {
   int yields_ = 0;
   bool crowded_ = false;
   Segment segment_;
-  std::atomic<std::uint32_t>* sleeping_;   ///< how many threads of all neighbours sleep
+  std::atomic<std::uint32_t>* sleeping_;   ///< how many threads of all neighbours sleep, or are about to
   Bell* bells_;
 };
 

@@ -34,17 +34,19 @@ class Pipe {
   std::size_t payload_limit() const { return size_ / 2 - sizeof(Frame); }
 
   bool write(const Frame& frame, const void* payload, std::size_t bytes) {
-    const std::uint64_t at = ends_.written.value.load(std::memory_order_relaxed);
+    const std::uint64_t at = ends_.written.value.load(std::memory_order_relaxed);   // relaxed: written by this thread
     const std::size_t length = padded(sizeof frame + bytes);
+    // Pairs with the release store in pop(): the reader has copied what is overwritten here.
     if (size_ - (at - ends_.read.value.load(std::memory_order_acquire)) < length) return false;
     put(at, &frame, sizeof frame);
     put(at + sizeof frame, payload, bytes);
-    ends_.written.value.store(at + length, std::memory_order_release);
+    ends_.written.value.store(at + length, std::memory_order_release);   // pairs with the acquire load in front()
     return true;
   }
 
   /// How much payload a frame could carry right now.
   std::size_t room() const {
+    // relaxed: written by this thread. The other pairs with the release store in pop().
     const std::uint64_t used = ends_.written.value.load(std::memory_order_relaxed) -
                                ends_.read.value.load(std::memory_order_acquire);
     const std::size_t left = size_ - static_cast<std::size_t>(used);
@@ -52,7 +54,8 @@ class Pipe {
   }
 
   std::optional<Frame> front() const {
-    const std::uint64_t at = ends_.read.value.load(std::memory_order_relaxed);
+    const std::uint64_t at = ends_.read.value.load(std::memory_order_relaxed);   // relaxed: written by this thread
+    // Pairs with the release store in write(): the whole frame is there.
     if (ends_.written.value.load(std::memory_order_acquire) == at) return std::nullopt;
     Frame frame;
     get(at, &frame, sizeof frame);
@@ -61,10 +64,11 @@ class Pipe {
 
   /// Takes the front frame off, its payload into `to`.
   void pop(const Frame& frame, void* to) {
-    const std::uint64_t at = ends_.read.value.load(std::memory_order_relaxed);
+    const std::uint64_t at = ends_.read.value.load(std::memory_order_relaxed);   // relaxed: written by this thread
     const bool carries = frame.kind == FrameKind::eager || frame.kind == FrameKind::data;
     const std::size_t bytes = carries ? static_cast<std::size_t>(frame.bytes) : 0;
     if (to && bytes > 0) get(at + sizeof frame, to, bytes);
+    // Pairs with the acquire loads in write() and room().
     ends_.read.value.store(at + padded(sizeof frame + bytes), std::memory_order_release);
   }
 
