@@ -51,6 +51,7 @@ class RecvTransfer final : public Transfer {
   bool matches(int from, int tag) const { return tag == tag_ && (from_ < 0 || from == from_); }
   void take(const std::byte* data, std::size_t bytes);
   void take_offer(int from, const Frame& frame);
+  void read(std::size_t bytes);
   Mail& mail_;
   State state_ = State::posted;
   int from_;

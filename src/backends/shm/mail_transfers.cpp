@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "backends/shm/direct_read.hpp"
@@ -85,15 +86,27 @@ void RecvTransfer::take_offer(int from, const Frame& frame) {
   mail_.reading_.push_back(this);
 }
 
+/// The next part of an offered message, out of the sender's memory.
+void RecvTransfer::read(std::size_t bytes) {
+  std::byte* to = data_ + done_;
+  const std::uint64_t where = offer_.where + done_;
+  if (from_ == mail_.rank_) {   // its own memory, also where reads of others' are not allowed
+    std::memmove(to, reinterpret_cast<const std::byte*>(where), bytes);
+    return;
+  }
+  try {
+    mail_.neighbours_.read(to, mail_.members_[static_cast<std::size_t>(from_)], where, bytes, from_);
+  } catch (const Error&) {
+    mail_.board_.throw_if_aborted();   // a sender that gave up may have freed its memory
+    throw;
+  }
+}
+
 Poll RecvTransfer::poll() {
   if (state_ == State::reading) {
     const std::size_t now = std::min<std::size_t>(breath, offer_.bytes - done_);
-    try {
-      mail_.neighbours_.read(data_ + done_, mail_.members_[static_cast<std::size_t>(from_)], offer_.where + done_, now, from_);
-    } catch (const Error&) {
-      mail_.board_.throw_if_aborted();   // a sender that gave up may have freed its memory
-      throw;
-    }
+    if (from_ == mail_.rank_ && !mail_.find_send(offer_.id)) return Poll::waiting;   // this rank has given its send up
+    read(now);
     core::read_barrier();   // the data first, then whether it was the sender's still; pairs with ShmLane::abort()
     if (mail_.board_.aborted()) return Poll::waiting;   // or changed it; the lane's check() says why it failed
     done_ += now;
