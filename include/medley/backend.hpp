@@ -20,7 +20,7 @@
 namespace medley {
 
 /// Changes whenever a class below changes its layout; a plugin built against another is refused.
-inline constexpr std::string_view backend_abi = "medley-backend-8";
+inline constexpr std::string_view backend_abi = "medley-backend-9";
 
 /// Sends and receives that Medley makes of itself, such as those of filled-in collectives, have tags from -internal_tags to -1, which no user can name.
 /// They match like all others: by peer and tag, in order.
@@ -125,8 +125,14 @@ class Lane {
   /// somebody waits.
   virtual void check() {}
   /// Makes every pending and later operation fail, here and on the peers, which get an error of the same kind that
-  /// names the same ranks. No user memory is written afterwards.
+  /// names the same ranks. Begins that and returns at once.
   virtual void abort(const Error& why) noexcept = 0;
+  /// After abort(), called until it returns true: no user memory is written any more, and the peers know as far as they can be
+  /// reached. The lane bounds the time this takes.
+  virtual bool poll_abort() noexcept { return true; }
+  /// Before the lane is destroyed, called until it returns true: what is complete for the callers has reached the peers, so that
+  /// the destructor does not wait. The lane bounds the time this takes. No operation is pending, and none comes any more.
+  virtual bool poll_close() noexcept { return true; }
 };
 
 /// A way to sleep until a peer has written something. A backend without one is polled at short intervals.

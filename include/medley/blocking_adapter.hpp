@@ -24,16 +24,18 @@ class BlockingLibrary {
   /// receive that the peer posts later; those of one peer, direction and tag come in order. A library without
   /// native sends and receives sees one thread.
   virtual int perform(const Call& call, Deadline deadline) = 0;
-  /// Makes every running and later perform() end soon, by an exception, and tells the peers if it can. Called
-  /// once, from another thread.
+  /// Makes every running and later perform() end soon, by an exception, and begins to tell the peers if it can. Called
+  /// once, from another thread: no waiting here.
   virtual void stop(const Error& why) noexcept = 0;
+  /// After stop(), called until it returns true: the peers know, as far as they can be reached. Called from the engine's
+  /// thread, also of a library that was not stopped: no waiting here.
+  virtual bool poll_stop() noexcept { return true; }
   /// Throws when a peer is known to be dead. Called from the engine's thread: no waiting here.
   virtual void check() {}
 };
 
-/// Nothing here waits for the library but abort() and the destructor, and those no longer than a second: what
-/// perform() has not given up by then stays with its thread, which keeps the library alive and may still
-/// write user memory.
+/// Nothing here waits for the library: abort and close are polled, and no longer than a second. What perform() has not
+/// given up by then stays with its thread, which keeps the library alive and may still write user memory.
 class MEDLEY_API BlockingLane final : public Lane {
  public:
   /// `patience`: how long one operation may run; deadlines of callers that are shorter end it by abort().
@@ -46,6 +48,8 @@ class MEDLEY_API BlockingLane final : public Lane {
   bool concurrent_collectives() const override { return true; }  // they queue in order
   void check() override;
   void abort(const Error& why) noexcept override;
+  bool poll_abort() noexcept override;
+  bool poll_close() noexcept override;
 
  private:
   struct State;

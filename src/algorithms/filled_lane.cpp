@@ -125,15 +125,24 @@ void FilledLane::adopt_messages_of(FilledTransfer& transfer) noexcept {
   for (Transfer* message : transfer.messages_.abandon()) orphans_.push_back({message, transfer.self_});
 }
 
-void FilledLane::abort(const Error& why) noexcept {
-  inner_->abort(why);
+bool FilledLane::poll_abort() noexcept {
+  if (!inner_->poll_abort()) return false;
   for (FilledTransfer* transfer : running_) adopt_messages_of(*transfer);
+  abandon_orphans();
+  return true;
+}
+
+void FilledLane::abandon_orphans() noexcept {
   for (Orphan& orphan : orphans_) orphan.message->abandon(std::move(orphan.collective));
   orphans_.clear();
 }
 
-FilledLane::~FilledLane() {
-  if (!orphans_.empty()) abort(Error(ErrorKind::aborted, "its comm was closed"));
+bool FilledLane::poll_close() noexcept {
+  if (!orphans_.empty() && !closing_) inner_->abort(Error(ErrorKind::aborted, "its comm was closed"));
+  closing_ = true;
+  return (orphans_.empty() || poll_abort()) && inner_->poll_close();
 }
+
+FilledLane::~FilledLane() { abandon_orphans(); }
 
 }  // namespace medley::algorithms

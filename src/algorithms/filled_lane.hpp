@@ -42,7 +42,9 @@ class MEDLEY_API FilledLane final : public Lane {
   bool concurrent_collectives() const override { return inner_->concurrent_collectives(); }
   bool in_streams() const override { return inner_->in_streams(); }
   void check() override { inner_->check(); }
-  void abort(const Error& why) noexcept override;
+  void abort(const Error& why) noexcept override { inner_->abort(why); }
+  bool poll_abort() noexcept override;
+  bool poll_close() noexcept override;
 
  private:
   friend class FilledTransfer;
@@ -55,6 +57,7 @@ class MEDLEY_API FilledLane final : public Lane {
   bool may_run(std::uint64_t sequence) const;
   /// Takes the messages that a collective has not completed.
   void adopt_messages_of(FilledTransfer& transfer) noexcept;
+  void abandon_orphans() noexcept;
 
   std::unique_ptr<Lane> inner_;
   core::Capabilities capabilities_;
@@ -68,6 +71,7 @@ class MEDLEY_API FilledLane final : public Lane {
     std::shared_ptr<FilledTransfer> collective;
   };
   std::vector<Orphan> orphans_;
+  bool closing_ = false;
 };
 
 }  // namespace medley::algorithms

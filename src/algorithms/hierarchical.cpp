@@ -12,10 +12,10 @@ namespace medley::algorithms {
 namespace {
 
 /// Not so little patience that every phase ends in a nap.
-core::Manner manner_of(const Waiter* inside, const Waiter* between) {
-  core::Manner manner = both(core::Manner::of(inside), core::Manner::of(between));
-  manner.yields = std::max(manner.yields, core::Manner{}.yields);
-  return manner;
+core::BackoffPolicy policy_of(const Waiter* inside, const Waiter* between) {
+  core::BackoffPolicy policy = both(core::BackoffPolicy::of(inside), core::BackoffPolicy::of(between));
+  policy.yields = std::max(policy.yields, core::BackoffPolicy{}.yields);
+  return policy;
 }
 
 }  // namespace
@@ -23,7 +23,7 @@ core::Manner manner_of(const Waiter* inside, const Waiter* between) {
 HierarchicalBackend::HierarchicalBackend(Half inside, Half between, std::vector<std::string> hosts)
     : inside_(inside), between_(between), hosts_(std::move(hosts)),
       name_(fmt::format("{}+{}", inside.backend->name(), between.backend->name())),
-      waiter_(manner_of(inside.backend->waiter(), between.backend->waiter())) {}
+      waiter_(policy_of(inside.backend->waiter(), between.backend->waiter())) {}
 
 bool HierarchicalBackend::native(Op op, DType, ReduceOp, Memory memory) const {
   if (memory != Memory::host) return false;

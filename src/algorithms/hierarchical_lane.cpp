@@ -62,12 +62,28 @@ void HierarchicalLane::abort(const Error& why) noexcept {
     }
     lane->abort(Error(why.kind(), why.what(), context));
   }
+}
+
+bool HierarchicalLane::poll_abort() noexcept {
+  bool over = true;
+  for (Lane* lane : lanes()) over = lane->poll_abort() && over;
+  if (over) abandon_orphans();
+  return over;
+}
+
+bool HierarchicalLane::poll_close() noexcept {
+  if (!orphans_.empty() && !closing_) abort(Error(ErrorKind::aborted, "its comm was closed"));
+  closing_ = true;
+  bool over = orphans_.empty() || poll_abort();
+  for (Lane* lane : lanes()) over = lane->poll_close() && over;
+  return over;
+}
+
+void HierarchicalLane::abandon_orphans() noexcept {
   for (HierarchicalTransfer* orphan : orphans_) orphan->abandon({});
   orphans_.clear();
 }
 
-HierarchicalLane::~HierarchicalLane() {
-  if (!orphans_.empty()) abort(Error(ErrorKind::aborted, "its comm was closed"));
-}
+HierarchicalLane::~HierarchicalLane() { abandon_orphans(); }
 
 }  // namespace medley::algorithms

@@ -30,9 +30,12 @@ class HierarchicalLane final : public Lane {
   bool concurrent_collectives() const override { return false; }
   void check() override;
   void abort(const Error& why) noexcept override;
+  bool poll_abort() noexcept override;
+  bool poll_close() noexcept override;
 
  private:
   friend class HierarchicalTransfer;
+  void abandon_orphans() noexcept;
   Transfer* start_message(const Call& call);
   std::array<Lane*, 3> lanes() const { return {parts_.inside.get(), parts_.between.get(), parts_.all.get()}; }
   /// The number that a rank of a part has in the whole.
@@ -42,6 +45,7 @@ class HierarchicalLane final : public Lane {
   Parts parts_;
   int host_, place_, hosts_, places_;
   std::vector<HierarchicalTransfer*> orphans_;   ///< failed ones, until the lane is aborted
+  bool closing_ = false;
 };
 
 }  // namespace medley::algorithms

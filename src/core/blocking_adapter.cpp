@@ -86,11 +86,12 @@ struct BlockingLane::State {
   std::size_t workers = 0, idle = 0, performing = 0;
   bool closing = false;
   bool stopped = false;
+  Deadline limit{};   ///< of waiting for workers, from when it was stopped
 
   static void work(const std::shared_ptr<State>& state);
   void run_one(std::unique_lock<std::mutex>& lock);
   bool begin_stop(bool and_close);
-  void await_idle();
+  bool over();
 };
 
 BlockingLane::BlockingLane(std::shared_ptr<BlockingLibrary> library, int ranks,
@@ -166,6 +167,7 @@ void BlockingLane::State::run_one(std::unique_lock<std::mutex>& lock) {
 bool BlockingLane::State::begin_stop(bool and_close) {
   const std::lock_guard lock(mutex);
   const bool first = !stopped;
+  if (first || (and_close && !closing)) limit = deadline_after(grace);
   stopped = true;
   closing = closing || and_close;
   ready.clear();
@@ -174,9 +176,10 @@ bool BlockingLane::State::begin_stop(bool and_close) {
   return first;
 }
 
-void BlockingLane::State::await_idle() {
-  std::unique_lock lock(mutex);
-  changed.wait_for(lock, grace, [this] { return performing == 0 && (!closing || workers == 0); });
+/// Whether no worker is inside the library, or one has not come back within the grace.
+bool BlockingLane::State::over() {
+  const std::lock_guard lock(mutex);
+  return (performing == 0 && (!closing || workers == 0)) || std::chrono::steady_clock::now() >= limit;
 }
 
 void BlockingLane::check() {
@@ -185,7 +188,20 @@ void BlockingLane::check() {
 
 void BlockingLane::abort(const Error& why) noexcept {
   if (state_->begin_stop(false)) state_->library->stop(why);
-  state_->await_idle();
+}
+
+bool BlockingLane::poll_abort() noexcept { return state_->library->poll_stop() && state_->over(); }
+
+bool BlockingLane::poll_close() noexcept {
+  if (!state_->fork_guard.here()) return true;
+  bool running = false;
+  {
+    const std::lock_guard lock(state_->mutex);
+    running = state_->performing > 0;
+  }
+  const bool first = state_->begin_stop(true);
+  if (first && running) state_->library->stop(Error(ErrorKind::aborted, "its comm was closed"));
+  return state_->library->poll_stop() && state_->over();
 }
 
 BlockingLane::~BlockingLane() {
@@ -194,14 +210,7 @@ BlockingLane::~BlockingLane() {
     static_cast<void>(new std::shared_ptr<State>(std::move(state_)));
     return;
   }
-  bool running = false;
-  {
-    const std::lock_guard lock(state_->mutex);
-    running = state_->performing > 0;
-  }
-  const bool first = state_->begin_stop(true);
-  if (first && running) state_->library->stop(Error(ErrorKind::aborted, "its comm was closed"));
-  state_->await_idle();
+  while (!poll_close()) std::this_thread::yield();   // one that is destroyed without having been closed
 }
 
 }  // namespace medley

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "algorithms/filled_lane.hpp"
+#include "core/message_order.hpp"
 #include "core/routing.hpp"
 #include "core/size_agreement.hpp"
 #include "core/status_board.hpp"
@@ -42,9 +43,9 @@ struct LaneState {
   bool staged = false;
   bool in_streams = false;
   bool broken = false;                    ///< its progress() threw: it is not called again
-  Operation* last_collective = nullptr;   ///< the latest one that is not complete
+  Operation* last_collective = nullptr;   ///< the latest one that is not complete; the scheduler's
+  MessageOrder messages{};                ///< those that wait to be started; the scheduler's
   int active = 0;                         ///< started and not complete
-  int in_order = 0;                       ///< those of them that are collectives launched in the lane's stream
   Waiter* waiter = nullptr;
   Route named{this, {}, RouteReason::named};
 
@@ -74,7 +75,7 @@ class CommState {
   std::unique_ptr<SizeAgreement> sizes;            ///< of uneven operations, where they decide routes
   /// Collectives that have no place on a lane yet, in order of issue: some with an open route, and those behind them. A
   /// reference each.
-  std::deque<Operation*> unplaced;
+  std::deque<Operation*> awaiting_lane_order;
   std::uint32_t note = 0;                          ///< its number in records
   std::shared_ptr<CommStatus> status;              ///< what other ranks may ask about it; none while it is being made
   std::uint64_t collectives = 0;                   ///< issued so far
@@ -92,6 +93,7 @@ class CommState {
   bool checked = false;                            ///< collectives are compared among the ranks before they start
   Deadline lost_since{};                           ///< since when a member is known to be gone
   std::optional<Error> failure;                    ///< why nothing works any more
+  bool aborting = false;                           ///< its lanes have yet to finish their abort
 };
 
 }  // namespace medley::core

@@ -111,7 +111,7 @@ std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& r
 std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, const std::vector<int>& world_ranks,
                                                    const Rules& own_rules, std::chrono::nanoseconds comm_deadline) {
   check_rules(own_rules);
-  std::shared_ptr<CommState> comm(new CommState, [engine = engine](CommState* gone) { engine->bury(gone); });
+  std::shared_ptr<CommState> comm(new CommState, [engine = engine](CommState* gone) { engine->reclaim(gone); });
   comm->name = name;
   comm->world_ranks = world_ranks;
   comm->size = static_cast<int>(world_ranks.size());
@@ -200,7 +200,7 @@ ContextState::~ContextState() {
   if (control_) control_->stop();
   engine->connect_outside({});
   world.reset();
-  engine->sweep();
+  engine->reclaim_all();
 }
 
 }  // namespace core

@@ -1,4 +1,4 @@
-// Issuing: choosing the lane, the inline path, and what an operation must wait for before it starts.
+// Issuing: the inline path of blocking calls, and operations that become pending.
 #include "core/engine.hpp"
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 
 #include "core/as_error.hpp"
 #include "core/device.hpp"
-#include "core/hazards.hpp"
+#include "core/hazard_index.hpp"
 #include "core/pause.hpp"
 
 namespace medley::core {
@@ -19,19 +19,6 @@ namespace {
 constexpr int inline_polls = 200;
 // The first of them without a pause, which takes 20 ns or more: a peer that called at the same time answers within 100.
 constexpr int eager_polls = 32;
-
-std::string available(const CommState& comm) {
-  std::string names;
-  for (const auto& lane : comm.lanes) {
-    if (!lane->staged) names += (names.empty() ? "" : ", ") + lane->name;
-  }
-  return names.empty() ? "none" : names;
-}
-
-std::string why_not_staged(const CommState& comm, const Call& call) {
-  if (call.memory != Memory::cuda || comm.why_no_cuda.empty()) return {};
-  return ", and it is not staged: " + comm.why_no_cuda;
-}
 
 /// Makes the operation own what its call points to.
 void copy_lists(Operation& operation, int ranks) {
@@ -56,98 +43,12 @@ bool may_borrow(const Call& call, const Options& options) {
   return options.patience.count() == 0 && !call.in_counts && !call.out_counts;
 }
 
-/// The algorithm is the call's, if it names one, or the route's.
-void take_algorithm(Call& call, const Route& route) {
-  const bool from_table = call.algorithm.empty() && route.reason == RouteReason::table;   // checked with the table
-  if (call.algorithm.empty()) call.algorithm = route.algorithm;
-  if (call.algorithm.empty() || from_table) return;
-  route.lane->filled->check_algorithm(call, route.lane->staged ? Memory::host : call.memory);
-}
-
-bool goes_by_agreed_size(const CommState& comm, const Call& call, std::string_view backend) {
-  return (backend.empty() || backend == "auto") && comm.sizes->decides(call);
-}
-
-/// The size may still be open: what it could lead to is refused here and now, on all ranks alike.
-[[gnu::noinline]] void check_all_algorithms(const CommState& comm, const Call& call) {
-  comm.routing.each_route(call, [&call](const Route& possible) {
-    Call tried = call;
-    take_algorithm(tried, possible);
-  });
-}
-
-bool same_stream_of_messages(const Call& a, const Call& b) {
-  const bool any = a.root < 0 || b.root < 0;
-  return a.op == b.op && a.tag == b.tag && (any || a.root == b.root);
-}
-
 }  // namespace
-
-const Route& Engine::route(CommState& comm, const Call& call, std::string_view backend) const {
-  if (backend.empty() || backend == "auto") {
-    if (const Route* found = comm.routing.find(call, comm.size)) return *found;
-    throw Error(ErrorKind::unavailable, fmt::format("{} on comm {}: no backend of this comm ({}) moves {} memory{}",
-                                                    name(call.op), comm.name, available(comm), name(call.memory),
-                                                    why_not_staged(comm, call)),
-                {.op = call.op, .comm = comm.name});
-  }
-  for (auto& lane : comm.lanes) {
-    if (lane->name == backend && lane->moves(call.op, call.memory)) return lane->named;
-  }
-  if (std::any_of(comm.lanes.begin(), comm.lanes.end(), [&](const auto& lane) { return lane->name == backend; })) {
-    throw Error(ErrorKind::unavailable,
-                fmt::format("{} on comm {}: backend {} does not move {} memory{}", name(call.op), comm.name, backend,
-                            name(call.memory), why_not_staged(comm, call)),
-                {.op = call.op, .comm = comm.name, .backend = std::string(backend)});
-  }
-  std::string why = fmt::format("backend \"{}\" is not available here", backend);
-  for (const auto& [refusing, reason] : comm.refusals) {
-    if (refusing == backend) why = reason;
-  }
-  throw Error(ErrorKind::unavailable,
-              fmt::format("{} on comm {}: {}; this comm has {}", name(call.op), comm.name, why, available(comm)),
-              {.op = call.op, .comm = comm.name, .backend = std::string(backend)});
-}
 
 void Engine::refuse_forked_child() const {
   if (fork_guard_.here()) return;
   throw Error(ErrorKind::invalid,
               "this process was forked from the one that made the context; make a new context here");
-}
-
-const Route& Engine::admit(CommState& comm, Call& call, std::string_view backend) const {
-  if (comm.failure) {
-    throw with_context(*comm.failure, comm, call, (is_collective(call.op) ? comm.collectives : comm.messages) + 1, "");
-  }
-  const Route& chosen = route(comm, call, backend);
-  if (comm.sizes && goes_by_agreed_size(comm, call, backend)) [[unlikely]] {
-    check_all_algorithms(comm, call);
-  } else {
-    take_algorithm(call, chosen);
-  }
-  return chosen;
-}
-
-/// Of a call that is admitted and counted: its route. Where that is open, `open` is set, and the route is a stand-in.
-const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
-                                  OpenSize& open) {
-  if (!goes_by_agreed_size(comm, call, backend)) return admitted;
-  try {
-    auto [bytes, question] = comm.sizes->next(call);
-    look_after_owed(comm.sizes->lane());
-    if (question) {
-      make_busy(comm.sizes->lane());
-      open = std::move(question);
-      return admitted;
-    }
-    const Route& chosen = *comm.routing.find_by_size(call, bytes);   // where there are steps they cover all sizes
-    take_algorithm(call, chosen);
-    return chosen;
-  } catch (...) {   // the others have counted it
-    const Error full = with_context(current_error(), comm, call, comm.collectives, comm.sizes->lane().name);
-    fail_locked(comm, full);
-    throw full;
-  }
 }
 
 Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, const Options& options, int& source) {
@@ -175,12 +76,11 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
       if (!owner) owner = make_operation(shared, call, options, lane);
       operation = enlist(std::move(owner), options);
       operation->record = record;
+      scheduler_.add(*operation);   // nothing is pending, so nothing holds it
       adopt(*operation, transfer);
-      if (is_collective(call.op)) lane.last_collective = operation;
     } else {
       operation = enlist_behind(shared, call, options, chosen, std::move(open));
     }
-    operation->retain();
   }
   if (options.async) return operation;
   OperationRef held(operation);
@@ -197,7 +97,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
 void Engine::have_compared(Operation& operation) {
   if (!operation.comm->checked || !operation.collective() || !outside_.ask_referee) return;
   operation.compared = true;
-  ++operation.blockers;
+  Scheduler::hold(operation);
   if (!operation.size) outside_.ask_referee(*operation.comm, operation);   // otherwise once its route is known
 }
 
@@ -234,14 +134,13 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
   }
   board_.hide_inline();
   if (!transfer) note_end(number, false);
-  if (!transfer) look_after_owed(lane);
+  if (!transfer) watch_owing(lane);
   return transfer;
 }
 
-void Engine::look_after_owed(LaneState& lane) {
-  if (!lane.owes() || !make_busy(lane)) return;
-  ++undelivered_lanes_;
-  if (thread_) thread_->nudge();
+/// Has what the lane still owes to its peers delivered, though nobody waits for it.
+void Engine::watch_owing(LaneState& lane) {
+  if (progress_.add_owing(lane) && thread_) thread_->nudge();
 }
 
 OperationRef Engine::make_operation(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
@@ -256,7 +155,7 @@ OperationRef Engine::make_operation(const std::shared_ptr<CommState>& comm, cons
   return operation;
 }
 
-/// From here on it is pending, and the engine holds the reference.
+/// From here on it is pending, and the engine holds a reference. The caller gets another: it may be complete once it starts.
 Operation* Engine::enlist(OperationRef made, const Options& options) {
   Operation* const operation = made.get();
   operation->accesses = accesses_of(operation->call, operation->comm->size);
@@ -264,8 +163,8 @@ Operation* Engine::enlist(OperationRef made, const Options& options) {
     operation->before.ready = device_->record(operation->call.stream);
     operation->call.before = &operation->before;
   }
-  pending_.push_back(operation);
-  static_cast<void>(made.release());
+  pending_.push_back(*operation);
+  made.release()->retain();
   board_.show(*operation);
   // Who waits on the host moves it, and calls the thread when leaving earlier.
   if (thread_ && (options.async || operation->call.memory == Memory::cuda)) thread_->nudge();
@@ -279,95 +178,11 @@ Operation* Engine::enlist_behind(const std::shared_ptr<CommState>& comm, const C
   operation->size = std::move(open);
   operation->record = record(*comm, call, chosen, options, ticks());
   if (operation->size) note_route(*operation, {});
-  depend_on_earlier(*operation);
+  scheduler_.add(*operation);
+  if (operation->collective() && !comm->awaiting_lane_order.empty()) open_routes_.insert(comm.get());
   have_compared(*operation);
   if (operation->blockers == 0) start(*operation);
   return operation;
-}
-
-void Engine::depend_on_earlier(Operation& operation) {
-  LaneState& lane = *operation.lane;
-  if (lane.in_streams && operation.collective() && pending_.size() == static_cast<std::size_t>(lane.in_order) + 1) {
-    lane.last_collective = &operation;   // all others are before it in its stream
-    return;
-  }
-  CommState& comm = *operation.comm;
-  // Behind an operation that may yet go to the same lane none can know its place there. A route in streams is never open.
-  const bool placed = !operation.collective() || lane.in_streams || (!operation.size && comm.unplaced.empty());
-  for (Operation* earlier : pending_) {
-    if (earlier == &operation || earlier->complete() || !earlier->lane) continue;
-    // Launched collectives of one lane run in its stream, one after the other.
-    if (earlier->launched && earlier->lane == &lane && lane.in_streams && earlier->collective() && operation.collective()) continue;
-    bool after_start = false;
-    bool after_completion = conflict(earlier->accesses, operation.accesses);
-    if (earlier->lane->in_streams && lane.in_streams) {
-      after_start = depend_in_streams(*earlier, operation, after_completion);
-      after_completion = false;
-    }
-    if (placed && earlier->lane == &lane && earlier->collective() && operation.collective()) {
-      if (earlier != lane.last_collective && !after_completion && !after_start) continue;   // the chain covers it
-      after_completion = after_completion || !lane.filled->concurrent_collectives();
-      after_start = true;
-    } else if (earlier->lane == &lane && !earlier->collective() && !operation.collective()) {
-      after_start = after_start || same_stream_of_messages(earlier->call, operation.call);
-    }
-    if (after_completion || (after_start && !earlier->launched)) {
-      (after_completion ? earlier->after_completion : earlier->after_start).push_back(&operation);
-    } else if (!earlier->lane->in_streams || !lane.in_streams || !hold_while_connecting(*earlier, operation)) {
-      continue;
-    }
-    operation.retain();   // its comm may fail and the caller drop it before the earlier one lets it go
-    ++operation.blockers;
-  }
-  if (!placed) {
-    comm.unplaced.push_back(&operation);
-    operation.retain();
-    ++operation.blockers;
-  } else if (operation.collective()) {
-    lane.last_collective = &operation;
-  }
-}
-
-/// Behind the one before it on its lane.
-void Engine::take_place(Operation& operation) {
-  LaneState& lane = *operation.lane;
-  if (Operation* before = std::exchange(lane.last_collective, &operation)) {
-    const bool whole = !lane.filled->concurrent_collectives();
-    if (!whole && before->launched) return;
-    (whole ? before->after_completion : before->after_start).push_back(&operation);
-    operation.retain();
-    ++operation.blockers;
-  }
-}
-
-/// Gives places, in order of issue, as far as routes are known.
-void Engine::place_next(CommState& comm) {
-  while (!comm.unplaced.empty()) {
-    Operation& next = *comm.unplaced.front();
-    if (next.size) {
-      if (!next.size.answered()) return;
-      const Route& chosen = *comm.routing.find_by_size(next.call, next.size.bytes());
-      next.size.reset();
-      next.lane = chosen.lane;
-      take_algorithm(next.call, chosen);
-      next.algorithm = next.call.algorithm;
-      next.call.algorithm = next.algorithm;
-      note_route(next, chosen);
-      board_.show(next);
-      if (next.compared) outside_.ask_referee(comm, next);
-    }
-    comm.unplaced.pop_front();
-    take_place(next);
-    let_go({&next});
-  }
-}
-
-void Engine::look_for_size(Operation& operation) {
-  try {
-    if (operation.size.answered()) place_next(*operation.comm);
-  } catch (...) {
-    finish_with_error(operation, current_error());
-  }
 }
 
 Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls,
@@ -391,9 +206,10 @@ Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vect
     comm->count(false);
     Operation* operation = enlist(make_operation(comm, calls[i], options, *routes[i]->lane), options);
     operation->group = group;
+    group->batch.push_back(operation);
     operation->record = record(*comm, calls[i], *routes[i], options, ticks());
     group->deadline = operation->deadline;
-    depend_on_earlier(*operation);
+    scheduler_.add(*operation);
     if (operation->blockers == 0) start(*operation);
   }
   return group;

@@ -1,8 +1,8 @@
-// The engine of a context: starts operations when they may start, polls them until they are complete, and waits.
+// The engine of a context: issues operations, completes them, waits for them and fails them, over parts that each know one
+// thing: Scheduler (what may start when), Progress (polling), Backoff (how to wait), StatusBoard (what others may ask).
 // It has one lock; nobody blocks while holding it, and every library is called under it.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <medley/backend.hpp>
 #include <medley/options.hpp>
@@ -10,29 +10,31 @@
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "core/backoff.hpp"
 #include "core/comm_state.hpp"
 #include "core/control_events.hpp"
 #include "core/diagnosis.hpp"
 #include "core/fork_guard.hpp"
 #include "core/operation.hpp"
-#include "core/manner.hpp"
+#include "core/progress.hpp"
 #include "core/progress_thread.hpp"
 #include "core/recorder.hpp"
 #include "core/referee.hpp"
+#include "core/scheduler.hpp"
 #include "core/spinlock.hpp"
 #include "core/status_board.hpp"
 
 namespace medley::core {
 
-struct Patience;
 class Device;
 
-class Engine {
+class Engine final : private Progress::Events {
  public:
-  Engine() = default;
+  Engine() : scheduler_([this](Operation& operation) { start(operation); }), progress_(*this) {}
   ~Engine();
   /// Before the first comm is made.
   void record_to(std::unique_ptr<Recorder> recorder) { recorder_ = std::move(recorder); }
@@ -106,11 +108,11 @@ class Engine {
   /// Before the comms of a context are closed: lets what their ranks told each other leave, which takes no longer than a
   /// peer takes to poll.
   void finish_telling();
-  /// The last reference to a comm is gone: its lanes go under the lock, at once or, where the calling thread holds it or
-  /// the lane still owes something to a peer, in a later progress.
-  void bury(CommState* comm) noexcept;
-  /// Lets go of every lane that is left of buried comms; before their backends go.
-  void sweep() noexcept;
+  /// The last reference to a comm is gone: its lanes are destroyed under the lock, at once or, where the calling thread holds it or
+  /// a lane still owes something to a peer, in a later progress.
+  void reclaim(CommState* comm) noexcept;
+  /// Destroys every lane that is left of such comms; before their backends go.
+  void reclaim_all() noexcept;
   /// Throws when the comm has failed, or a member is known to be lost. For loops that wait outside the engine.
   void check(CommState& comm);
   /// Throws in a child forked from the process that made the context. Every way in asks this before it takes the lock,
@@ -123,6 +125,9 @@ class Engine {
    public:
     explicit Hold(Engine& engine) : engine_(engine) { engine_.mutex_.lock(); }
     ~Hold() {
+      if (std::exchange(engine_.some_complete_, false)) {
+        for (Waiter* asleep : engine_.sleepers_) asleep->wake_own();
+      }
       if (engine_.to_tell_.empty()) {
         engine_.mutex_.unlock();
         return;
@@ -165,75 +170,63 @@ class Engine {
   void note_wait(const Operation& operation) noexcept;
   void note_device_times(std::uint64_t record, const DeviceTimes& times) noexcept;
   void note_end(std::uint64_t record, bool failed) noexcept;
-  void depend_on_earlier(Operation& operation);
-  void look_for_size(Operation& operation);
-  void place_next(CommState& comm);
-  static void take_place(Operation& operation);
+  bool assign_lane_orders(CommState& comm);
+  void take_agreed_route(Operation& operation);
   void have_compared(Operation& operation);
-  static bool hold_while_connecting(Operation& message, Operation& collective);
-  void look_for_connection(Operation& message);
-  static bool left_to_host(const Operation& operation);
-  bool others_left_to_host(const Operation& waited) const;
-  static bool depend_in_streams(Operation& earlier, Operation& operation, bool conflict);
-  std::vector<Transfer*> running_before(const Operation& operation) const;
-  void drop_device_state(Operation& operation);
+  static std::vector<Transfer*> running_before(const Operation& operation);
   bool order_stream_behind(Operation& operation, void* stream);
   bool order_stream_behind_locked(Operation& operation, void* stream);
-  bool all_in_streams() const;
   void finish_in_streams(const CommState& comm);
   void start(Operation& operation);
   void look_for_launch(Operation& operation);
-  void note_launch(Operation& operation);
   void adopt(Operation& operation, Transfer* transfer);
-  bool make_busy(LaneState& lane);
-  void look_after_owed(LaneState& lane);
+  void watch_owing(LaneState& lane);
   void settle(Operation& operation);
   void complete(Operation& operation);
   void finish(Operation& operation);
-  void let_go(const std::vector<Operation*>& waiting);
   void finish_with_error(Operation& operation, const Error& error);
+  void on_complete(Operation& operation) override { settle(operation); }
+  void on_error(Operation& operation, const Error& error) override { finish_with_error(operation, error); }
+  void on_poll(Operation& operation) override { look_for_launch(operation); }
+  void on_lane_error(LaneState& lane, const Error& error) override;
   /// True if anything moved.
-  bool progress_locked();
-  void progress_lane(LaneState& lane);
+  bool progress_locked(Progress::Extent extent = Progress::Extent::some);
+  template <class Condition>
+  void progress_until(Condition condition);
   void fail_locked(CommState& comm, const Error& why, bool tell = true);
+  bool finish_aborts();
+  void end_operations_of(CommState& comm);
+  void reclaim_closed(bool hurry = false) noexcept;
+  static bool may_destroy_lanes(CommState& comm, bool hurry) noexcept;
+  void destroy_lanes(CommState& comm) noexcept;
   class Caller;
-  /// How a thread waits, by the lanes that are busy.
-  struct Waiting {
-    Manner manner;
-    Waiter* waiter = nullptr;   ///< wakes it; none: it takes short naps
-    bool owing = false;         ///< something of a lane that does not ring must be polled now and then
-  };
-  Poll advance(const Operation& operation, bool first, Waiting& waiting);
-  enum class Verdict { go_on, failed, late };
-  Verdict expire(Operation& operation, Deadline deadline, Patience& patience);
-  Operation& blamed_for(Operation& operation) const;
+  Poll advance(Operation& operation, bool first, Waiting& waiting);
+  enum class Verdict { go_on, late };
+  Verdict expire(Operation& operation, Deadline deadline, Backoff& backoff);
+  static Operation& blamed_for(Operation& operation);
   void fail_late(Operation& operation);
-  void fail_late_of_all(Operation* late);
-  Operation* expire_all(Patience& patience);
-  void expire_in_streams(Patience& patience);
+  OperationRef expire_all(Backoff& backoff);
+  void expire_in_streams(Backoff& backoff);
   void look_for_lost(CommState& comm, Deadline now);
-  bool sleep(Operation* operation, Deadline deadline, const Waiting& waiting, Patience& patience);
-  Waiting how_to_wait() const;
-  static int yield(const Waiting& waiting);
-  static bool wait_a_little(const Waiting& waiting, Patience& patience);
+  bool sleep(Operation* operation, Deadline deadline, const Waiting& waiting, Backoff& backoff);
   bool leave_to_callers(ProgressThread& thread);
-  void empty_graves(bool all = false) noexcept;
   /// Where a wait takes place: on the host, or in a stream if one is given.
   using WaitIn = std::optional<void*>;
   bool poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream);
-  bool quiet() const { return pending_.empty() && undelivered_lanes_ == 0; }
+  bool quiet() const { return pending_.empty() && !progress_.owing() && aborting_.empty() && closing_.empty(); }
 
   Spinlock mutex_;
   std::unique_ptr<Recorder> recorder_;
   Outside outside_;
   StatusBoard board_;
   ForkGuard fork_guard_;
-  std::vector<Operation*> pending_;        ///< issued and not complete, in order of issue
-  std::vector<LaneState*> busy_lanes_;     ///< with active operations
-  int undelivered_lanes_ = 0;
-  std::deque<Operation*> ready_;           ///< blocked by nothing any more, to be started by let_go()
-  bool starting_ = false;
-  std::vector<std::unique_ptr<CommState>> graves_;   ///< comms that nobody refers to any more
+  PendingList pending_;                    ///< issued and not complete, in order of issue; a reference each
+  Scheduler scheduler_;
+  Progress progress_;
+  std::set<CommState*> open_routes_;       ///< comms with collectives that wait for their lane order
+  std::vector<CommState*> aborting_;       ///< comms whose lanes have yet to finish their abort
+  std::vector<std::unique_ptr<CommState>> closing_;   ///< comms that nobody refers to any more
+  bool some_complete_ = false;             ///< since the lock was taken: sleepers are woken when it is released
   std::vector<std::function<void()>> to_tell_;   ///< callbacks of what is complete, told when the lock is let go
   std::vector<Waiter*> sleepers_;          ///< of threads asleep in wait()
   Deadline last_look_{};                   ///< for the lost and the late by progress()
@@ -243,7 +236,7 @@ class Engine {
   std::shared_ptr<Device> device_;         ///< opened by the first operation on CUDA memory
   std::atomic<bool> device_used_{false};
   unsigned launches_ = 0;                  ///< on CUDA memory
-  IssuedBefore in_streams_;                ///< in check mode: collectives issued on each comm that has a lane in streams
+  IssuedBefore order_checked_;                ///< in check mode: collectives issued on each comm that has a lane in streams
   std::atomic<bool> thread_allowed_{true};
 };
 

@@ -63,10 +63,7 @@ void Engine::note_wait(const Operation& operation) noexcept {
     if (record && record->waited == 0 && !waited_for.complete()) record->waited = ticks();
   };
   stamp(operation);
-  if (operation.members == 0) return;
-  for (const Operation* member : pending_) {
-    if (member->group == &operation) stamp(*member);
-  }
+  for (const Operation* member : operation.batch) stamp(*member);
 }
 
 void Engine::note_device_times(std::uint64_t number, const DeviceTimes& times) noexcept {

@@ -6,9 +6,8 @@
 namespace medley::core {
 void Engine::show_awaited() {
   int shown = 0;
-  for (Operation* operation : pending_) {
-    if (operation->complete() || !operation->lane) continue;
-    board_.show_awaited(*operation);
+  for (Operation& operation : pending_) {
+    board_.show_awaited(operation);
     if (++shown == StatusBoard::slots) return;
   }
 }
@@ -20,9 +19,9 @@ void Engine::rank_lost(int world_rank, const std::vector<Backend*>& backends) {
 
 bool Engine::awaits(const CommState& comm, int member) {
   const std::lock_guard lock(mutex_);
-  return std::any_of(pending_.begin(), pending_.end(), [&](const Operation* operation) {
-    if (operation->comm.get() != &comm || operation->complete()) return false;
-    const std::vector<int> awaited = operation->awaited();
+  return std::any_of(pending_.begin(), pending_.end(), [&](const Operation& operation) {
+    if (operation.comm.get() != &comm) return false;
+    const std::vector<int> awaited = operation.awaited();
     return std::find(awaited.begin(), awaited.end(), member) != awaited.end();
   });
 }

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <ctime>
+#include <thread>
 
 #include "core/as_error.hpp"
 #include "core/engine.hpp"
-#include "core/pause.hpp"
 
 namespace medley::core {
 namespace {
@@ -19,13 +19,10 @@ using namespace std::chrono_literals;
 
 // A peer that ended in order has published all it owes; what it published may still need some polls to be taken in.
 constexpr auto death_grace = 50ms;
-constexpr auto longest_sleep = 20ms;      // how soon a death or an abort is noticed
-constexpr auto patience_with_telling = 1s;
-constexpr timespec nap_without_waiter{0, 50'000};
+constexpr auto longest_telling = 1s;
 constexpr timespec nap_beside_callers{0, 200'000};
-// Callers that wait for a millisecond are left alone: on crowded cores each nap's end takes one from a rank that computes.
+// Callers that wait for a millisecond are left alone: on oversubscribed cores each nap's end takes one from a rank that computes.
 constexpr int naps_beside_callers = 5;
-constexpr std::chrono::nanoseconds taken_by_computation = 500us;
 constexpr timespec nap_beside_streams{0, 5'000'000};
 
 /// A collective may be waiting for a rank that itself waits for the one that is missing: what the ranks said about
@@ -53,57 +50,16 @@ Error timeout_error(const Operation& operation, const Diagnosis& found) {
 
 }  // namespace
 
-/// How long one wait has lasted, in steps.
-struct Patience {
-  int spins = 0;
-  int yields = 0;
-  std::chrono::milliseconds nap = 1ms;
-  Deadline last_check{};
-  bool somebody_lost = false;   ///< and given the grace to have its last bytes taken in
-
-  /// Whether it is time to look for what does not ring: deadlines and deaths.
-  bool due(Deadline now) {
-    if (now - last_check < longest_sleep && !somebody_lost) return false;
-    last_check = now;
-    return true;
-  }
-};
-
-/// Yields the core and says how much patience that took.
-int Engine::yield(const Waiting& waiting) {
-  const Manner& manner = waiting.manner;
-  if (!waiting.waiter && !manner.crowded) {
-    sched_yield();
-    return 1;
-  }
-  const Deadline before = steady_clock::now();
-  sched_yield();
-  // A yield that comes back late was taken up by two ranks that share this core while another is free: a sleeper is woken on
-  // the free one. Among crowded ranks it was taken up by one that computes: those that only answer are back in microseconds.
-  // Whoever yields to it gives away a slice each time, and a sleeper comes before it when woken.
-  return steady_clock::now() - before > (manner.crowded ? taken_by_computation : 5us) ? manner.yields : 1;
-}
-
-/// One step of waiting; true when it is time to sleep.
-bool Engine::wait_a_little(const Waiting& waiting, Patience& patience) {
-  if (patience.spins++ < waiting.manner.spins) {
-    pause();
-  } else if (patience.yields < waiting.manner.yields) {
-    patience.yields += yield(waiting);
-  } else {
-    return true;
-  }
-  return false;
-}
-
-Poll Engine::advance(const Operation& operation, bool first, Waiting& waiting) {
+Poll Engine::advance(Operation& operation, bool first, Waiting& waiting) {
   attend();
   const Hold hold(*this);
   if (first) note_wait(operation);
-  const bool moved = progress_locked();
+  bool moved = progress_locked();
+  if (progress_.active() > Progress::polled_in_a_pass) moved = progress_.poll(operation) || moved;
   if (operation.complete()) return Poll::complete;
   if (moved) return Poll::moved;
-  waiting = how_to_wait();
+  waiting = progress_.how_to_wait();
+  waiting.owing = waiting.owing || !aborting_.empty();
   return Poll::waiting;
 }
 
@@ -119,28 +75,27 @@ void Engine::look_for_lost(CommState& comm, Deadline now) {
 }
 
 /// Of a batch, the first that is not complete.
-Operation& Engine::blamed_for(Operation& operation) const {
-  for (Operation* member : pending_) {
-    if (member->group == &operation) return *member;
+Operation& Engine::blamed_for(Operation& operation) {
+  for (Operation* member : operation.batch) {
+    if (!member->complete()) return *member;
   }
   return operation;
 }
 
-Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Patience& patience) {
+Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Backoff& backoff) {
   const Deadline now = steady_clock::now();
   CommState& comm = *operation.comm;
+  if (comm.failure) return Verdict::go_on;   // it ends with the abort
   if (now >= deadline) return Verdict::late;
-  if (!patience.due(now)) return Verdict::go_on;
+  if (!backoff.check_due(now)) return Verdict::go_on;
   show_awaited();
   try {
     look_for_lost(comm, now);
-    patience.somebody_lost = comm.lost_since != Deadline{};
-    return Verdict::go_on;
+    backoff.expect_loss(comm.lost_since != Deadline{});
   } catch (const Error& error) {
-    const Operation& blamed = blamed_for(operation);
-    fail_locked(comm, with_context(error, blamed));
-    return Verdict::failed;
+    fail_locked(comm, with_context(error, blamed_for(operation)));
   }
+  return Verdict::go_on;
 }
 
 /// The deadline has passed: the other ranks are asked where they are, without the lock, and all are told.
@@ -159,69 +114,65 @@ void Engine::fail_late(Operation& operation) {
   fail_locked(comm, with_context(timeout_error(blamed, found), blamed));
 }
 
-/// The first that is late, if any; those of lost ranks fail here.
-Operation* Engine::expire_all(Patience& patience) {
+/// The first that is late, if any, with a reference; those of lost ranks fail here.
+OperationRef Engine::expire_all(Backoff& backoff) {
   const Deadline now = steady_clock::now();
-  if (!patience.due(now)) return nullptr;
-  patience.somebody_lost = false;
-  std::vector<const CommState*> looked;
-  for (std::size_t i = 0; i < pending_.size(); ++i) {
-    Operation& operation = *pending_[i];
-    if (operation.complete()) continue;
-    const bool again = std::find(looked.begin(), looked.end(), operation.comm.get()) != looked.end();
-    if (again && now < operation.deadline) continue;   // the lost are looked for once in a comm
-    if (!again) looked.push_back(operation.comm.get());
-    Patience now_due;
-    if (expire(operation, operation.deadline, now_due) == Verdict::late) {
+  if (!backoff.check_due(now)) return nullptr;
+  std::vector<OperationRef> of_each_comm;   // the lost are looked for once in a comm
+  for (Operation& operation : pending_) {
+    if (operation.comm->failure) continue;
+    if (now >= operation.deadline) {
       operation.retain();
-      return &operation;
+      return OperationRef(&operation);
     }
-    patience.somebody_lost = patience.somebody_lost || now_due.somebody_lost;
+    const bool again = std::any_of(of_each_comm.begin(), of_each_comm.end(), [&](const OperationRef& one) { return one->comm == operation.comm; });
+    if (again) continue;
+    operation.retain();
+    of_each_comm.emplace_back(&operation);
   }
+  bool somebody_lost = false;
+  for (const OperationRef& operation : of_each_comm) {
+    Backoff own;
+    if (!operation->complete()) expire(*operation, Deadline::max(), own);
+    somebody_lost = somebody_lost || own.loss_expected();
+  }
+  backoff.expect_loss(somebody_lost);
   return nullptr;
-}
-
-/// What expire_all() found, if anything; without the lock.
-void Engine::fail_late_of_all(Operation* late) {
-  if (!late) return;
-  fail_late(*late);
-  late->release();
 }
 
 /// For those who never wait but test: the lost and the late fail here too.
 void Engine::progress() {
   refuse_forked_child();
   attend();
-  Operation* late = nullptr;
+  OperationRef late;
   {
     const Hold hold(*this);
     progress_locked();
     if (pending_.empty()) return;
-    Patience patience{.last_check = last_look_};
-    late = expire_all(patience);
-    last_look_ = patience.last_check;
+    Backoff backoff(last_look_);
+    late = expire_all(backoff);
+    last_look_ = backoff.last_check();
   }
-  fail_late_of_all(late);
+  if (late) fail_late(*late);
 }
 
-/// True when the operation, or with none given everything, is complete.
-bool Engine::sleep(Operation* operation, Deadline deadline, const Waiting& waiting, Patience& patience) {
+/// Sleeps until something may have moved; true when the operation, or with none given everything, is complete.
+bool Engine::sleep(Operation* operation, Deadline deadline, const Waiting& waiting, Backoff& backoff) {
   Waiter* const waiter = waiting.waiter;
-  // Announce the sleep, look once more, then sleep: what arrives in between rings the bell.
+  // Announce the sleep, look at everything once more, then sleep: what arrives in between rings the bell.
   const std::uint32_t ticket = waiter ? waiter->prepare() : 0;
-  Operation* late = nullptr;
+  OperationRef late;
   {
     const Hold hold(*this);
-    const bool moved = progress_locked();
+    const bool moved = progress_locked(Progress::Extent::all);
     bool done = operation ? operation->complete() : quiet();
     if (!done && operation) {
-      const Verdict verdict = expire(*operation, deadline, patience);
-      done = verdict == Verdict::failed;
-      if (verdict == Verdict::late) operation->retain(), late = operation;
+      if (expire(*operation, deadline, backoff) == Verdict::late) operation->retain(), late.reset(operation);
+      done = operation->complete();
     } else if (!done) {
-      late = expire_all(patience);
+      late = expire_all(backoff);
     }
-    if (done || late || moved || waiter != how_to_wait().waiter) {
+    if (done || late || moved || waiter != progress_.how_to_wait().waiter) {
       if (waiter) waiter->cancel();
       if (!late) return done;
     } else if (waiter) {
@@ -229,19 +180,16 @@ bool Engine::sleep(Operation* operation, Deadline deadline, const Waiting& waiti
     }
   }
   if (late) {
-    fail_late_of_all(late);
-    return operation != nullptr;
-  }
-  if (!waiter) {
-    nanosleep(&nap_without_waiter, nullptr);
-    return false;
+    fail_late(*late);
+    return operation && operation->complete();
   }
   const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(deadline - steady_clock::now(), 1us);
-  const std::chrono::nanoseconds nap = waiting.owing            ? std::chrono::nanoseconds(nap_without_waiter.tv_nsec)
-                                       : patience.somebody_lost ? 1ms
-                                                                : patience.nap;
-  waiter->sleep(ticket, std::min(nap, left));
-  patience.nap = std::min<std::chrono::milliseconds>(patience.nap * 2, longest_sleep);
+  const std::chrono::nanoseconds at_most = std::min(backoff.next_sleep(waiting), left);
+  if (!waiter) {
+    std::this_thread::sleep_for(at_most);
+    return false;
+  }
+  waiter->sleep(ticket, at_most);
   const std::lock_guard lock(mutex_);
   sleepers_.erase(std::find(sleepers_.begin(), sleepers_.end(), waiter));
   return false;
@@ -269,7 +217,7 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
   refuse_forked_child();
   const bool in_stream = stream && operation.call.memory == Memory::cuda;
   bool ordered = false;
-  Patience patience;
+  Backoff backoff;
   Waiting waiting;
   const Caller caller(*this);
   for (bool first = true; !operation.complete(); first = false) {
@@ -277,18 +225,20 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
     const Poll seen = advance(operation, first, waiting);
     if (seen == Poll::complete) break;
     if (seen == Poll::moved) {
-      patience.spins = patience.yields = 0;
-    } else if (wait_a_little(waiting, patience) && sleep(&operation, deadline, waiting, patience)) {
+      backoff.reset();
+    } else if (backoff.step(waiting) && sleep(&operation, deadline, waiting, backoff)) {
       break;
     } else if (until < deadline && steady_clock::now() >= until) {
       // On a busy machine a short wait may never come to sleep, where the lost and the late are looked for.
       Verdict verdict = Verdict::go_on;
+      bool failing = false;
       {
         const Hold hold(*this);
-        if (!operation.complete()) verdict = expire(operation, deadline, patience);
+        if (!operation.complete()) verdict = expire(operation, deadline, backoff);
+        failing = operation.comm->aborting;
       }
       if (verdict == Verdict::late) fail_late(operation);
-      break;
+      if (verdict != Verdict::late && !failing) break;   // what fails ends with the abort, which is bounded
     }
   }
   if (ordered || !operation.complete()) return ordered;
@@ -297,11 +247,11 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
 }
 
 void Engine::finish_telling() {
-  const Deadline until = steady_clock::now() + patience_with_telling;
+  const Deadline until = steady_clock::now() + longest_telling;
   for (bool left = true; left && steady_clock::now() < until; sched_yield()) {
     const Hold hold(*this);
     progress_locked();
-    left = std::any_of(busy_lanes_.begin(), busy_lanes_.end(), [](const LaneState* lane) { return !lane->tellings.empty(); });
+    left = progress_.has_tellings();
   }
 }
 
@@ -321,13 +271,13 @@ bool Engine::wait_until(Operation& operation, Deadline until) {
   return poll_until_complete(operation, operation.deadline, until, std::nullopt);
 }
 
-void Engine::expire_in_streams(Patience& patience) {
-  Operation* late = nullptr;
+void Engine::expire_in_streams(Backoff& backoff) {
+  OperationRef late;
   {
     const Hold hold(*this);
-    late = expire_all(patience);
+    late = expire_all(backoff);
   }
-  fail_late_of_all(late);
+  if (late) fail_late(*late);
 }
 
 /// Whether there are callers; the last of them will call the thread back.
@@ -339,7 +289,7 @@ bool Engine::leave_to_callers(ProgressThread& thread) {
 }
 
 void Engine::tend(ProgressThread& thread) {
-  Patience patience;
+  Backoff backoff;
   int naps = 0;
   while (!thread.stopping()) {
     if (callers_.load(std::memory_order_relaxed) > 0) {   // they move everything; two would only contend
@@ -354,17 +304,17 @@ void Engine::tend(ProgressThread& thread) {
     {
       const Hold hold(*this);
       moved = progress_locked();
-      in_streams = all_in_streams();
-      waiting = how_to_wait();
+      in_streams = !pending_.empty() && !scheduler_.streams().any_left_to_host();
+      waiting = progress_.how_to_wait();
       if (quiet()) return thread.going_idle();
     }
     if (in_streams) {   // the device moves them; what is left is deadlines and deaths
       nanosleep(&nap_beside_streams, nullptr);
-      expire_in_streams(patience);
+      expire_in_streams(backoff);
     } else if (moved) {
-      patience.spins = patience.yields = 0;
-    } else if (wait_a_little(waiting, patience)) {
-      sleep(nullptr, steady_clock::now() + longest_sleep, waiting, patience);
+      backoff.reset();
+    } else if (backoff.step(waiting)) {
+      sleep(nullptr, steady_clock::now() + Backoff::longest_sleep, waiting, backoff);
     }
   }
 }

@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <thread>
 
-#include "core/manner.hpp"
+#include "core/backoff_policy.hpp"
 
 namespace medley::core {
 
 class NapWaiter final : public Waiter {
  public:
-  explicit NapWaiter(const Manner& manner) : manner_(manner) {}
-  int spins() const override { return manner_.spins; }
-  int yields() const override { return manner_.yields; }
-  bool crowded() const override { return manner_.crowded; }
+  explicit NapWaiter(const BackoffPolicy& policy) : policy_(policy) {}
+  int spins() const override { return policy_.spins; }
+  int yields() const override { return policy_.yields; }
+  bool crowded() const override { return policy_.oversubscribed; }
   std::uint32_t prepare() override { return 0; }
   void sleep(std::uint32_t, std::chrono::nanoseconds at_most) override {
     // A large transfer takes tens of round trips, each of which waits for somebody's nap.
@@ -24,7 +24,7 @@ class NapWaiter final : public Waiter {
   void wake_own() noexcept override {}  // naps end soon by themselves
 
  private:
-  Manner manner_;
+  BackoffPolicy policy_;
 };
 
 }  // namespace medley::core

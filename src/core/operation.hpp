@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/intrusive_list.hpp"
 #include "core/recycled.hpp"
 #include "core/size_agreement.hpp"
 
@@ -71,18 +72,27 @@ class Operation final : public Recycled<Operation> {
   std::optional<Error> error;
   std::atomic<int> source{-1};                ///< of a receive, once it is known
 
+  ListLinks<Operation> among_pending;         ///< in order of issue
+  ListLinks<Operation> among_active;          ///< those that are polled
+  bool left_to_host = false;                  ///< counted by StreamOrder: the host must still do something for it
+
+  // What the scheduler keeps.
   Accesses accesses;
+  std::uint64_t order = 0;                    ///< of issue, in this engine
+  std::uint64_t reported_to = 0;              ///< the order of the last operation that was told to follow this one
+  bool orphaned = false;                      ///< one that it waited for failed before it started
   OpenSize size;                              ///< its route is open until this is answered
   bool launched = false;                      ///< started, and on CUDA memory also in its stream
   bool waited_for = false;                    ///< its stream waits for it, so for the caller it is as good as complete
   std::vector<Operation*> follows;            ///< whose streams this one's waits for; a reference each
   int blockers = 0;                           ///< operations that must start or complete before this one starts
   std::vector<Operation*> after_start;        ///< those that wait for this one to start; a reference each
-  std::vector<Operation*> after_connecting;   ///< those that wait for this one to start, but not beyond `patience`
-  Deadline patience{};
+  std::vector<Operation*> after_connecting;   ///< those that wait for this one to start, but not beyond `connect_limit`
+  Deadline connect_limit{};
   std::vector<Operation*> after_completion;   ///< those that wait for this one to be complete; a reference each
   bool compared = false;                      ///< the referee has yet to say that all ranks called the same
   Operation* group = nullptr;                 ///< the batch it belongs to
+  std::vector<Operation*> batch;              ///< of a batch: its members, a reference each
   int members = 0;                            ///< of a batch: how many are not complete
   std::vector<std::function<void()>> callbacks;   ///< to be called, without the lock, when it is complete
 
@@ -95,9 +105,12 @@ class Operation final : public Recycled<Operation> {
   bool complete() const { return state.load(std::memory_order_acquire) == State::complete; }
   void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
-    if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;   // acquires what the others did before theirs
   }
 };
+
+using PendingList = IntrusiveList<Operation, &Operation::among_pending>;
+using ActiveList = IntrusiveList<Operation, &Operation::among_active>;
 
 struct ReleaseOperation {
   void operator()(Operation* operation) const noexcept { operation->release(); }

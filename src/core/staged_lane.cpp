@@ -225,31 +225,47 @@ Transfer* StagedLane::start(const Call& call) {
   return nullptr;
 }
 
-/// Of an aborted lane: waits for a copy under way, which needs nobody; the host operation keeps the piece as long as its
+/// Of an aborted lane: false while a copy is under way, which needs nobody; the host operation keeps the piece as long as its
 /// library may use it.
-void StagedLane::give_up(Orphan orphan) noexcept {
+bool StagedLane::give_up(Orphan& orphan) noexcept {
   Device& device = engine_.device();
   try {
-    const auto until = std::chrono::steady_clock::now() + copy_grace;
-    while (orphan.event && !device.reached(orphan.event) && !orphan.piece->lost) {
-      orphan.piece->lost = std::chrono::steady_clock::now() > until;   // the device is broken
-      sched_yield();
+    if (orphan.event && !orphan.piece->lost && !device.reached(orphan.event)) {
+      if (std::chrono::steady_clock::now() < copy_limit_) return false;
+      orphan.piece->lost = true;   // the device is broken
     }
     if (orphan.event && !orphan.piece->lost) device.give_back(orphan.event);
   } catch (const Error&) {
     orphan.piece->lost = true;   // CUDA itself failed
   }
   if (orphan.transfer) orphan.transfer->abandon(std::move(orphan.piece));
+  return true;
+}
+
+bool StagedLane::abandon_orphans() noexcept {
+  std::erase_if(orphans_, [this](Orphan& orphan) { return give_up(orphan); });
+  return orphans_.empty();
 }
 
 void StagedLane::abort(const Error& why) noexcept {
+  copy_limit_ = std::chrono::steady_clock::now() + copy_grace;
   inner_->abort(why);
+}
+
+bool StagedLane::poll_abort() noexcept {
+  if (!inner_->poll_abort()) return false;
   for (StagedTransfer* transfer : running_) transfer->give_up_pieces();
-  for (Orphan& orphan : std::exchange(orphans_, {})) give_up(std::move(orphan));
+  return abandon_orphans();
+}
+
+bool StagedLane::poll_close() noexcept {
+  if (!orphans_.empty() && !closing_) abort(Error(ErrorKind::aborted, "its comm was closed"));
+  closing_ = true;
+  return (orphans_.empty() || poll_abort()) && inner_->poll_close();
 }
 
 StagedLane::~StagedLane() {
-  if (!orphans_.empty()) abort(Error(ErrorKind::aborted, "its comm was closed"));
+  while (!abandon_orphans()) sched_yield();   // none is left once poll_close() said so
 }
 
 }  // namespace medley::core

@@ -14,7 +14,7 @@ namespace medley::core {
 class Engine;
 class StagedTransfer;
 
-/// Driven by polling like every lane; nothing here waits for the device but abort(), for copies on their way.
+/// Driven by polling like every lane; nothing here waits for the device.
 class StagedLane final : public Lane {
  public:
   StagedLane(std::unique_ptr<Lane> inner, const Engine& engine, int rank, int ranks)
@@ -27,6 +27,8 @@ class StagedLane final : public Lane {
   bool concurrent_collectives() const override { return inner_->concurrent_collectives(); }
   void check() override { inner_->check(); }
   void abort(const Error& why) noexcept override;
+  bool poll_abort() noexcept override;
+  bool poll_close() noexcept override;
 
  private:
   friend class StagedTransfer;
@@ -37,7 +39,8 @@ class StagedLane final : public Lane {
     void* event;
     std::shared_ptr<PinnedPiece> piece;
   };
-  void give_up(Orphan orphan) noexcept;
+  bool give_up(Orphan& orphan) noexcept;
+  bool abandon_orphans() noexcept;
 
   std::unique_ptr<Lane> inner_;
   const Engine& engine_;
@@ -46,6 +49,8 @@ class StagedLane final : public Lane {
   void* to_device_ = nullptr;
   std::vector<StagedTransfer*> running_;
   std::vector<Orphan> orphans_;
+  Deadline copy_limit_{};       ///< of copies that were under way when it was aborted
+  bool closing_ = false;
 };
 
 }  // namespace medley::core

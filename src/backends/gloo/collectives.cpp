@@ -164,8 +164,16 @@ void Collectives::dispatch(const Call& call, std::uint32_t tag) {
 }
 
 void Collectives::stop(const Error& why) noexcept {
+  stopping_ = true;
   mail_->abort(why);
-  mesh_->sever();
+}
+
+bool Collectives::poll_stop() noexcept {
+  if (!stopping_) return true;
+  if (!mail_->goodbye_over()) return false;
+  mesh_->sever();   // only now: it cuts the connections that the goodbye takes
+  stopping_ = false;
+  return true;
 }
 
 void Collectives::broadcast(const Call& call, std::uint32_t tag) {

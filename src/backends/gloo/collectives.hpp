@@ -20,6 +20,7 @@ class Collectives final : public BlockingLibrary {
       : mesh_(std::move(mesh)), mail_(std::move(mail)) {}
   int perform(const Call& call, Deadline deadline) override;
   void stop(const Error& why) noexcept override;
+  bool poll_stop() noexcept override;
   void check() override { mail_->check(); }
 
  private:
@@ -37,6 +38,7 @@ class Collectives final : public BlockingLibrary {
 
   std::shared_ptr<Mesh> mesh_;
   std::shared_ptr<Mail> mail_;
+  bool stopping_ = false;   ///< the peers are being told; under the engine's lock
   std::uint64_t number_ = 0;
 };
 

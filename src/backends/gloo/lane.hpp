@@ -20,6 +20,8 @@ class GlooLane final : public Lane {
   Transfer* start(const Call& call) override;
   void check() override { mail_->check(); }
   void abort(const Error& why) noexcept override { collectives_->abort(why); }
+  bool poll_abort() noexcept override { return collectives_->poll_abort(); }
+  bool poll_close() noexcept override { return !fork_guard_.here() || (collectives_->poll_close() && mail_->poll_close()); }
 
  private:
   core::ForkGuard fork_guard_;

@@ -40,8 +40,10 @@ class Mail {
  public:
   Mail(std::shared_ptr<Mesh> mesh, std::shared_ptr<Bell> bell);
   ~Mail() { close(); }
-  /// Takes leave of the peers and ends the readers. Waits a while for what was sent to arrive.
+  /// Takes leave of the peers and ends the readers. Waits a while for what was sent to arrive, unless poll_close() has.
   void close() noexcept;
+  /// Takes leave, without waiting: true when what was sent has arrived, or will not.
+  bool poll_close() noexcept;
 
   /// A send or a receive; null when it is complete.
   Transfer* start(const Call& call);
@@ -59,8 +61,9 @@ class Mail {
   void throw_if_failed();
   /// The reason of a failure inside Gloo: what check() will say, waited for briefly.
   Error explain(const char* gloo_says);
-  /// Tells the peers, and that nothing is delivered any more.
+  /// Tells the peers, and that nothing is delivered any more. goodbye_over() says when they have heard it, or will not.
   void abort(const Error& why) noexcept;
+  bool goodbye_over() noexcept;
 
  private:
   struct Peer;
@@ -96,6 +99,7 @@ class Mail {
   void wake(Peer& peer);
   void lose(Peer& peer) noexcept;
   void say_goodbye(Kind kind, const Error* why, std::chrono::milliseconds limit) noexcept;
+  bool all_heard() const;
 
   std::shared_ptr<Mesh> mesh_;
   std::shared_ptr<Bell> bell_;
@@ -108,6 +112,7 @@ class Mail {
   bool in_collective_ = false;
   bool stopped_ = false;  ///< nothing is delivered any more
   bool closing_ = false;  ///< connections that close now do so in order
+  Deadline goodbye_limit_{};
   std::optional<Error> failure_;
   std::string
       first_note_;  ///< what a peer gave up the comm for, as it came, and from which rank it came first

@@ -32,10 +32,31 @@ std::string written(const Error& why) {
 void Mail::close() noexcept {
   const NoPipeSignal quiet;
   say_goodbye(Kind::leaving, nullptr, farewell_limit);
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, goodbye_limit_, [this] { return all_heard(); });
+  }
   mesh_->sever();
   for (auto& peer : peers_) {
     if (peer && peer->reader.joinable()) peer->reader.join();
   }
+}
+
+bool Mail::poll_close() noexcept {
+  const NoPipeSignal quiet;
+  say_goodbye(Kind::leaving, nullptr, farewell_limit);
+  return goodbye_over();
+}
+
+bool Mail::goodbye_over() noexcept {
+  const std::lock_guard lock(mutex_);
+  return all_heard() || std::chrono::steady_clock::now() >= goodbye_limit_;
+}
+
+bool Mail::all_heard() const {
+  return std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) {
+    return !peer || peer->heard || peer->left || peer->lost || peer->gave_up;
+  });
 }
 
 void Mail::throw_if_failed() {
@@ -90,6 +111,7 @@ void Mail::say_goodbye(Kind kind, const Error* why, std::chrono::milliseconds li
     const std::lock_guard lock(mutex_);
     if (closing_) return;
     closing_ = true;
+    goodbye_limit_ = deadline_after(limit);
     header.collectives = doing_.number;
     if (why && failure_) {  // the others hear the first cause, not what this rank made of it
       header.tag = first_header_.tag;
@@ -112,7 +134,7 @@ void Mail::say_goodbye(Kind kind, const Error* why, std::chrono::milliseconds li
     }
     if (present) try_post(*peer, header, std::as_bytes(std::span(note)));
   }
-  std::unique_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   if (why) {   // the ranks at fault, such as a stopped one, are told but not waited for
     for (const int at_fault : why->context().ranks) {
       if (at_fault >= 0 && at_fault < static_cast<int>(peers_.size()) && peers_[static_cast<std::size_t>(at_fault)]) {
@@ -120,11 +142,6 @@ void Mail::say_goodbye(Kind kind, const Error* why, std::chrono::milliseconds li
       }
     }
   }
-  changed_.wait_for(lock, limit, [&] {
-    return std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) {
-      return !peer || peer->heard || peer->left || peer->lost || peer->gave_up;
-    });
-  });
 }
 
 }  // namespace medley::gloo_backend

@@ -16,7 +16,7 @@ class MpiBackend final : public Backend {
  public:
   MpiBackend(const Surroundings& s, bool in_a_job)
       : in_a_job_(in_a_job), hosts_(s.hosts), store_(s.store), members_(join(s)),
-        waiter_(in_a_job && s.crowded() ? core::Manner{0, 200, true} : core::Manner{200, 2000, false}) {}
+        waiter_(in_a_job && s.crowded() ? core::BackoffPolicy{0, 200, true} : core::BackoffPolicy{200, 2000, false}) {}
 
   std::string_view name() const override { return "mpi"; }
   std::string version() const override { return Library::version(); }

@@ -12,8 +12,10 @@ constexpr auto store_interval = std::chrono::milliseconds(1);   // a look into t
 
 }  // namespace
 
-Channel::Channel(const Group& group, int device, std::shared_ptr<cuda::DeviceClock> clock, int peer, bool sends)
-    : store_(group.store),
+Channel::Channel(const Group& group, core::StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock,
+                 int peer, bool sends)
+    : store_agent_(store_agent),
+      store_(group.store),
       key_(fmt::format("pair/{}-{}", sends ? group.rank : peer, sends ? peer : group.rank)),
       device_(device),
       peer_(peer),
@@ -26,15 +28,20 @@ bool Channel::connected() {
   const cuda::Scope scope(device_);
   if (!id_ && sends_) {
     id_ = make_id();
-    store_->set(key_, to_text(*id_));
+    store_agent_.set(store_, key_, to_text(*id_));
   } else if (!id_) {
     const auto now = std::chrono::steady_clock::now();
-    if (now < next_look_) return false;
+    if (!looked_ && now < next_look_) return false;
+    if (!looked_) looked_ = store_agent_.try_get(store_, key_);
+    if (!looked_->done()) return false;
+    const core::StoreAgent::TicketRef answer = std::move(looked_);
     next_look_ = now + store_interval;
-    const auto text = store_->try_get(key_);
-    if (!text) return false;
-    id_ = from_text(*text);
-    store_->erase(key_);
+    if (!answer->value()) return false;
+    id_ = from_text(*answer->value());
+    store_agent_.post([store = store_, key = key_]() -> std::optional<std::string> {
+      store->erase(key);
+      return std::nullopt;
+    });
   }
   if (!comm_) comm_ = std::make_unique<Communicator>(2, sends_ ? 0 : 1, *id_);
   // No second communicator as the lane has: making this one in the middle of a run is enough (docs/guarantees.md).

@@ -11,6 +11,7 @@
 
 #include "backends/nccl/retired.hpp"
 #include "backends/nccl/track.hpp"
+#include "core/store_agent.hpp"
 
 namespace medley::nccl {
 
@@ -31,7 +32,8 @@ struct MessageHeader {
 class Channel {
  public:
   /// `sends`: this rank gives, `peer` takes.
-  Channel(const Group& group, int device, std::shared_ptr<cuda::DeviceClock> clock, int peer, bool sends);
+  Channel(const Group& group, core::StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock, int peer,
+          bool sends);
   /// Its communicator is retired, its pinned memory stays: freeing either would wait for every running kernel.
   ~Channel() { retire(std::move(comm_), device_); }
 
@@ -44,6 +46,7 @@ class Channel {
   Track& track() { return track_; }
   /// No message goes any more, for this reason.
   void break_off(const Error& why) noexcept;
+  bool poll_abort() const noexcept { return !comm_ || comm_->poll_abort(); }
 
   /// Pinned memory for one header.
   MessageHeader* take_header();
@@ -51,7 +54,9 @@ class Channel {
   std::uint64_t next_number() { return ++messages_; }
 
  private:
+  core::StoreAgent& store_agent_;
   std::shared_ptr<Store> store_;
+  core::StoreAgent::TicketRef looked_;   ///< for the peer's NCCL id
   std::string key_;
   const int device_;
   int peer_;

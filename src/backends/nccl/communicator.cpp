@@ -103,10 +103,10 @@ bool Communicator::accept(ncclResult_t result, const char* what) {
   return true;
 }
 
-/// Runs on a thread of its own, on the same device: nothing promises that NCCL returns. True if it did in time.
+/// Runs on a thread of its own, on the same device: nothing promises that NCCL returns. The result says when it has.
 template <class Work>
-static bool bounded(std::chrono::nanoseconds patience, Work work) {
-  const auto done = std::make_shared<std::atomic<bool>>(false);
+static std::shared_ptr<std::atomic<bool>> run_apart(Work work) {
+  auto done = std::make_shared<std::atomic<bool>>(false);
   int device = 0;
   cudaGetDevice(&device);
   std::thread([work, done, device] {
@@ -114,27 +114,32 @@ static bool bounded(std::chrono::nanoseconds patience, Work work) {
     work();
     done->store(true);
   }).detach();
-  return soon(patience, [&] { return done->load(); });
+  return done;
 }
 
 void Communicator::abort() noexcept {
   const ncclComm_t comm = std::exchange(comm_, nullptr), fast = std::exchange(fast_, nullptr);
   if (!comm) return;
-  bounded(abort_grace, [comm, fast] {   // it ends the kernels that wait for a peer
+  abort_limit_ = deadline_after(abort_grace);
+  abort_done_ = run_apart([comm, fast] {   // it ends the kernels that wait for a peer
     if (fast) ncclCommAbort(fast);
     ncclCommAbort(comm);
   });
 }
 
+bool Communicator::poll_abort() const noexcept {
+  return !abort_done_ || abort_done_->load() || std::chrono::steady_clock::now() >= abort_limit_;
+}
+
 Communicator::~Communicator() {
-  if (!comm_) return;
-  if (busy_) {   // it never connected
-    abort();
+  if (comm_ && busy_) abort();   // it never connected
+  if (!comm_) {
+    soon(abort_grace, [this] { return poll_abort(); });
     return;
   }
   // Finalizing flushes what the kernels have handed over and their peers have not yet taken. One thread sees each handle to
   // its end, however late: NCCL does not survive an abort beside it (2.28 ends the process).
-  bounded(farewell, [comm = comm_, fast = fast_] {
+  const auto left = run_apart([comm = comm_, fast = fast_] {
     if (fast && ncclCommFinalize(fast) == ncclSuccess) ncclCommDestroy(fast);
     const ncclResult_t result = ncclCommFinalize(comm);
     ncclResult_t state = ncclInProgress;
@@ -146,6 +151,7 @@ Communicator::~Communicator() {
       ncclCommAbort(comm);
     }
   });
+  soon(farewell, [&] { return left->load(); });
 }
 
 }  // namespace medley::nccl

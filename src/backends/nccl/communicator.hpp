@@ -3,8 +3,10 @@
 
 #include <nccl.h>
 
+#include <atomic>
 #include <medley/error.hpp>
 #include <medley/store.hpp>
+#include <memory>
 #include <string>
 
 namespace medley::nccl {
@@ -36,8 +38,10 @@ class Communicator {
   bool accept(ncclResult_t result, const char* what);
   /// Throws when NCCL has noticed an error since.
   void look_for_errors();
-  /// Stops running kernels and drops the connections; waits a bounded time for it.
+  /// Begins to stop running kernels and to drop the connections.
   void abort() noexcept;
+  /// After abort(): whether that is done, or takes too long.
+  bool poll_abort() const noexcept;
   bool aborted() const { return comm_ == nullptr; }
 
  private:
@@ -46,6 +50,8 @@ class Communicator {
   ncclComm_t comm_ = nullptr;
   ncclComm_t fast_ = nullptr;
   bool busy_ = false;
+  std::shared_ptr<std::atomic<bool>> abort_done_;   ///< of an abort that was begun; shared with its thread
+  Deadline abort_limit_{};
 };
 
 }  // namespace medley::nccl

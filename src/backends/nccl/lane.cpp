@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 constexpr const char* abort_key = "aborted";
+constexpr auto longest_explanation = 200ms;
 constexpr auto look_interval = 20ms;   // for a peer's abort, in the store
 
 struct Releaser {
@@ -24,8 +25,8 @@ struct Releaser {
 
 }  // namespace
 
-NcclLane::NcclLane(const Group& group, int device, std::shared_ptr<cuda::DeviceClock> clock)
-    : group_(group), device_(device), clock_(std::move(clock)), pairs_(group.size) {
+NcclLane::NcclLane(const Group& group, core::StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock)
+    : group_(group), store_agent_(store_agent), device_(device), clock_(std::move(clock)), pairs_(group.size) {
   const cuda::Scope scope(device_);
   track_ = std::make_unique<Track>(device_, clock_);
   self_track_ = std::make_unique<Track>(device_, clock_);
@@ -76,7 +77,7 @@ Channel& NcclLane::channel(int peer, bool sends) {
   auto& made = channels_[{peer, sends}];
   if (!made) {
     const cuda::Scope scope(device_);
-    made = std::make_unique<Channel>(group_, device_, clock_, peer, sends);
+    made = std::make_unique<Channel>(group_, store_agent_, device_, clock_, peer, sends);
   }
   return *made;
 }
@@ -125,28 +126,36 @@ void NcclLane::check() {
   try {
     comm_->look_for_errors();
     for (auto& [key, way] : channels_) way->look_for_errors();
-  } catch (const Error&) {
-    look_for_abort();   // which says more than NCCL does
-    throw;
+  } catch (const Error& error) {
+    explain(error);
   }
   const auto now = steady_clock::now();
-  if (now < next_look_) return;
+  if (!abort_question_ && now < next_look_) return;
   next_look_ = now + look_interval;
   look_for_abort();
 }
 
-/// Throws what a peer gave the comm up for.
-void NcclLane::look_for_abort() {
-  std::optional<std::string> text;
-  try {
-    text = group_.store->try_get(abort_key);
-  } catch (const Error&) {
-    return;   // whoever serves the store may have left before the others: that fails nobody
+/// NCCL has noticed that something is wrong. What a peer said when it gave the comm up tells more: NCCL's error is thrown only when
+/// the store, asked after NCCL noticed, knows nothing. Returns while it is being asked.
+void NcclLane::explain(const Error& error) {
+  const auto now = steady_clock::now();
+  if (explain_limit_ == Deadline{}) {
+    abort_question_.reset();
+    explain_limit_ = now + longest_explanation;
   }
-  if (!text) return;
+  if (look_for_abort() || now >= explain_limit_) throw error;
+}
+
+/// Asks the store, without waiting for it, and throws what a peer gave the comm up for; false while there is no answer.
+bool NcclLane::look_for_abort() {
+  if (!abort_question_) abort_question_ = store_agent_.try_get(group_.store, abort_key);
+  if (!abort_question_->done()) return false;
+  const std::optional<std::string> text = abort_question_->value();   // none where the store is gone: that fails nobody
+  abort_question_.reset();
+  if (!text) return true;
   int kind = 0, by = 0, named = 0;
   char tail[1] = {};
-  if (sscanf(text->c_str(), "%d %d %n%c", &kind, &by, &named, tail) < 2) return;
+  if (sscanf(text->c_str(), "%d %d %n%c", &kind, &by, &named, tail) < 2) return true;
   std::vector<int> ranks;
   const char* rest = text->c_str() + named;
   for (int rank = 0, used = 0; sscanf(rest, "%d%n", &rank, &used) == 1; rest += used) ranks.push_back(rank);
@@ -157,14 +166,13 @@ void NcclLane::look_for_abort() {
 void NcclLane::abort(const Error& why) noexcept {
   if (aborted_) return;
   aborted_ = true;
-  try {
-    // NCCL tells its peers nothing that says why; the store does.
-    std::string text = fmt::format("{} {}", static_cast<int>(why.kind()), group_.rank);
-    for (int rank : why.context().ranks) text += fmt::format(" {}", rank);
-    if (!group_.store->try_get(abort_key)) group_.store->set(abort_key, text);
-  } catch (const std::exception&) {
-    // Without a store the peers learn it from their own deadline.
-  }
+  // NCCL tells its peers nothing that says why; the store does. Without a store the peers learn it from their own deadline.
+  std::string text = fmt::format("{} {}", static_cast<int>(why.kind()), group_.rank);
+  for (int rank : why.context().ranks) text += fmt::format(" {}", rank);
+  store_agent_.post([store = group_.store, text]() -> std::optional<std::string> {
+    if (!store->try_get(abort_key)) store->set(abort_key, text);
+    return std::nullopt;
+  });
   try {
     const cuda::Scope scope(device_);
     if (comm_) comm_->abort();
@@ -172,6 +180,12 @@ void NcclLane::abort(const Error& why) noexcept {
   } catch (const Error&) {
     // CUDA has failed altogether, and nothing runs any more.
   }
+}
+
+bool NcclLane::poll_abort() noexcept {
+  bool over = !comm_ || comm_->poll_abort();
+  for (auto& [key, way] : channels_) over = way->poll_abort() && over;
+  return over;
 }
 
 NcclLane::~NcclLane() {

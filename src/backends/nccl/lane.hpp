@@ -22,13 +22,14 @@ class SelfTransfer;
 class NcclLane final : public Lane {
  public:
   /// `clock`: where the times of operations are wanted.
-  NcclLane(const Group& group, int device, std::shared_ptr<cuda::DeviceClock> clock);
+  NcclLane(const Group& group, core::StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock);
   ~NcclLane() override;
 
   Transfer* start(const Call& call) override;
   bool in_streams() const override { return true; }
   void check() override;
   void abort(const Error& why) noexcept override;
+  bool poll_abort() noexcept override;
 
  private:
   friend class StreamTransfer;
@@ -36,7 +37,8 @@ class NcclLane final : public Lane {
   friend class MessageTransfer;
   friend class SelfTransfer;
   void connect();
-  void look_for_abort();
+  bool look_for_abort();
+  void explain(const Error& error);
   void await_peers(const char* what, const std::function<bool()>& done);
   Channel& channel(int peer, bool sends);
   Transfer* start_collective(const Call& call);
@@ -46,6 +48,7 @@ class NcclLane final : public Lane {
 
   const LaneCount count_;
   Group group_;
+  core::StoreAgent& store_agent_;
   int device_;
   std::shared_ptr<cuda::DeviceClock> clock_;
   std::unique_ptr<Communicator> comm_;
@@ -57,6 +60,8 @@ class NcclLane final : public Lane {
   void* token_ = nullptr;
   bool aborted_ = false;
   std::chrono::steady_clock::time_point next_look_{};
+  core::StoreAgent::TicketRef abort_question_;
+  Deadline explain_limit_{};             ///< of an error of NCCL's that the store may explain
 };
 
 }  // namespace medley::nccl

@@ -13,10 +13,14 @@ Poll StreamTransfer::poll() {
   const cuda::Scope scope(lane_.device_);
   if (number_ == 0) {
     try {
-      if (!launch()) return Poll::waiting;
+      if (!failed_ && !launch()) return Poll::waiting;
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::rank_lost) lane_.look_for_abort();   // which says more than NCCL does
-      throw;
+      if (error.kind() != ErrorKind::rank_lost) throw;
+      failed_ = error;
+    }
+    if (failed_) {
+      lane_.explain(*failed_);   // throws once it is known what to say
+      return Poll::waiting;
     }
     if (number_ == 0) note_launched();
     return Poll::moved;

@@ -30,6 +30,7 @@ class StreamTransfer : public Transfer {
   Track& track_;
   Call call_;
   std::uint64_t number_ = 0;
+  std::optional<Error> failed_;   ///< of a launch
 };
 
 class CollectiveTransfer final : public StreamTransfer, public core::Recycled<CollectiveTransfer> {

@@ -31,11 +31,12 @@ class UcxBackend final : public Backend {
                        world_ranks.size());
   }
   std::unique_ptr<Lane> connect(const Group& group) override {
-    return std::make_unique<UcxLane>(group, worker_, peers_, ids_);
+    return std::make_unique<UcxLane>(group, worker_, peers_, ids_, store_agent_);
   }
   Waiter* waiter() override { return &worker_.sleeper(); }
 
  private:
+  core::StoreAgent store_agent_;
   CommIds ids_;
   Worker worker_;
   Peers peers_;  // goes first: it says farewell through the worker

@@ -13,12 +13,14 @@ using namespace std::chrono_literals;
 
 // Data that is already arriving comes to its end within this unless its sender has stopped. With the 400 ms in which
 // ranks are asked where they are, a timeout is told within a second of its deadline.
-constexpr auto patience_with_arrivals = 250ms;
-constexpr auto patience_with_closing = 200ms;
+constexpr auto longest_arrival = 250ms;
+constexpr auto longest_endpoint_close = 200ms;
 // What was sent leaves at once where its receiver polls.
-constexpr auto patience_with_leaving = 50ms;
+constexpr auto longest_leaving = 50ms;
 // A rank that gives up tells the others before it goes, so its notice is there when its connection breaks.
-constexpr auto patience_with_notices = 20ms;
+constexpr auto longest_notice = 20ms;
+// For the store to say whether a rank whose connection broke has left in order. A store that is cut off says nothing.
+constexpr auto longest_answer = 1s;
 // Whether an awaited rank has left is asked of the store in one of this many checks, some 200 ms.
 constexpr std::uint64_t checks_per_question = 10;
 
@@ -26,25 +28,29 @@ std::string left_key(int rank) {
   return fmt::format("left/{}", rank);
 }
 
-bool left(Store& store, int rank) {
-  try {
-    return store.try_get(left_key(rank)).has_value();
-  } catch (const std::exception&) {
-    return false;  // the store may go before the last rank
+/// Of the oldest comm numbers, on the agent's thread: whether all ranks have left, after which the number may be used again.
+std::optional<std::string> all_left(Store& store, int own, int size) {
+  for (int r = 0; r < size; ++r) {
+    if (r != own && !store.try_get(left_key(r))) return std::nullopt;
   }
+  // The last to see it clears the table, or many comms would fill it.
+  if (store.add("seen", 1) == size) store.erase_prefix("");
+  return "yes";
 }
 
 }  // namespace
 
-UcxLane::UcxLane(const Group& group, Worker& worker, Peers& peers, CommIds& ids)
+UcxLane::UcxLane(const Group& group, Worker& worker, Peers& peers, CommIds& ids, core::StoreAgent& store_agent)
     : worker_(worker),
       peers_(peers),
       ids_(ids),
+      store_agent_(store_agent),
       store_(group.store),
       rank_(group.rank),
       world_ranks_(group.world_ranks),
       id_(ids.take()),
-      fates_(group.world_ranks.size(), Fate::none) {
+      fates_(group.world_ranks.size(), Fate::none),
+      questions_(group.world_ranks.size()) {
   worker_.route(id_, this);  // a member may give up as soon as it knows the number
   try {
     introduce(group);
@@ -101,10 +107,19 @@ void UcxLane::answered(int rank) noexcept {
   }
 }
 
-bool UcxLane::has_left(int rank) {
-  Fate& fate = fates_[static_cast<std::size_t>(rank)];
-  if (fate == Fate::none && left(*store_, rank)) fate = Fate::left;
-  return fate == Fate::left;
+/// Asks the store, without waiting for it; nothing while the answer is on its way.
+std::optional<bool> UcxLane::ask_whether_left(int rank) {
+  Question& question = questions_[static_cast<std::size_t>(rank)];
+  const Deadline now = std::chrono::steady_clock::now();
+  if (!question.answer) {
+    question.answer = store_agent_.try_get(store_, left_key(rank));
+    question.limit = now + longest_answer;
+  }
+  if (!question.answer->done() && now < question.limit) return std::nullopt;
+  const bool yes = question.answer->done() && question.answer->value().has_value();
+  question.answer.reset();
+  if (yes) fates_[static_cast<std::size_t>(rank)] = Fate::left;
+  return yes;
 }
 
 bool UcxLane::awaits(int rank) const {
@@ -118,11 +133,14 @@ void UcxLane::look_at(int rank, bool ask_store) {
   if (fate == Fate::none) {
     const bool dead = one.dead();
     const bool broken = one.endpoint && one.endpoint->failed();
-    // A rank says that it leaves before it goes, so this order cannot mistake an end in order for a loss.
+    // A rank says that it leaves before it goes, so an answer to a question that was asked afterwards cannot mistake an end in
+    // order for a loss.
+    Question& question = questions_[static_cast<std::size_t>(rank)];
     if (dead || broken) {
-      fate = has_left(rank) ? Fate::left : Fate::lost;
-    } else if (ask_store && awaits(rank)) {
-      has_left(rank);
+      if (!question.after_end) question = {.after_end = true};
+      if (ask_whether_left(rank) == false) fate = Fate::lost;
+    } else if (question.answer || (ask_store && awaits(rank))) {
+      ask_whether_left(rank);
     }
   }
   if (fate == Fate::lost) {
@@ -150,7 +168,7 @@ void UcxLane::check() {
 }
 
 void UcxLane::throw_first_cause() {
-  worker_.poll_until([this] { return given_up_.has_value(); }, patience_with_notices);
+  worker_.poll_until([this] { return given_up_.has_value(); }, longest_notice);
   check();
 }
 
@@ -158,18 +176,8 @@ void UcxLane::given_up(const Notice& notice) {
   if (!given_up_) given_up_ = notice.why;
 }
 
-void UcxLane::withdraw(Message& message) noexcept {
-  message.cancel(worker_.handle());
-  const auto& list = in_flight_.list();
-  const auto returned = [&] { return std::find(list.begin(), list.end(), &message) == list.end(); };
-  if (worker_.poll_until(returned, patience_with_arrivals)) return;
-  await_receives(Error(ErrorKind::aborted, "a receive was given up while its data was arriving"));
-}
-
-/// Ends with no receive of this lane in the hands of UCX, or with a worker that is never polled again.
-void UcxLane::await_receives(const Error& why) noexcept {
-  const auto returned = [this] { return in_flight_.receives() == 0; };
-  if (worker_.poll_until(returned, patience_with_arrivals) || worker_.stopped()) return;
+/// Closes the endpoints that receives come in by, which makes UCX give them back. Whether there were any.
+bool UcxLane::close_endpoints_of_receives() noexcept {
   bool closing = false;
   for (const Message* message : in_flight_.list()) {
     if (!message->receive() || message->peer() < 0) continue;
@@ -178,12 +186,27 @@ void UcxLane::await_receives(const Error& why) noexcept {
     endpoint->close();
     closing = true;
   }
-  if (closing && worker_.poll_until(returned, patience_with_closing)) return;
+  return closing;
+}
+
+/// The one sure way to keep UCX from writing into memory that it does not give back.
+void UcxLane::stop_worker() noexcept {
+  const Error why = given_up_.value_or(Error(ErrorKind::aborted, "a receive was given up while its data was arriving"));
   worker_.stop(Error(why.kind(),
                      fmt::format("ucx was stopped in this context, since a message that was given up is "
                                  "still arriving: {}",
                                  why.what()),
                      why.context()));
+  abort_step_ = AbortStep::none;
+}
+
+/// One receive that failed, of a comm that goes on: UCX has it back already, or gives it back at once, unless its data is arriving.
+void UcxLane::withdraw(Message& message) noexcept {
+  message.cancel(worker_.handle());
+  const auto& list = in_flight_.list();
+  const auto returned = [&] { return std::find(list.begin(), list.end(), &message) == list.end(); };
+  if (!returned()) worker_.poll();
+  if (!returned() && !worker_.stopped()) stop_worker();
 }
 
 void UcxLane::abort(const Error& why) noexcept {
@@ -205,28 +228,60 @@ void UcxLane::abort(const Error& why) noexcept {
   for (Message* message : pending) {
     if (message->receive()) message->cancel(worker_.handle());
   }
-  await_receives(why);
-  // What came and was not received is dropped now, which gives its senders their memory back; they do the same.
-  if (!worker_.stopped()) worker_.drop_messages(make_tag(id_, 0, 0), comm_mask);
-  worker_.poll_until([this] { return in_flight_.list().empty() && peers_.flushed(); }, patience_with_leaving);
+  abort_step_ = AbortStep::receives;
+  abort_limit_ = deadline_after(longest_arrival);
+}
+
+/// What came and was not received is dropped now, which gives its senders their memory back; they do the same.
+void UcxLane::leave_after_abort() noexcept {
+  worker_.drop_messages(make_tag(id_, 0, 0), comm_mask);
+  abort_step_ = AbortStep::leaving;
+  abort_limit_ = deadline_after(longest_leaving);
+}
+
+/// Ends with no receive of this lane in the hands of UCX, or with a worker that is never polled again.
+bool UcxLane::poll_abort() noexcept {
+  if (worker_.stopped()) abort_step_ = AbortStep::none;
+  if (abort_step_ == AbortStep::none) return true;
+  worker_.poll();
+  const bool late = std::chrono::steady_clock::now() > abort_limit_;
+  if (abort_step_ == AbortStep::leaving) {
+    if ((in_flight_.list().empty() && peers_.flushed()) || late) abort_step_ = AbortStep::none;
+  } else if (in_flight_.receives() == 0) {
+    leave_after_abort();
+  } else if (late && abort_step_ == AbortStep::receives && close_endpoints_of_receives()) {
+    abort_step_ = AbortStep::endpoints;
+    abort_limit_ = deadline_after(longest_endpoint_close);
+  } else if (late) {
+    stop_worker();
+  }
+  return abort_step_ == AbortStep::none;
+}
+
+bool UcxLane::poll_close() noexcept {
+  const Deadline now = std::chrono::steady_clock::now();
+  if (close_limit_ == Deadline{}) close_limit_ = now + longest_leaving;
+  if (!left_ && !peers_.flushed() && !worker_.stopped() && now < close_limit_) {
+    worker_.poll();
+    return false;
+  }
+  if (!left_) {
+    left_ = store_agent_.set(store_, left_key(rank_), "1");
+    close_limit_ = now + longest_answer;
+  }
+  return left_->done() || now >= close_limit_;
 }
 
 UcxLane::~UcxLane() {
-  worker_.poll_until([this] { return peers_.flushed(); }, patience_with_leaving);
   worker_.route(id_, nullptr);
-  try {
-    store_->set(left_key(rank_), "1");
-  } catch (const std::exception&) {  // whoever serves the store has left before
-  }
-  ids_.retire(id_, [store = store_, own = rank_, size = static_cast<int>(world_ranks_.size())] {
-    for (int r = 0; r < size; ++r) {
-      if (r != own && !left(*store, r)) return false;
-    }
-    try {  // the last to see it clears the table, or many comms would fill it
-      if (store->add("seen", 1) == size) store->erase_prefix("");
-    } catch (const std::exception&) {  // the store may go before the last rank
-    }
-    return true;
+  if (!left_) left_ = store_agent_.set(store_, left_key(rank_), "1");
+  ids_.retire(id_, [&agent = store_agent_, store = store_, own = rank_, size = static_cast<int>(world_ranks_.size()),
+                    answer = core::StoreAgent::TicketRef()]() mutable {
+    if (!answer) answer = agent.post([store, own, size] { return all_left(*store, own, size); });
+    if (!answer->done()) return false;
+    const bool yes = answer->value().has_value();
+    answer.reset();
+    return yes;
   });
   ids_.reclaim([this](std::uint16_t id) { worker_.drop_messages(make_tag(id, 0, 0), comm_mask); });
 }

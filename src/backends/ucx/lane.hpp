@@ -12,12 +12,13 @@
 #include "backends/ucx/notice.hpp"
 #include "backends/ucx/peers.hpp"
 #include "backends/ucx/worker.hpp"
+#include "core/store_agent.hpp"
 
 namespace medley::ucx {
 
 class UcxLane final : public Lane {
  public:
-  UcxLane(const Group& group, Worker& worker, Peers& peers, CommIds& ids);
+  UcxLane(const Group& group, Worker& worker, Peers& peers, CommIds& ids, core::StoreAgent& store_agent);
   ~UcxLane() override;
 
   Transfer* start(const Call& call) override;
@@ -25,6 +26,8 @@ class UcxLane final : public Lane {
   bool undelivered() const override { return !peers_.flushed(); }
   void check() override;
   void abort(const Error& why) noexcept override;
+  bool poll_abort() noexcept override;
+  bool poll_close() noexcept override;
 
   // For its messages.
   Worker& worker() { return worker_; }
@@ -50,24 +53,40 @@ class UcxLane final : public Lane {
 
   Peer& peer(int rank) { return peers_.peer(world_ranks_[static_cast<std::size_t>(rank)]); }
   void introduce(const Group& group);
-  bool has_left(int rank);
+  std::optional<bool> ask_whether_left(int rank);
   bool awaits(int rank) const;
   void look_at(int rank, bool ask_store);
-  void await_receives(const Error& why) noexcept;
+  void leave_after_abort() noexcept;
+  bool close_endpoints_of_receives() noexcept;
+  void stop_worker() noexcept;
 
   Worker& worker_;
   Peers& peers_;
   CommIds& ids_;
+  core::StoreAgent& store_agent_;
   std::shared_ptr<Store> store_;
   int rank_;
   std::vector<int> world_ranks_;
   std::uint16_t id_;                      ///< this rank's number of the comm
   std::vector<std::uint16_t> their_ids_;  ///< the others', by rank
   std::vector<Fate> fates_;
+  struct Question {
+    core::StoreAgent::TicketRef answer{};
+    Deadline limit{};
+    bool after_end = false;               ///< asked once the rank was known to be gone
+  };
+  std::vector<Question> questions_;       ///< by rank: whether it has left
   InFlight in_flight_;
   std::uint64_t seen_ = 0;
   std::uint64_t checks_ = 0;
   std::optional<Error> given_up_;
+
+  /// What an abort waits for: receives that UCX gives back, receives whose endpoints were closed for that, what was sent to leave.
+  enum class AbortStep : std::uint8_t { none, receives, endpoints, leaving };
+  AbortStep abort_step_ = AbortStep::none;
+  Deadline abort_limit_{};                ///< of this step
+  Deadline close_limit_{};
+  core::StoreAgent::TicketRef left_;      ///< of saying that this rank has left
 };
 
 }  // namespace medley::ucx
