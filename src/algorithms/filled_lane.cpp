@@ -36,7 +36,7 @@ class FilledTransfer final : public Transfer {
   }
   std::vector<int> awaited() const override { return messages_.awaited(); }
   void release() noexcept override {
-    std::erase(lane_.running_, this);
+    lane_.running_.erase(sequence_);
     lane_.adopt_messages_of(*this);
     const auto gone = std::move(self_);
   }
@@ -106,7 +106,7 @@ Transfer* FilledLane::start(const Call& call) {
     return nullptr;
   }
   FilledTransfer* const transfer = FilledTransfer::make(*this, call, algorithm_of(call), sequence);
-  running_.push_back(transfer);
+  running_.emplace(sequence, transfer);
   try {
     if (transfer->poll() != Poll::complete) return transfer;  // the first messages leave at once
   } catch (...) {
@@ -118,7 +118,7 @@ Transfer* FilledLane::start(const Call& call) {
 }
 
 bool FilledLane::may_run(std::uint64_t sequence) const {
-  return running_.empty() || running_.front()->sequence_ + collective_tags > sequence;
+  return running_.empty() || running_.begin()->first + collective_tags > sequence;
 }
 
 void FilledLane::adopt_messages_of(FilledTransfer& transfer) noexcept {
@@ -127,7 +127,7 @@ void FilledLane::adopt_messages_of(FilledTransfer& transfer) noexcept {
 
 bool FilledLane::poll_abort() noexcept {
   if (!inner_->poll_abort()) return false;
-  for (FilledTransfer* transfer : running_) adopt_messages_of(*transfer);
+  for (const auto& [sequence, transfer] : running_) adopt_messages_of(*transfer);
   abandon_orphans();
   return true;
 }

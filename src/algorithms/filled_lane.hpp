@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <medley/backend.hpp>
 #include <memory>
 #include <string>
@@ -64,7 +65,7 @@ class MEDLEY_API FilledLane final : public Lane {
   std::string backend_;
   int rank_, size_;
   std::uint64_t collectives_ = 0;         ///< started so far, the same on all ranks
-  std::vector<FilledTransfer*> running_;  ///< in order of start
+  std::map<std::uint64_t, FilledTransfer*> running_;   ///< by number
   /// Messages of failed collectives, until the lane is aborted, with the collective that owns their memory.
   struct Orphan {
     Transfer* message;

@@ -1,4 +1,5 @@
 #include "bootstrap/socket.hpp"
+#include "core/may_block.hpp"
 
 #include <fmt/format.h>
 #include <netdb.h>
@@ -89,6 +90,7 @@ Descriptor try_listen(const Address& address) {
 }
 
 bool wait_for(const Descriptor& socket, short events, Deadline deadline) {
+  core::may_block("a socket");
   for (;;) {
     const auto now = std::chrono::steady_clock::now();  // subtracting from Deadline::max() could overflow
     const auto left = deadline > now + milliseconds(60'000)

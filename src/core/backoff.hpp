@@ -15,7 +15,7 @@ struct Waiting {
   bool owing = false;         ///< something of a lane that does not ring must be polled now and then
 };
 
-class Backoff {
+class MEDLEY_API Backoff {
  public:
   static constexpr std::chrono::milliseconds longest_sleep{20};   ///< how soon a death or an abort is noticed
   static constexpr std::chrono::microseconds short_nap{50};       ///< where nobody rings

@@ -43,7 +43,7 @@ struct LaneState {
   bool staged = false;
   bool in_streams = false;
   bool broken = false;                    ///< its progress() threw: it is not called again
-  Operation* last_collective = nullptr;   ///< the latest one that is not complete; the scheduler's
+  std::deque<Operation*> collectives{};   ///< in lane order, not complete; the scheduler's
   MessageOrder messages{};                ///< those that wait to be started; the scheduler's
   int active = 0;                         ///< started and not complete
   Waiter* waiter = nullptr;

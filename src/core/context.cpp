@@ -98,6 +98,7 @@ std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& r
   lane->filled = filled.get();
   lane->staged = staged;
   lane->in_streams = filled->in_streams();
+  lane->messages = MessageOrder(!lane->in_streams);   // there messages of a pair share a stream, whatever their tags
   lane->host = !staged && ready.capabilities.has_memory(Memory::host);
   lane->cuda = staged || ready.capabilities.has_memory(Memory::cuda);
   if (staged) {

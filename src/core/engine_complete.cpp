@@ -16,7 +16,10 @@ using namespace std::chrono_literals;
 
 constexpr auto longest_close = 1s;   // for what ranks told each other to leave, when a context goes
 
-void nap() { std::this_thread::sleep_for(Backoff::short_nap); }
+void nap() {
+  may_block("its nap");
+  std::this_thread::sleep_for(Backoff::short_nap);
+}
 
 }  // namespace
 

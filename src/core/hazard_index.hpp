@@ -14,7 +14,7 @@
 
 namespace medley::core {
 
-class HazardIndex {
+class MEDLEY_API HazardIndex {
  public:
   /// Adds an operation, which is later than all that are in it, and calls `visit` once for each operation it conflicts with and
   /// must follow directly: one of the two writes what both touch.
@@ -75,9 +75,9 @@ class HazardIndex {
 };
 
 /// Exact intervals, one per segment of a v-form: a false conflict would be a wait that nobody wrote.
-Accesses accesses_of(const Call& call, int ranks);
+MEDLEY_API Accesses accesses_of(const Call& call, int ranks);
 
 /// Whether one writes what the other reads or writes.
-bool conflict(const Accesses& a, const Accesses& b);
+MEDLEY_API bool conflict(const Accesses& a, const Accesses& b);
 
 }  // namespace medley::core

@@ -37,6 +37,10 @@ class IntrusiveList {
     --size_;
   }
 
+  void clear() {
+    while (first_) erase(*first_);
+  }
+
   /// For loops that do not change the list.
   class Iterator {
    public:

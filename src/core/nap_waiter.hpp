@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "core/backoff_policy.hpp"
+#include "core/may_block.hpp"
 
 namespace medley::core {
 
@@ -17,6 +18,7 @@ class NapWaiter final : public Waiter {
   bool crowded() const override { return policy_.oversubscribed; }
   std::uint32_t prepare() override { return 0; }
   void sleep(std::uint32_t, std::chrono::nanoseconds at_most) override {
+    may_block("its nap");
     // A large transfer takes tens of round trips, each of which waits for somebody's nap.
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(at_most, std::chrono::microseconds(50)));
   }

@@ -79,11 +79,14 @@ bool Progress::poll_from(Operation* first, std::size_t count) {
 
 bool Progress::run(Extent extent) {
   for (std::size_t i = 0; i < lanes_.size(); ++i) move_lane(*lanes_[i]);
-  const bool every = extent == Extent::all || active_.size() <= oldest + others;
-  bool moved = poll_from(active_.front(), every ? active_.size() : oldest);
-  if (!every) {
-    moved = poll_from(resume_ ? resume_ : next_, others) || moved;
-    resume_ = next_;
+  const std::size_t all = active_.size();
+  bool moved = poll_from(active_.front(), all <= polled_in_a_pass ? all : oldest);
+  if (all > polled_in_a_pass) {
+    // The others by turns: some, or as many as it takes to find one that moved.
+    for (std::size_t looked = 0; looked < (extent == Extent::all ? all : others) && (looked == 0 || !moved); looked += others) {
+      moved = poll_from(resume_ ? resume_ : next_ ? next_ : active_.front(), others) || moved;
+      resume_ = next_;
+    }
   }
   next_ = nullptr;
   std::erase_if(lanes_, [](const LaneState* lane) { return lane->active == 0 && !lane->owes(); });

@@ -11,7 +11,7 @@
 
 namespace medley::core {
 
-class Progress {
+class MEDLEY_API Progress {
  public:
   /// What the engine does about what was found. Each may add and remove operations and lanes.
   class Events {
@@ -40,7 +40,8 @@ class Progress {
   bool add_owing(LaneState& lane);
 
   /// One pass. True if anything moved. `some`: of thousands the oldest, which libraries complete first, and a part of the others
-  /// by turns, so that a pass takes as long with many as with few. Only after `all` may a thread sleep.
+  /// by turns, so that a pass takes as long with many as with few. `all`: each of them, unless one has moved: only then a thread
+  /// may sleep.
   bool run(Extent extent = Extent::some);
   /// One operation, which somebody waits for; true if it moved.
   bool poll(Operation& operation);

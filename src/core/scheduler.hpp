@@ -14,7 +14,7 @@
 
 namespace medley::core {
 
-class Scheduler {
+class MEDLEY_API Scheduler {
  public:
   /// `start` is called for an operation that nothing holds any more.
   explicit Scheduler(std::function<void(Operation&)> start) : start_(std::move(start)) {}

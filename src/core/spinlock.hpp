@@ -7,6 +7,7 @@
 
 #include <atomic>
 
+#include "core/may_block.hpp"
 #include "core/pause.hpp"
 
 namespace medley::core {
@@ -26,8 +27,12 @@ class Spinlock {
         }
       }
     }
+    count_engine_lock(1);
   }
-  void unlock() noexcept { holder_.store(0, std::memory_order_release); }   // pairs with the exchange in lock()
+  void unlock() noexcept {
+    count_engine_lock(-1);
+    holder_.store(0, std::memory_order_release);   // pairs with the exchange in lock()
+  }
   /// Whether the calling thread holds it. (relaxed: only this thread writes its own name there, so it reads that or another)
   bool held_here() const noexcept { return holder_.load(std::memory_order_relaxed) == pthread_self(); }
 

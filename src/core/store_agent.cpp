@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/fork_guard.hpp"
+#include "core/may_block.hpp"
 
 namespace medley::core {
 
@@ -78,6 +79,7 @@ StoreAgent::~StoreAgent() {
     static_cast<void>(new std::shared_ptr<State>(std::move(state_)));
     return;
   }
+  may_block("the store");
   std::unique_lock lock(state_->mutex);
   state_->changed.wait_for(lock, 2s, [this] { return state_->tasks.empty(); });
 }

@@ -14,7 +14,7 @@
 
 namespace medley::core {
 
-class StreamOrder {
+class MEDLEY_API StreamOrder {
  public:
   /// Counts a pending operation. Its lane is known.
   void add(Operation& operation);

@@ -60,6 +60,7 @@ std::vector<Held> give_up(bool release_first, std::size_t count) {
   const Error why(ErrorKind::aborted, "given up");
   if (release_first) transfer->abandon(nullptr);
   lane->abort(why);
+  EXPECT_TRUE(lane->poll_abort());
   if (!release_first) transfer->abandon(nullptr);
   lane.reset();
   return held;

@@ -143,7 +143,8 @@ void Mail::accept_rest(Receive& receive, Peer& peer, const Header& header) {
 
 void Mail::forget(Receive& receive) noexcept {
   const std::lock_guard lock(mutex_);
-  posted_.remove(&receive);
+  // Receives are mostly matched in the order in which they were posted: near the front.
+  if (const auto at = std::find(posted_.begin(), posted_.end(), &receive); at != posted_.end()) posted_.erase(at);
   for (auto& peer : peers_) {
     if (!peer) continue;
     for (Peer::Rest& rest : peer->rests) {

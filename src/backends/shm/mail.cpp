@@ -25,7 +25,7 @@ void Mail::wake(int rank) const {
 Transfer* Mail::start(const Call& call) {
   if (call.op == Op::send) {
     auto* send = new SendTransfer(*this, call);
-    sends_.push_back(send);
+    sends_.push_back(*send);
     queued_[static_cast<std::size_t>(call.root)].push_back(send);
     send->poll();
     return send;
@@ -35,7 +35,7 @@ Transfer* Mail::start(const Call& call) {
     return recv->matches(message.from, message.frame.tag);
   });
   if (waiting == unexpected_.end()) {
-    posted_.push_back(recv);
+    posted_.push_back(*recv);
     return recv;
   }
   if (waiting->frame.kind == FrameKind::offer) {
@@ -66,15 +66,15 @@ void Mail::take_in(int from) {
 void Mail::arrived(int from, const Frame& frame, Pipe& pipe) {
   if (frame.kind == FrameKind::eager || frame.kind == FrameKind::offer) {
     const auto match = std::find_if(posted_.begin(), posted_.end(),
-                                    [&](RecvTransfer* recv) { return recv->matches(from, frame.tag); });
+                                    [&](RecvTransfer& posted) { return posted.matches(from, frame.tag); });
     if (match == posted_.end()) {
       unexpected_.push_back({from, frame, {}});
       if (frame.kind == FrameKind::eager) unexpected_.back().data.resize(frame.bytes);
       pipe.pop(frame, unexpected_.back().data.data());
       return;
     }
-    RecvTransfer* recv = *match;
-    posted_.erase(match);
+    RecvTransfer* recv = &*match;
+    posted_.erase(*recv);
     if (frame.kind == FrameKind::offer) {
       pipe.pop(frame, nullptr);
       recv->take_offer(from, frame);
@@ -92,16 +92,16 @@ void Mail::arrived(int from, const Frame& frame, Pipe& pipe) {
     return;
   }
   if (frame.kind == FrameKind::data) {
-    const auto match = std::find_if(reading_.begin(), reading_.end(), [&](RecvTransfer* recv) {
-      return recv->from_ == from && recv->offer_.id == frame.id;
+    const auto match = std::find_if(reading_.begin(), reading_.end(), [&](RecvTransfer& reading) {
+      return reading.from_ == from && reading.offer_.id == frame.id;
     });
     if (match == reading_.end()) return pipe.pop(frame, nullptr);
-    RecvTransfer* recv = *match;
+    RecvTransfer* recv = &*match;
     pipe.pop(frame, recv->too_long_ ? nullptr : recv->data_ + frame.where);
     recv->done_ += frame.bytes;
     if (recv->done_ == recv->offer_.bytes) {
       recv->state_ = RecvTransfer::State::done;
-      reading_.erase(match);
+      reading_.erase(*recv);
     }
     return;
   }
@@ -114,14 +114,14 @@ void Mail::arrived(int from, const Frame& frame, Pipe& pipe) {
 bool Mail::awaits(int rank, const std::function<bool(int)>& gone) const {
   bool nobody_left = true;
   for (int r = 0; r < static_cast<int>(members_.size()); ++r) nobody_left = nobody_left && (r == rank_ || gone(r));
-  const auto wants = [&](const RecvTransfer* recv) { return recv->from_ == rank || (recv->from_ < 0 && nobody_left); };
+  const auto wants = [&](const RecvTransfer& recv) { return recv.from_ == rank || (recv.from_ < 0 && nobody_left); };
   return std::any_of(posted_.begin(), posted_.end(), wants) || std::any_of(reading_.begin(), reading_.end(), wants) ||
-         std::any_of(sends_.begin(), sends_.end(), [&](const SendTransfer* send) { return send->to_ == rank; });
+         std::any_of(sends_.begin(), sends_.end(), [&](const SendTransfer& send) { return send.to_ == rank; });
 }
 
 SendTransfer* Mail::find_send(std::uint64_t id) {
-  const auto found = std::find_if(sends_.begin(), sends_.end(), [&](SendTransfer* send) { return send->id_ == id; });
-  return found == sends_.end() ? nullptr : *found;
+  const auto found = std::find_if(sends_.begin(), sends_.end(), [&](SendTransfer& send) { return send.id_ == id; });
+  return found == sends_.end() ? nullptr : &*found;
 }
 
 bool Mail::answer(int to, FrameKind kind, std::uint64_t id) {

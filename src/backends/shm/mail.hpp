@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/shm/pipe.hpp"
+#include "core/intrusive_list.hpp"
 
 namespace medley::shm {
 
@@ -34,6 +35,7 @@ class SendTransfer final : public Transfer {
   const std::byte* data_;
   std::size_t bytes_;
   std::size_t sent_ = 0;
+  core::ListLinks<SendTransfer> links_;
 };
 
 class RecvTransfer final : public Transfer {
@@ -63,6 +65,7 @@ class RecvTransfer final : public Transfer {
   std::size_t done_ = 0;
   std::size_t seen_ = 0;          ///< of done_, by the last poll
   std::uint64_t too_long_ = 0;    ///< bytes of a message that did not fit
+  core::ListLinks<RecvTransfer> links_;
 };
 
 class Mail {
@@ -100,9 +103,11 @@ class Mail {
   std::uint64_t next_id_ = 1;
   std::vector<Pipe> outgoing_, incoming_;
   std::vector<std::deque<SendTransfer*>> queued_;   ///< per peer: those that wait for room, in order
-  std::list<SendTransfer*> sends_;                  ///< not complete
-  std::list<RecvTransfer*> posted_;                 ///< without a message yet, in order
-  std::list<RecvTransfer*> reading_;                ///< with an offered message
+  using SendList = core::IntrusiveList<SendTransfer, &SendTransfer::links_>;
+  using RecvList = core::IntrusiveList<RecvTransfer, &RecvTransfer::links_>;
+  SendList sends_;                                  ///< not released, in order of issue
+  RecvList posted_;                                 ///< without a message yet, in order
+  RecvList reading_;                                ///< with an offered message
   std::list<Unexpected> unexpected_;                ///< without a receive yet, in order of arrival
 };
 

@@ -53,8 +53,8 @@ Poll SendTransfer::poll() {
 }
 
 void SendTransfer::release() noexcept {
-  mail_.sends_.remove(this);
-  std::erase(mail_.queued_[static_cast<std::size_t>(to_)], this);
+  if (Mail::SendList::contains(*this)) mail_.sends_.erase(*this);   // not after Mail::stop()
+  if (state_ == State::queued) std::erase(mail_.queued_[static_cast<std::size_t>(to_)], this);
   delete this;
 }
 
@@ -83,7 +83,7 @@ void RecvTransfer::take_offer(int from, const Frame& frame) {
   } else {
     state_ = State::reading;
   }
-  mail_.reading_.push_back(this);
+  mail_.reading_.push_back(*this);
 }
 
 /// The next part of an offered message, out of the sender's memory.
@@ -117,7 +117,7 @@ Poll RecvTransfer::poll() {
     const bool complete = done_ == offer_.bytes || too_long_;
     if (!mail_.answer(from_, complete ? FrameKind::received : FrameKind::accept, offer_.id)) return Poll::waiting;
     state_ = complete ? State::done : State::streaming;
-    if (complete) mail_.reading_.remove(this);
+    if (complete) mail_.reading_.erase(*this);
   }
   if (state_ != State::done) return std::exchange(seen_, done_) < done_ ? Poll::moved : Poll::waiting;
   if (too_long_) {
@@ -132,8 +132,7 @@ Poll RecvTransfer::poll() {
 std::vector<int> RecvTransfer::awaited() const { return from_ < 0 ? std::vector<int>{} : std::vector<int>{from_}; }
 
 void RecvTransfer::release() noexcept {
-  mail_.posted_.remove(this);
-  mail_.reading_.remove(this);
+  if (Mail::RecvList::contains(*this)) (state_ == State::posted ? mail_.posted_ : mail_.reading_).erase(*this);
   delete this;
 }
 

@@ -17,6 +17,7 @@
 
 #include "backends/shm/direct_read.hpp"
 #include "bootstrap/host.hpp"
+#include "core/may_block.hpp"
 
 namespace medley::shm {
 namespace {
@@ -144,6 +145,7 @@ std::uint32_t Neighbourhood::prepare() {
 }
 
 void Neighbourhood::sleep(std::uint32_t ticket, std::chrono::nanoseconds at_most) {
+  core::may_block("a peer to ring");
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(at_most);
   timespec timeout{seconds.count(), (at_most - seconds).count()};
   futex(&bells_[own_].rings, FUTEX_WAIT, ticket, &timeout);

@@ -167,9 +167,12 @@ void UcxLane::check() {
   }
 }
 
-void UcxLane::throw_first_cause() {
-  worker_.poll_until([this] { return given_up_.has_value(); }, longest_notice);
+bool UcxLane::looked_for_cause(Deadline& since) {
+  const Deadline now = std::chrono::steady_clock::now();
+  if (since == Deadline{}) since = now;
+  if (!given_up_ && now - since < longest_notice) return false;
   check();
+  return true;
 }
 
 void UcxLane::given_up(const Notice& notice) {

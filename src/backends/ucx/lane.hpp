@@ -40,9 +40,9 @@ class UcxLane final : public Lane {
     if (given_up_) throw *given_up_;
     if (worker_.stopped()) throw *worker_.stopped();
   }
-  /// After a message failed: throws what it may have failed of, such as the death of a third rank that made
-  /// the peer give up and go.
-  void throw_first_cause();
+  /// After a message failed, which was noticed at `since`: throws what it may have failed of, such as the death of a third rank
+  /// that made the peer give up and go. False while that may still become known.
+  bool looked_for_cause(Deadline& since);
 
   /// Another rank has given up the comm.
   void given_up(const Notice& notice);

@@ -23,6 +23,7 @@ void Message::prepare(UcxLane& lane, const Call& call, ucp_request_param_t& para
   done_ = false;
   peer_ = call.root;
   tag_ = call.tag;
+  failed_at_ = {};
   bytes_ = static_cast<std::size_t>(receive_ ? call.out_count : call.in_count) * size_of(call.dtype);
   param.op_attr_mask =
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
@@ -87,7 +88,7 @@ void Message::finish(ucs_status_t status) {
 
 Poll Message::poll() {
   if (done_) {
-    if (status_ != UCS_OK) fail();
+    if (status_ != UCS_OK && !fail()) return Poll::waiting;
     lane_->answered(peer_);
     return Poll::complete;
   }
@@ -95,9 +96,10 @@ Poll Message::poll() {
   return lane_->worker().take_moved() ? Poll::moved : Poll::waiting;
 }
 
-void Message::fail() {
+/// Throws; false while the cause is being looked for.
+bool Message::fail() {
   if (status_ != UCS_ERR_MESSAGE_TRUNCATED) {
-    lane_->throw_first_cause();
+    if (!lane_->looked_for_cause(failed_at_)) return false;
     throw error_of(status_, peer_);
   }
   throw Error(ErrorKind::mismatch,

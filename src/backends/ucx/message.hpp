@@ -43,7 +43,7 @@ class Message final : public Transfer {
   void prepare(UcxLane& lane, const Call& call, ucp_request_param_t& param);
   void hold(void* request);
   void finish(ucs_status_t status);
-  [[noreturn]] void fail();
+  bool fail();
   static void on_sent(void* request, ucs_status_t status, void* self);
   static void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* self);
 
@@ -53,6 +53,7 @@ class Message final : public Transfer {
   bool receive_ = false;
   bool done_ = false;
   ucs_status_t status_ = UCS_OK;
+  Deadline failed_at_{};
   int peer_ = -1;  ///< in the comm; of a receive from any source -1 until it is complete
   int tag_ = 0;
   std::size_t bytes_ = 0;  ///< sent, or the room for a receive
