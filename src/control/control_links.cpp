@@ -19,7 +19,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds handshake_limit{3000};
+constexpr milliseconds handshake_limit{3000};           // then the next address is tried
+// The other side may be through with the handshake and count on the link: on a machine with 30 ranks a core it takes seconds.
+constexpr milliseconds incoming_handshake_limit{10'000};
 constexpr milliseconds pause_between_rounds{500};      // when no address of a rank answered
 constexpr milliseconds pause_without_descriptors{100};
 // Few at a time, so that those who came before are heard before the next crowd is let to the door.
@@ -219,7 +221,8 @@ void Control::drop(std::size_t index) {
 void Control::tend_links(Deadline now) {
   for (std::size_t i = peers_.size(); i-- > 0;) {
     Peer& peer = *peers_[i];
-    if (!peer.link.joined() && now - peer.since > (peer.socket.fd() < 0 ? pause_between_rounds : handshake_limit)) {
+    const milliseconds limit = peer.socket.fd() < 0 ? pause_between_rounds : peer.outgoing ? handshake_limit : incoming_handshake_limit;
+    if (!peer.link.joined() && now - peer.since > limit) {
       if (peer.outgoing) {
         try_next_address(i);
       } else {

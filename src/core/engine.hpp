@@ -230,11 +230,11 @@ class Engine final : private Progress::Events {
   std::vector<std::function<void()>> to_tell_;   ///< callbacks of what is complete, told when the lock is let go
   std::vector<Waiter*> sleepers_;          ///< of threads asleep in wait()
   Deadline last_look_{};                   ///< for the lost and the late by progress()
-  std::atomic<int> callers_{0};            ///< threads inside wait()
+  std::atomic<int> callers_{0};            ///< threads inside wait(); relaxed: the last one leaves under the lock, others only save polls
   std::mutex thread_mutex_;                ///< of starting and stopping it
   std::unique_ptr<ProgressThread> thread_;
   std::shared_ptr<Device> device_;         ///< opened by the first operation on CUDA memory
-  std::atomic<bool> device_used_{false};
+  std::atomic<bool> device_used_{false};   ///< its acquire in use_device() pairs with the release there: device_ is set before
   unsigned launches_ = 0;                  ///< on CUDA memory
   IssuedBefore order_checked_;                ///< in check mode: collectives issued on each comm that has a lane in streams
   std::atomic<bool> thread_allowed_{true};

@@ -74,7 +74,7 @@ void Engine::let_start(CommState& comm, std::uint64_t sequence) {
 void Engine::adopt(Operation& operation, Transfer* transfer) {
   operation.transfer = transfer;
   note_start(operation.record);
-  operation.state.store(Operation::State::active, std::memory_order_relaxed);   // read under the lock; only `complete` is not
+  operation.state.store(Operation::State::active, std::memory_order_relaxed);   // relaxed: read under the lock; only `complete` is not
   board_.show(operation);
   ++operation.lane->active;
   progress_.add(operation);

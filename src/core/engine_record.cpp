@@ -1,6 +1,7 @@
 // What the engine writes down about every operation.
 #include <nlohmann/json.hpp>
 
+#include "core/barrier.hpp"
 #include "core/engine.hpp"
 
 namespace medley::core {
@@ -36,7 +37,7 @@ std::uint64_t Engine::record(const CommState& comm, const Call& call, const Rout
   record.backend = route.lane->note;
   record.algorithm = call.algorithm.empty() ? 0 : recorder_->algorithm(call.algorithm);
   record.flags = options.async ? record_async : 0;
-  std::atomic_signal_fence(std::memory_order_release);   // a killed process has written in program order
+  write_barrier();   // for readers of a running job, and of one that was killed
   record.state = RecordState::issued;
   return record.index;
 }
@@ -54,6 +55,7 @@ void Engine::note_start(std::uint64_t number) noexcept {
   Record* record = number ? recorder_->find(number) : nullptr;
   if (!record) return;
   record->started = ticks();
+  write_barrier();
   record->state = RecordState::started;
 }
 
@@ -89,7 +91,7 @@ void Engine::note_end(std::uint64_t number, bool failed) noexcept {
     record->started = record->issued;   // it ran where it was called
     record->flags |= record_inline;
   }
-  std::atomic_signal_fence(std::memory_order_release);
+  write_barrier();
   record->state = failed ? RecordState::failed : RecordState::complete;
   if (failed) recorder_->keep();
 }

@@ -102,10 +102,10 @@ class Operation final : public Recycled<Operation> {
     if (size) return size.awaited();
     return transfer ? transfer->awaited() : std::vector<int>{};
   }
-  bool complete() const { return state.load(std::memory_order_acquire) == State::complete; }
-  void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }
+  bool complete() const { return state.load(std::memory_order_acquire) == State::complete; }   // pairs with Engine::finish()
+  void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }   // relaxed: who copies one holds one
   void release() noexcept {
-    if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;   // acquires what the others did before theirs
+    if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;   // pairs with itself: the others' last uses come first
   }
 };
 
