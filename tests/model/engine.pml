@@ -1,5 +1,5 @@
 /* The engine over its lanes: which operation starts when, on three ranks, overlapping comms and two backends.
- * (src/core/engine.cpp: depend_on_earlier; engine_progress.cpp; docs/guarantees.md)
+ * (src/core/scheduler.cpp, src/core/progress.cpp, docs/guarantees.md)
  *
  * Modelled: every rank runs a program that is hard for a mixed runtime: it issues its operations one after the other,
  * waiting at once for those in `blocking`, then waits for all. The engine moves only while the rank is inside a call. Which
