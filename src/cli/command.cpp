@@ -38,4 +38,8 @@ void write_json(const std::string& path, const nlohmann::ordered_json& value) {
   core::write_file(path, [&](std::ostream& out) { out << text << "\n"; });
 }
 
+void add_as(CLI::App& command, std::string& as) {
+  command.add_option("--as", as, "Read a config.json as this family instead of by its model_type");
+}
+
 }  // namespace medley::cli

@@ -40,4 +40,7 @@ void add_trace(CLI::App& app);
 void add_tune(CLI::App& app);
 void add_watch(CLI::App& app);
 
+/// --as, for commands whose --model may be a config.json.
+void add_as(CLI::App& command, std::string& as);
+
 }  // namespace medley::cli

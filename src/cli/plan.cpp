@@ -15,11 +15,14 @@ using plan::Count;
 
 plan::Framework framework_of(const PlanRequest& request) {
   if (const auto framework = plan::parse_framework(request.framework)) return *framework;
-  throw Error(
-      ErrorKind::invalid,
-      fmt::format(
-          "--framework '{}' is not known; it must be textbook, megatron, deepspeed, neox, ddp or fsdp2",
-          request.framework));
+  throw Error(ErrorKind::invalid, fmt::format("--framework '{}' is not known; it must be textbook, megatron, "
+                                              "deepspeed, neox, ddp, fsdp1, fsdp2 or "
+                                              "nanotron",
+                                              request.framework));
+}
+
+plan::Model model_of(const PlanRequest& request) {
+  return plan::read_model(request.model, request.as);
 }
 
 plan::Layout layout_of(const PlanRequest& request) {
@@ -73,6 +76,7 @@ Count rank_of(const PlanRequest& request) {
 nlohmann::ordered_json request_json(const PlanRequest& request) {
   const auto number = [](Count value) { return value == 0 ? std::string{} : std::to_string(value); };
   return {{"model", request.model},
+          {"as", request.as},
           {"layout", request.layout},
           {"framework", request.framework},
           {"micro_batch", number(request.micro_batch)},
@@ -139,7 +143,7 @@ int run_plan(const PlanRequest& request) {
   if (rank_of(request) < -1 || (rank_of(request) == -1 && !request.rank.empty() && request.rank != "all")) {
     throw Error(ErrorKind::invalid, fmt::format("--rank is {}; ranks start at 0", request.rank));
   }
-  PlanOutcome outcome = make_plan(plan::read_model(request.model), layout_of(request), framework_of(request),
+  PlanOutcome outcome = make_plan(model_of(request), layout_of(request), framework_of(request),
                                   rank_of(request), machine_of(request));
   add_textbook(outcome);
   write_schedule(request, outcome);
@@ -169,10 +173,13 @@ void add_plan(CLI::App& app) {
   command->add_option("--model", request->model,
                       "A known model, a file (HF config.json, NeoX yml, Megatron arguments) or "
                       "h=…,a=…,layers=…,vocab=…,seq=…");
+  add_as(*command, request->as);
   command->add_option("--layout", request->layout,
                       "dp=8,tp=4,pp=2,sp=on,zero=1,… or a ds_config.json, NeoX yml or Megatron arguments, or "
                       "both: FILE,dp=8");
-  command->add_option("--framework", request->framework, "textbook, megatron, deepspeed, neox, ddp or fsdp2")
+  command
+      ->add_option("--framework", request->framework,
+                   "textbook, megatron, deepspeed, neox, ddp, fsdp1, fsdp2 or nanotron")
       ->capture_default_str();
   command->add_option("--micro-batch", request->micro_batch, "Samples per forward pass")
       ->check(CLI::PositiveNumber);

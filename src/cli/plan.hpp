@@ -14,7 +14,7 @@
 namespace medley::cli {
 
 struct PlanRequest {
-  std::string model, layout, framework = "textbook", dtype, rank, against, schedule_file, json, machine;
+  std::string model, as, layout, framework = "textbook", dtype, rank, against, schedule_file, json, machine;
   plan::Count micro_batch = 0, global_batch = 0, seq = 0, small = 65536;
   std::vector<std::string> sweeps;
   bool all_rows = false, force = false;
@@ -37,6 +37,7 @@ struct PlanOutcome {
   bool fits() const;  ///< the GPU's memory
 };
 
+plan::Model model_of(const PlanRequest& request);
 plan::Layout layout_of(const PlanRequest& request);
 plan::Framework framework_of(const PlanRequest& request);
 /// Plans `rank`, or the busiest one for −1; `layout` is checked first.

@@ -19,7 +19,7 @@ int run_against(const PlanRequest& request) {
                     request.framework));
   }
   const plan::Count rank = request.rank.empty() ? 0 : plan::parse_count(request.rank, "--rank", "rank");
-  const PlanOutcome outcome = make_plan(plan::read_model(request.model), layout_of(request), framework, rank);
+  const PlanOutcome outcome = make_plan(model_of(request), layout_of(request), framework, rank);
   const int stage = plan::coordinates(outcome.layout, outcome.rank).pp;
   const plan::AicbList list = plan::read_aicb(plan::read_file(request.against), request.against, stage);
   const plan::Comparison result =

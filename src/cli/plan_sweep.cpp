@@ -97,7 +97,7 @@ class Sweep {
   explicit Sweep(const PlanRequest& request)
       : request_(request),
         framework_(framework_of(request)),
-        model_(plan::read_model(request.model)),
+        model_(model_of(request)),
         layout_(layout_of(request)),
         machine_(machine_of(request)) {
     std::size_t size = 1;

@@ -30,7 +30,7 @@ reconcile::Expectation expectation_of(const ReconcileArguments& given, int world
   if (given.plan.model.empty())
     throw Error(ErrorKind::invalid,
                 "--model and --layout, or --schedule, say what was expected; none is given");
-  reconcile::Plan plan{plan::read_model(given.plan.model), layout_of(given.plan), framework_of(given.plan)};
+  reconcile::Plan plan{model_of(given.plan), layout_of(given.plan), framework_of(given.plan)};
   plan::check(plan.layout, plan.model);
   if (world > 0 && plan.layout.world() != world)
     throw Error(ErrorKind::invalid,
@@ -183,6 +183,7 @@ void add_reconcile(CLI::App& app) {
       [given] { return run_reconcile(*given); });
   command->add_option("TRACE", given->path, "What `medley trace` reads")->required();
   command->add_option("--model", given->plan.model, "As for medley plan");
+  add_as(*command, given->plan.as);
   command->add_option("--layout", given->plan.layout, "As for medley plan");
   command
       ->add_option("--framework", given->plan.framework, "textbook, megatron, deepspeed, neox, ddp or fsdp2")

@@ -99,7 +99,7 @@ int compare(const CompareOptions& options) {
   std::vector<Row> rows;
   for (const auto& name : options.models)
     for (const auto& gpu : options.gpus)
-      rows.push_back(compare_one(options, shape_model(name), shape::GpuModel::named(gpu)));
+      rows.push_back(compare_one(options, shape_model(name, options.as), shape::GpuModel::named(gpu)));
   const auto possible = std::ranges::find_if(rows, [](const Row& row) { return row.step.has_value(); });
   if (possible == rows.end()) throw Error(ErrorKind::invalid, rows.front().lost_to);
   const double first = possible->step->tokens_per_s;
@@ -125,6 +125,7 @@ void add_shape_compare(CLI::App& shape) {
                   "  medley shape compare --model gpt3-2.7b --model pythia-2.8b --gpu h200-sxm",
                   [options] { return compare(*options); });
   command->add_option("--model", options->models, "Model; may be given several times")->take_all();
+  add_as(*command, options->as);
   command->add_option("--gpu", options->gpus, "GPU names")->delimiter(',')->take_all();
   options->add_layout(*command);
 }

@@ -50,7 +50,7 @@ std::string sentence(const shape::Finding& f, const std::string& gpu, bool calib
 int lint_model(const LintOptions& options) {
   const double allow = parse_share(options.allow, "--allow");
   const auto gpu = shape::GpuModel::named(options.gpu);
-  const auto model = shape_model(options.model);
+  const auto model = shape_model(options.model, options.as);
   shape::Pricer pricer(gpu);
   const auto work = usual_workload(options, model);
   const auto findings = shape::lint(pricer, model, work, allow, text_of(options.model));

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <medley/error.hpp>
 
+#include "cli/command.hpp"
 #include "model/read_layout.hpp"
 #include "model/read_model.hpp"
 #include "shape/step.hpp"
@@ -28,6 +29,7 @@ T choose(const std::string& option, const std::string& text,
 void ShapeOptions::add_model(CLI::App& command) {
   command.add_option("--model", model,
                      "Name of the zoo, a config file, or inline: h=2560,a=32,layers=32,vocab=50257,seq=2048");
+  add_as(command, as);
 }
 
 void ShapeOptions::add_gpu(CLI::App& command) {
@@ -88,10 +90,10 @@ shape::Workload ShapeOptions::workload(const plan::Model& of) const {
   return work;
 }
 
-plan::Model shape_model(const std::string& name_or_file) {
+plan::Model shape_model(const std::string& name_or_file, const std::string& as) {
   if (name_or_file.empty())
     throw Error(ErrorKind::invalid, "--model is missing: give a name such as llama-2-7b, or a config file");
-  return plan::read_model(name_or_file);
+  return plan::read_model(name_or_file, as);
 }
 
 double parse_share(const std::string& text, const std::string& option) {

@@ -12,7 +12,7 @@
 namespace medley::cli {
 
 struct ShapeOptions {
-  std::string model, gpu;
+  std::string model, as, gpu;
   int tp = 1, pp = 1, dp = 1, zero = 0;
   plan::Count micro_batch = 1, global_batch = 0, seq = 0;
   bool sp = false, compiled = false;
@@ -31,7 +31,7 @@ struct ShapeOptions {
 };
 
 /// A model by name, from a file, or inline, as `medley plan` reads it.
-plan::Model shape_model(const std::string& name_or_file);
+plan::Model shape_model(const std::string& name_or_file, const std::string& as = {});
 
 /// "5%", "5" and "0.05" alike as a fraction; throws medley::Error (invalid) naming `option` and the value.
 double parse_share(const std::string& text, const std::string& option);

@@ -32,7 +32,7 @@ struct Report {
 
 Report make_report(const ShapeOptions& options) {
   const GpuModel gpu = GpuModel::named(options.gpu);
-  Report report{.model = shape_model(options.model),
+  Report report{.model = shape_model(options.model, options.as),
                 .work = {},
                 .gpu = gpu,
                 .operators = {},
@@ -83,7 +83,7 @@ std::string milliseconds(double us) {
 
 void print_step(const Report& report) {
   const Step& step = report.step;
-  const Cost& layer = report.model.moe() ? step.moe_layer : step.dense_layer;
+  const Cost& layer = step.layer;
   const double passes = report.operators.empty() ? 0 : double(step.micro_batches);
   fmt::print("layer  {}: products {}, attention {}, memory-bound {}, communication {}\n",
              milliseconds(step.layer_us), milliseconds(layer.gemm), milliseconds(layer.attention),
@@ -233,7 +233,7 @@ ordered_json to_json(const Report& report) {
           {"gemms", gemms},
           {"others", others},
           {"layer_us", report.step.layer_us},
-          {"layer", cost_json(report.model.moe() ? report.step.moe_layer : report.step.dense_layer)},
+          {"layer", cost_json(report.step.layer)},
           {"step_us", report.step.step_us},
           {"micro_batches", report.step.micro_batches},
           {"stage", cost_json(report.step.stage)},

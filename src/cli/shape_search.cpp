@@ -46,7 +46,7 @@ void add_row(Table& table, std::string_view what, const shape::Candidate& c, boo
 
 int search_shapes(const SearchOptions& options) {
   const auto gpu = shape::GpuModel::named(options.gpu);
-  const auto model = shape_model(options.model);
+  const auto model = shape_model(options.model, options.as);
   const auto work = options.workload(model);
   shape::Bounds bounds = options.steps;
   bounds.parameters = parse_share(options.parameters, "--params");

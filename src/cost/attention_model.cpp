@@ -36,7 +36,7 @@ constexpr std::array<const char*, 4> kernel_names{"flash_forward", "flash_backwa
 
 double Attention::flops() const noexcept {
   return (causal ? 2.0 : 4.0) * double(batch) * double(heads) * double(seq_q) * double(seq_k) *
-         double(head_dim);
+         double(head_dim) * share;
 }
 
 AttentionModel::AttentionModel(const TileConstants& constants)

@@ -10,12 +10,17 @@ struct TokenFlops {
   double logits;
 };
 
-TokenFlops forward_flops(const Model& m, Count seq) {
+TokenFlops forward_flops(const Model& m, Count seq, bool decode) {
   const Parameters p = count_parameters(m);
   const double matrices = static_cast<double>(p.active - p.embedding - p.positions - p.norms - p.head);
   const double widths = static_cast<double>(m.heads * (m.query_head_dim() + m.value_head_dim()));
+  double squares = 0;  // layers, by the part of their square that is in the window
+  for (const auto& [kind, count] : m.kinds())
+    squares += static_cast<double>(count) *
+               (decode ? static_cast<double>(m.keys_kept(kind.span, seq)) / static_cast<double>(seq)
+                       : m.pairs_share(kind.span, seq));
   return {.weights = 2 * matrices,
-          .attention = 2 * static_cast<double>(seq) * widths * static_cast<double>(m.layers),
+          .attention = 2 * static_cast<double>(seq) * widths * squares,
           .logits = 2 * static_cast<double>(m.hidden) * static_cast<double>(m.vocab)};
 }
 
@@ -26,7 +31,7 @@ double tokens(const Layout& l) {
 }  // namespace
 
 double model_flops(const Model& model, const Layout& layout) {
-  const TokenFlops f = forward_flops(model, layout.seq);
+  const TokenFlops f = forward_flops(model, layout.seq, layout.mode == Mode::decode);
   if (layout.mode == Mode::prefill)  // logits of the last token alone
     return tokens(layout) * (f.weights + f.attention) + static_cast<double>(layout.global_batch) * f.logits;
   if (layout.mode == Mode::decode)
@@ -35,7 +40,7 @@ double model_flops(const Model& model, const Layout& layout) {
 }
 
 double hardware_flops(const Model& model, const Layout& layout) {
-  const TokenFlops f = forward_flops(model, layout.seq);
+  const TokenFlops f = forward_flops(model, layout.seq, layout.mode == Mode::decode);
   double again = 0;
   if (layout.recompute == Recompute::full) again = f.weights + f.attention;
   if (layout.recompute == Recompute::selective) again = f.attention;

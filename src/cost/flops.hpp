@@ -7,7 +7,8 @@ namespace medley::cost {
 
 /// Model FLOPs of one step over all GPUs: three times the forward pass (backward counts double), matrix
 /// products only, attention as full squares (4·s²·h a layer and sequence), logits included, nothing
-/// recomputed. For a GPT this is 72·B·s·l·h²·(1 + s/(6h) + V/(12lh)).
+/// recomputed; layers with a window count the part of the square that is in it. For a GPT this is
+/// 72·B·s·l·h²·(1 + s/(6h) + V/(12lh)).
 double model_flops(const Model& model, const Layout& layout);
 
 /// What the GPUs really run: with full recompute the layers count four times forward, as in the formula of

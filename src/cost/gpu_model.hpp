@@ -38,7 +38,8 @@ struct GemmTime {
 struct Attention {
   std::int64_t batch = 1, heads = 1, kv_heads = 1, seq_q = 0, seq_k = 0, head_dim = 0;
   bool causal = true;
-  double flops() const noexcept;  ///< forward: 4·b·a·sq·sk·d, halved when causal
+  double share = 1;               ///< of the pairs of queries and keys: less than 1 with a window
+  double flops() const noexcept;  ///< forward: 4·b·a·sq·sk·d, halved when causal, of the share
 };
 
 class GpuModel {

@@ -34,6 +34,7 @@ double KernelTime::attention_us(const plan::Attention& a, bool backward) {
   // kinds 16 and above are attention's: heads and their width ride in it, both below 2^20 by model::check
   const std::int64_t kind =
       16 + backward + 2 * a.causal + 4 * int(a.kernel) + 16 * (a.head_dim + a.value_dim + (a.kv_heads << 21));
+  if (a.share < 1) return windowed_us(a, backward);
   const auto [at, fresh] = known_.try_emplace({a.queries, a.keys, a.heads, a.batch, kind}, 0.0);
   if (!fresh) return at->second;
   const AttentionKernel best =
@@ -54,6 +55,21 @@ double KernelTime::attention_us(const plan::Attention& a, bool backward) {
   const double cache =
       2.0 * double(a.batch) * double(a.kv_heads) * double(a.keys) * double(a.head_dim + a.value_dim);
   return at->second = std::max(us, model_.stream_us(StreamOp::elementwise, cache));
+}
+
+// A kernel with a window skips the tiles of 128 keys outside it and computes those on its edge whole, about
+// one tile a row more than the pairs it needs. It still reads every key and value once.
+double KernelTime::windowed_us(const plan::Attention& a, bool backward) {
+  plan::Attention whole = a;
+  whole.share = 1;
+  constexpr double tile = 128;
+  const double row = double(a.keys) / (a.causal ? 2 : 1);  // keys of the mean query
+  const double computed = std::min(1.0, a.share + tile / row);
+  const double bytes = 2.0 * double(a.batch) *
+                       (double(a.kv_heads) * double(a.keys) + double(a.heads) * double(a.queries)) *
+                       double(a.head_dim + a.value_dim);
+  return std::max(attention_us(whole, backward) * computed,
+                  model_.stream_us(StreamOp::elementwise, bytes) * (backward ? 2 : 1));
 }
 
 double KernelTime::us(const Entry& entry) {

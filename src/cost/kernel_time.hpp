@@ -21,6 +21,7 @@ class KernelTime {
   double us(const Entry& entry);
   double gemm_us(const Gemm& gemm);
   double attention_us(const plan::Attention& attention, bool backward);
+  double windowed_us(const plan::Attention& attention, bool backward);
   double stream_us(StreamOp op, double bytes) const { return model_.stream_us(op, bytes); }
   std::size_t distinct() const noexcept { return known_.size(); }  ///< different kernels asked for so far
 

@@ -16,8 +16,9 @@ namespace {
 // Activations that one layer keeps for its backward pass, after Korthikanti et al. (2022): for a GPT in 16
 // bits s·b·h·(10 + 24/t + 5·a·s/(h·t)), with widths of gated and grouped-query models put in. Run eagerly,
 // chains of kernels keep what passes between them: turned queries and keys, the gate's activation.
-Count layer_activations(const View& v, bool moe) {
+Count layer_activations(const View& v, LayerKind kind) {
   const Layout& l = v.layout;
+  const bool moe = kind.moe;
   const bool eager = !l.flags.fused_kernels;
   const Count plane = product({v.sharded_tokens, v.model.hidden}, "activation");
   if (l.recompute == Recompute::full) return product({plane, v.e});
@@ -60,7 +61,7 @@ Count activations(const View& v) {
   Count kept = 0, chunk_layers = 0;
   for (const Chunk& chunk : v.chunks) {
     for (Count i = chunk.first; i < chunk.first + chunk.count; ++i)
-      kept = sum(kept, layer_activations(v, v.model.moe_layer(i)));
+      kept = sum(kept, layer_activations(v, v.model.kind(i)));
     chunk_layers += chunk.count;
   }
   if (chunk_layers == 0) return 0;
@@ -70,7 +71,7 @@ Count activations(const View& v) {
     // While one layer is recomputed all it keeps is there.
     Layout whole = v.layout;
     whole.recompute = Recompute::none;
-    bytes = sum(bytes, layer_activations(View(v.model, whole, v.rank), v.model.moe_layer(v.chunks[0].first)));
+    bytes = sum(bytes, layer_activations(View(v.model, whole, v.rank), v.model.kind(v.chunks[0].first)));
   }
   // At the turn of a step: logits in 16 bits and in f32, their log-softmax and their gradient; fused, one f32
   // copy less.
@@ -79,15 +80,22 @@ Count activations(const View& v) {
   return bytes;
 }
 
-// Keys and values of every cached token; latent attention keeps one compressed vector instead.
+// Keys and values of every cached token, or of those in the window; latent attention keeps one compressed
+// vector instead.
 Count cache_bytes(const View& v) {
   const Model& m = v.model;
-  const Count per_token = m.latent_attention() ? m.latent.kv_lora_rank + m.latent.qk_rope_head_dim
-                                               : v.local.kv_heads * (m.query_head_dim() + m.value_head_dim());
   const Count length = v.layout.mode == Mode::decode ? v.cached : v.sequence;
-  Count layers = 0;
-  for (const Chunk& chunk : v.chunks) layers += chunk.count;
-  return product({v.layout.micro_batch, length, per_token, v.e, layers}, "cache of keys and values");
+  Count bytes = 0;
+  for (const Chunk& chunk : v.chunks)
+    for (Count i = chunk.first; i < chunk.first + chunk.count; ++i) {
+      const Span span = m.span(i);
+      const Count heads = span == Span::linear ? v.local.heads : v.local.kv_heads;
+      const Count per_token = m.latent_attention() ? m.latent.kv_lora_rank + m.latent.qk_rope_head_dim
+                                                   : heads * (m.query_head_dim() + m.value_head_dim());
+      bytes = sum(bytes, product({v.layout.micro_batch, m.keys_kept(span, length), per_token, v.e},
+                                 "cache of keys and values"));
+    }
+  return bytes;
 }
 
 // Weights, the cache and the widest activations, which live for one layer only: input, output and the MLP's

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <medley/error.hpp>
 
 #include "model/tensors.hpp"
@@ -74,7 +75,9 @@ void check_ranges(const Model& m, const std::string& source) {
                            {"kv_lora_rank", m.latent.kv_lora_rank, 0, wide},
                            {"qk_nope_head_dim", m.latent.qk_nope_head_dim, 0, many},
                            {"qk_rope_head_dim", m.latent.qk_rope_head_dim, 0, many},
-                           {"v_head_dim", m.latent.v_head_dim, 0, many}}) {
+                           {"v_head_dim", m.latent.v_head_dim, 0, many},
+                           {"sliding_window", m.window, 0, vocabulary},
+                           {"norms of a layer", m.norms_per_layer, 0, 4}}) {
     if (rule.value >= rule.low && rule.value <= rule.high) continue;
     throw Error(ErrorKind::invalid, fmt::format("{}: {} is {}; it must lie between {} and {}", source,
                                                 rule.key, rule.value, rule.low, rule.high));
@@ -95,6 +98,47 @@ Count Model::moe_layers() const {
   return n;
 }
 
+Span Model::span(Count index) const {
+  if (spans.empty()) return window > 0 ? Span::window : Span::full;
+  switch (spans[static_cast<std::size_t>(index) % spans.size()]) {
+    case 'W':
+      return window > 0 ? Span::window : Span::full;
+    case 'L':
+      return Span::linear;
+    default:
+      return Span::full;
+  }
+}
+
+std::vector<std::pair<LayerKind, Count>> Model::kinds() const {
+  std::vector<std::pair<LayerKind, Count>> out;
+  for (Count i = 0; i < layers; ++i) {
+    const LayerKind here = kind(i);
+    const auto known = std::ranges::find(out, here, &std::pair<LayerKind, Count>::first);
+    if (known == out.end())
+      out.emplace_back(here, 1);
+    else
+      ++known->second;
+  }
+  return out;
+}
+
+// A linear layer works in blocks of 256 tokens, each against itself and against a state of head_dim keys.
+double Model::pairs_share(Span of, Count tokens) const {
+  const auto triangle = [](double n) { return n * (n + 1) / 2; };
+  const double s = static_cast<double>(tokens), w = static_cast<double>(window), all = triangle(s);
+  if (of == Span::linear) return std::min(1.0, s * (128 + static_cast<double>(head_dim)) / all);
+  if (of == Span::full || window >= tokens) return 1;
+  if (chunked) return (std::floor(s / w) * triangle(w) + triangle(std::fmod(s, w))) / all;
+  return (w * s - triangle(w - 1)) / all;
+}
+
+// The state of a linear layer, head_dim² f32 values a head, is as large as head_dim keys and values.
+Count Model::keys_kept(Span of, Count cached) const {
+  if (of == Span::linear) return std::min(cached, head_dim);
+  return of == Span::window ? std::min(cached, window) : cached;
+}
+
 Count Model::query_head_dim() const {
   return latent_attention() ? latent.qk_nope_head_dim + latent.qk_rope_head_dim : head_dim;
 }
@@ -105,10 +149,8 @@ Count Model::value_head_dim() const {
 
 Parameters count_parameters(const Model& m) {
   Parameters p;
-  const Count routed = m.moe_layers();
   add(p, embedding_tensors(m), 1, m);
-  if (routed > 0) add(p, layer_tensors(m, true), routed, m);
-  if (routed < m.layers) add(p, layer_tensors(m, false), m.layers - routed, m);
+  for (const auto& [kind, count] : m.kinds()) add(p, layer_tensors(m, kind), count, m);
   add(p, head_tensors(m), 1, m);
   return p;
 }
@@ -131,6 +173,8 @@ void check(const Model& m, const std::string& source) {
   if (m.latent_attention() && (m.latent.v_head_dim < 1 || m.query_head_dim() < 1)) {
     refuse("kv_lora_rank needs qk_nope_head_dim, qk_rope_head_dim and v_head_dim");
   }
+  if (m.latent_attention() && m.spans.find('L') != std::string::npos)
+    refuse("layer_types has linear layers beside latent attention, which no known family mixes");
   for (const Count layer : m.dense_layers) {
     if (layer < 0 || layer >= m.layers)
       refuse(fmt::format("mlp_only_layers names layer {}, but there are {}", layer, m.layers));

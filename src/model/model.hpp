@@ -3,7 +3,9 @@
 // framework's own.
 #pragma once
 
+#include <compare>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/checked.hpp"
@@ -11,7 +13,21 @@
 namespace medley::model {
 
 enum class Positions : std::uint8_t { rotary, learned, alibi, none };
-enum class Norm : std::uint8_t { layer, layer_without_bias, rms };
+/// `plain` has no parameters (OLMo 1).
+enum class Norm : std::uint8_t { layer, layer_without_bias, rms, plain };
+/// Norms of queries and keys: none, one of head_dim for all heads (Qwen3), or of the whole width (OLMo 2).
+enum class QkNorm : std::uint8_t { none, head, width };
+
+/// Which tokens a layer's attention sees: all before it, the last `window` ones, or a state of fixed size.
+enum class Span : std::uint8_t { full, window, linear };
+
+/// Layers of one kind have the same tensors and the same work.
+struct LayerKind {
+  bool moe = false;
+  Span span = Span::full;
+  constexpr LayerKind(bool routed = false, Span sees = Span::full) : moe(routed), span(sees) {}
+  auto operator<=>(const LayerKind&) const = default;
+};
 
 /// Multi-head latent attention (DeepSeek-V2/V3); used when kv_lora_rank > 0.
 struct LatentAttention {
@@ -39,14 +55,16 @@ struct Model {
   Positions positions = Positions::rotary;
   Count position_rows = 0;  ///< rows of a learned position table (OPT has seq + 2)
   Norm norm = Norm::layer;
-  int norms_per_layer = 2;      ///< GPT-J, Phi and Falcon-7B run attention and MLP from one norm
+  Count norms_per_layer = 2;    ///< GPT-J and Phi have one for both halves, Gemma 2 one before and after each
   bool embedding_norm = false;  ///< BLOOM normalises its embeddings
   bool final_norm = true;
-  bool qk_norm = false;  ///< Qwen3: one norm of head_dim for queries and one for keys
+  QkNorm qk_norm = QkNorm::none;
   bool qkv_bias = true;
   bool projection_bias = true;
   bool mlp_bias = true;
-  bool head_bias = false;  ///< GPT-J and Phi
+  bool head_bias = false;    ///< GPT-J and Phi
+  bool router_bias = false;  ///< gpt-oss
+  bool sinks = false;        ///< gpt-oss: a learned logit a head that takes what no key deserves
   bool parallel_block =
       false;  ///< attention and MLP read the same input, so that one all_reduce could serve both
   bool tied_embeddings = false;
@@ -65,18 +83,31 @@ struct Model {
 
   LatentAttention latent;
 
+  Count window = 0;      ///< tokens that a layer of Span::window sees; 0: all layers see all
+  bool chunked = false;  ///< Llama 4: windows are blocks of the sequence instead of sliding
+  /// Span of each layer, one letter each: F full, W window, L linear; repeats when shorter than the model.
+  /// Empty: every layer has the window, if there is one.
+  std::string spans;
+
   bool moe() const noexcept { return experts > 0; }
   bool latent_attention() const noexcept { return latent.kv_lora_rank > 0; }
   /// Whether layer `index` (from 0) routes to experts.
   bool moe_layer(Count index) const;
   Count moe_layers() const;
+  Span span(Count index) const;
+  LayerKind kind(Count index) const { return {moe_layer(index), span(index)}; }
+  /// How many layers there are of each kind, the kind of layer 0 first.
+  std::vector<std::pair<LayerKind, Count>> kinds() const;
+  /// Of the query-key pairs below the diagonal of a sequence of `tokens`, the part that a layer computes.
+  double pairs_share(Span of, Count tokens) const;
+  /// Tokens of a cache of `cached` that one new token reads, and that a layer keeps.
+  Count keys_kept(Span of, Count cached) const;
   Count query_width() const { return heads * query_head_dim(); }
   Count kv_width() const { return kv_heads * head_dim; }
   /// Width of one query head: head_dim, or nope + rope of latent attention.
   Count query_head_dim() const;
   /// Width of one value head.
   Count value_head_dim() const;
-  Count norm_elements() const noexcept { return norm == Norm::layer ? 2 * hidden : hidden; }
 };
 
 /// Parameters by component, summed over layers; exact to the framework the model came from.

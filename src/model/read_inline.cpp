@@ -61,6 +61,8 @@ const std::map<std::string, Count Model::*>& number_keys() {
       {"moe_ffn_hidden_size", &Model::moe_ffn},
       {"shared_ffn", &Model::shared_ffn},
       {"shared_expert_intermediate_size", &Model::shared_ffn},
+      {"window", &Model::window},
+      {"sliding_window", &Model::window},
       {"moe_every", &Model::moe_every},
       {"decoder_sparse_step", &Model::moe_every},
       {"first_dense_layers", &Model::first_dense_layers},
@@ -81,12 +83,18 @@ bool set_habit(Model& m, const std::string& key, const std::string& value) {
   else if (key == "fused_qkv")
     m.fused_qkv = on();
   else if (key == "qk_norm")
-    m.qk_norm = on();
+    m.qk_norm = on() ? QkNorm::head : QkNorm::none;
   else if (key == "parallel" || key == "use_parallel_residual")
     m.parallel_block = on();
   else if (key == "name")
     m.name = value;
-  else if (key == "norm") {
+  else if (key == "spans") {
+    if (value.empty() || value.size() > 16384 || value.find_first_not_of("FWL") != std::string::npos)
+      refuse_at("--model",
+                fmt::format("spans is '{}'; it must be one letter a layer: F full, W window, L linear",
+                            value.substr(0, 64)));
+    m.spans = value;
+  } else if (key == "norm") {
     if (value != "layer" && value != "rms")
       refuse_at("--model", fmt::format("norm is '{}'; it must be layer or rms", value));
     m.norm = value == "rms" ? Norm::rms : Norm::layer;

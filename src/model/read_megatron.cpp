@@ -66,7 +66,16 @@ Model model_from_megatron(const Arguments& arguments, const std::string& source)
   const bool bias = !has("disable_bias_linear");
   m.qkv_bias = bias || has("add_qkv_bias");
   m.projection_bias = m.mlp_bias = bias;
-  m.qk_norm = has("qk_layernorm");
+  m.qk_norm = has("qk_layernorm") ? QkNorm::head : QkNorm::none;
+  // --window-size 4096,0 or (4096, 0): tokens to the left and right; --window-attn-skip-freq: each n-th is
+  // full.
+  if (has("window_size")) {
+    const std::string left = given.at("window_size").substr(given.at("window_size").starts_with('('));
+    m.window = parse_count(split(left, ',')[0], source, "--window-size");
+    const Count full = number_or("window_attn_skip_freq", 0);
+    if (full > 16384) refuse_at(source, fmt::format("--window-attn-skip-freq {} is above 16384", full));
+    if (full > 0) m.spans = std::string(static_cast<std::size_t>(full - 1), 'W') + 'F';
+  }
   m.tied_embeddings = !has("untie_embeddings_and_output_weights");
   m.experts = number_or("num_experts", 0);
   if (m.experts > 0) {

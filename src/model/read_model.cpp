@@ -39,19 +39,21 @@ nlohmann::json parse_json(const std::string& text, const std::string& source) {
   }
 }
 
-Model read_model(const std::string& spec) {
+Model read_model(const std::string& spec, const std::string& as) {
   if (spec.empty()) refuse_at("--model", "is empty; give a name, a file or h=…,a=…,layers=…");
-  if (auto known = model_from_zoo(spec)) return *known;
-  if (is_file(spec)) {
+  const auto known = model_from_zoo(spec);
+  if (known && as.empty()) return *known;
+  if (!known && is_file(spec)) {
     const std::string text = read_file(spec);
-    if (spec.ends_with(".json")) return model_from_huggingface(parse_json(text, spec), spec);
-    if (spec.ends_with(".yml") || spec.ends_with(".yaml")) return model_from_neox(text, spec);
-    if (!text.empty() && text.find_first_not_of(" \t\r\n") != std::string::npos &&
-        text[text.find_first_not_of(" \t\r\n")] == '{') {
-      return model_from_huggingface(parse_json(text, spec), spec);
-    }
-    return model_from_megatron(parse_arguments(text), spec);
+    const auto start = text.find_first_not_of(" \t\r\n");
+    const bool yaml = spec.ends_with(".yml") || spec.ends_with(".yaml");
+    if (spec.ends_with(".json") || (!yaml && start != std::string::npos && text[start] == '{'))
+      return model_from_huggingface(parse_json(text, spec), spec, as);
+    if (as.empty())
+      return yaml ? model_from_neox(text, spec) : model_from_megatron(parse_arguments(text), spec);
   }
+  if (!as.empty())
+    refuse_at("--as", fmt::format("{} is the family to read a config.json by; '{}' is none", as, spec));
   if (spec.rfind("--", 0) == 0) return model_from_megatron(parse_arguments(spec), "--model");
   if (spec.find('=') != std::string::npos) return model_from_inline(spec);
   refuse_at("--model",

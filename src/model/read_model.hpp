@@ -10,11 +10,13 @@
 
 namespace medley::model {
 
-/// `spec` as --model takes it: zoo name, path, or "h=3072,a=32,layers=30,vocab=51200,seq=2048".
-Model read_model(const std::string& spec);
+/// `spec` as --model takes it: zoo name, path, or "h=3072,a=32,layers=30,vocab=51200,seq=2048". `as` is the
+/// family to read a config.json by instead of its own; empty: its own.
+Model read_model(const std::string& spec, const std::string& as = {});
 
 // The readers behind it, by content; `source` opens error messages.
-Model model_from_huggingface(const nlohmann::json& config, const std::string& source);
+Model model_from_huggingface(const nlohmann::json& config, const std::string& source,
+                             const std::string& as = {});
 Model model_from_neox(const std::string& yaml, const std::string& source);
 Model model_from_megatron(const Arguments& arguments, const std::string& source);
 Model model_from_inline(const std::string& text);

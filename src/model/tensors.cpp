@@ -19,6 +19,7 @@ class Builder {
     tensors.push_back({name, part, size, 1, Shard::none, false, 1, false});
   }
   void norm(const Model& m, const std::string& name, Count size) {
+    if (m.norm == Norm::plain) return;
     vector(name + ".weight", Part::norm, size);
     if (m.norm == Norm::layer) vector(name + ".bias", Part::norm, size);
   }
@@ -55,11 +56,24 @@ void attention(Builder& b, const Model& m) {
     b.linear("attention.k", Part::attention, kv, m.hidden, Shard::column, m.qkv_bias);
     b.linear("attention.v", Part::attention, kv, m.hidden, Shard::column, m.qkv_bias);
   }
-  if (m.qk_norm) {
+  if (m.qk_norm == QkNorm::head) {
     b.norm(m, "attention.q_norm", m.head_dim);
     b.norm(m, "attention.k_norm", m.head_dim);
+  } else if (m.qk_norm == QkNorm::width) {  // never with a bias, not even in StableLM's layer norms
+    b.vector("attention.q_norm.weight", Part::norm, query);
+    b.vector("attention.k_norm.weight", Part::norm, kv);
   }
+  if (m.sinks) b.vector("attention.sinks", Part::attention, m.heads);
   b.linear("attention.projection", Part::attention, m.hidden, query, Shard::row, m.projection_bias);
+}
+
+// Lightning attention (MiniMax): queries, keys and values of every head, a gate on the output and its norm.
+void linear_attention(Builder& b, const Model& m) {
+  const Count width = m.query_width();
+  b.linear("attention.qkv", Part::attention, product({3, width}), m.hidden, Shard::column, m.qkv_bias);
+  b.norm(m, "attention.output_norm", width);
+  b.linear("attention.gate", Part::attention, width, m.hidden, Shard::column, false);
+  b.linear("attention.projection", Part::attention, m.hidden, width, Shard::row, m.projection_bias);
 }
 
 void mlp(Builder& b, const Model& m, const std::string& name, Part part, Count width, Count copies) {
@@ -74,16 +88,19 @@ void mlp(Builder& b, const Model& m, const std::string& name, Part part, Count w
 
 }  // namespace
 
-std::vector<Tensor> layer_tensors(const Model& m, bool moe) {
+std::vector<Tensor> layer_tensors(const Model& m, LayerKind kind) {
   Builder b;
-  b.norm(m, "norm_1", m.hidden);
-  attention(b, m);
-  if (m.norms_per_layer > 1) b.norm(m, "norm_2", m.hidden);
-  if (!moe) {
+  if (m.norms_per_layer > 0) b.norm(m, "norm_1", m.hidden);
+  if (kind.span == Span::linear)
+    linear_attention(b, m);
+  else
+    attention(b, m);
+  for (Count i = 2; i <= m.norms_per_layer; ++i) b.norm(m, "norm_" + std::to_string(i), m.hidden);
+  if (!kind.moe) {
     mlp(b, m, "mlp", Part::mlp, m.ffn, 1);
     return b.tensors;
   }
-  b.linear("mlp.router", Part::mlp, m.experts, m.hidden, Shard::none, false);
+  b.linear("mlp.router", Part::mlp, m.experts, m.hidden, Shard::none, m.router_bias);
   mlp(b, m, "mlp.experts", Part::expert, m.moe_ffn, m.experts);
   if (m.shared_ffn > 0) mlp(b, m, "mlp.shared", Part::mlp, m.shared_ffn, 1);
   if (m.shared_gate) b.linear("mlp.shared_gate", Part::mlp, 1, m.hidden, Shard::none, false);

@@ -32,8 +32,7 @@ struct Tensor {
   Count elements() const { return product({rows, columns, copies}, "parameters"); }
 };
 
-/// Tensors of one layer; `moe` says whether it routes.
-std::vector<Tensor> layer_tensors(const Model& model, bool moe);
+std::vector<Tensor> layer_tensors(const Model& model, LayerKind kind);
 /// Token and position embeddings and what precedes the first layer.
 std::vector<Tensor> embedding_tensors(const Model& model);
 /// Final norm and output head (marked tied where it is the embedding).

@@ -5,16 +5,21 @@
 
 namespace medley::plan {
 
-void LayerWriter::core_kernel(BlockId to, Phase phase, Count queries, Count keys, Count heads) const {
+// A window leaves part of the pairs of queries and keys to compute; a context-parallel rank has its even
+// share of them. Unfused kernels compute all pairs and mask them.
+void LayerWriter::core_kernel(BlockId to, Phase phase, Span span, Count queries, Count keys,
+                              Count heads) const {
   const Layout& l = view_.layout;
   const bool decode = l.mode == Mode::decode;
   const Count batch = l.micro_batch;
-  // Latent attention gives every head its own keys; otherwise groups of heads share them.
-  const Count kv = view_.model.latent_attention()
+  // Latent and linear attention give every head its own keys; otherwise groups of heads share them.
+  const Count kv = view_.model.latent_attention() || span == Span::linear
                        ? heads
                        : std::max<Count>(1, view_.local.kv_heads * heads / view_.local.heads);
   const Count qk = view_.model.query_head_dim(), vd = view_.model.value_head_dim();
-  attend(to, phase, {batch, heads, kv, queries, keys, qk, vd, !decode, l.flags.attention});
+  attend(to, phase,
+         {batch, heads, kv, queries, decode ? view_.model.keys_kept(span, keys) : keys, qk, vd, !decode,
+          l.flags.attention, decode ? 1.0 : view_.model.pairs_share(span, l.seq)});
 }
 
 void LayerWriter::attend(BlockId to, Phase phase, const Attention& a) const {
@@ -84,11 +89,11 @@ void LayerWriter::absorbed(BlockId to, Phase phase) const {
   product_a_head("attention.absorb_keys", latent.qk_nope_head_dim, latent.kv_lora_rank);
   attend(to, phase,
          {view_.layout.micro_batch, heads, 1, 1, view_.cached, latent.kv_lora_rank + latent.qk_rope_head_dim,
-          latent.kv_lora_rank, false, view_.layout.flags.attention});
+          latent.kv_lora_rank, false, view_.layout.flags.attention, 1.0});
   product_a_head("attention.absorb_values", latent.kv_lora_rank, latent.v_head_dim);
 }
 
-void LayerWriter::core(BlockId to, Phase phase) const {
+void LayerWriter::core(BlockId to, Phase phase, Span span) const {
   const Count heads = view_.local.heads;
   if (view_.model.positions == Positions::rotary) {
     // Eagerly x·cos + rotate(x)·sin is two products, a rotated copy and a sum. Latent attention turns part of
@@ -98,21 +103,21 @@ void LayerWriter::core(BlockId to, Phase phase) const {
                             : (heads + view_.local.kv_heads) * view_.model.head_dim;
     chain(to, product({view_.tokens, width, view_.e}), {9, 2, 4}, phase, "attention.rotary");
   }
-  if (view_.layout.mode == Mode::decode) return core_kernel(to, phase, 1, view_.cached, heads);
-  if (view_.layout.cp == 1) return core_kernel(to, phase, view_.sequence, view_.sequence, heads);
+  if (view_.layout.mode == Mode::decode) return core_kernel(to, phase, span, 1, view_.cached, heads);
+  if (view_.layout.cp == 1) return core_kernel(to, phase, span, view_.sequence, view_.sequence, heads);
   switch (view_.layout.context) {
     case ContextKind::ring:
-      return ring(to, phase);
+      return ring(to, phase, span);
     case ContextKind::ulysses:
-      return ulysses(to, phase);
+      return ulysses(to, phase, span);
     case ContextKind::all_gather:
-      return gathered(to, phase);
+      return gathered(to, phase, span);
   }
 }
 
 // Keys and values travel round the ring while the block at hand is attended to; backwards their gradients
 // travel too.
-void LayerWriter::ring(BlockId to, Phase phase) const {
+void LayerWriter::ring(BlockId to, Phase phase, Span span) const {
   const Count c = view_.layout.cp, s = view_.sequence;
   const Count bytes = product({view_.layout.micro_batch, s, view_.local.kv_heads,
                                view_.model.query_head_dim() + view_.model.value_head_dim(), view_.e},
@@ -132,19 +137,19 @@ void LayerWriter::ring(BlockId to, Phase phase) const {
   };
   pass("keys and values go round the context ring");
   if (phase == Phase::backward) pass("their gradients follow one step behind");
-  core_kernel(step, phase, s, s, view_.local.heads);
+  core_kernel(step, phase, span, s, s, view_.local.heads);
   schedule_.add(step, wait_for(token::context, phase));
   Schedule::Node node;
   node.is_block = true;
   node.index = step;
   node.repeat = c - 1;
   schedule_.add(to, node);
-  core_kernel(to, phase, s, s, view_.local.heads);
+  core_kernel(to, phase, span, s, s, view_.local.heads);
 }
 
 // Ulysses trades sequence shards for head shards: q, k, v before, the output after; backwards the same in
 // reverse.
-void LayerWriter::ulysses(BlockId to, Phase phase) const {
+void LayerWriter::ulysses(BlockId to, Phase phase, Span span) const {
   const Count c = view_.layout.cp, tokens = view_.tokens;
   const Count query = product({tokens, view_.local.heads, view_.model.query_head_dim(), view_.e}, "queries");
   const Count kv =
@@ -177,7 +182,7 @@ void LayerWriter::ulysses(BlockId to, Phase phase) const {
     trade(kv, "keys: sequence shards become head shards");
     trade(values, "values: sequence shards become head shards");
   }
-  core_kernel(to, phase, view_.layout.seq, view_.layout.seq, view_.local.heads / c);
+  core_kernel(to, phase, span, view_.layout.seq, view_.layout.seq, view_.local.heads / c);
   if (backward) {
     trade(query, "query gradient: head shards become sequence shards");
     trade(kv, "key gradient: head shards become sequence shards");
@@ -188,7 +193,7 @@ void LayerWriter::ulysses(BlockId to, Phase phase) const {
 }
 
 // Every rank gathers all keys and values; they are not kept, so the backward pass gathers again.
-void LayerWriter::gathered(BlockId to, Phase phase) const {
+void LayerWriter::gathered(BlockId to, Phase phase, Span span) const {
   const Count c = view_.layout.cp,
               whole = product({view_.layout.micro_batch, view_.layout.seq, view_.local.kv_heads, view_.e},
                               "keys");
@@ -199,7 +204,7 @@ void LayerWriter::gathered(BlockId to, Phase phase) const {
   };
   collect(Op::all_gather, keys, "keys of the whole sequence");
   collect(Op::all_gather, values, "values of the whole sequence");
-  core_kernel(to, phase, view_.sequence, view_.layout.seq, view_.local.heads);
+  core_kernel(to, phase, span, view_.sequence, view_.layout.seq, view_.local.heads);
   if (phase != Phase::backward) return;
   collect(Op::reduce_scatter, keys, "key gradients return to their owners");
   collect(Op::reduce_scatter, values, "value gradients return to their owners");

@@ -5,16 +5,16 @@ namespace medley::plan {
 Body::Body(const View& view, Schedule& schedule, const TensorRules& rules)
     : view_(view), schedule_(schedule), writer_(view, schedule, rules) {}
 
-Schedule::BlockId Body::layer_block(bool moe, bool forward) {
-  const auto key = std::make_pair(moe, forward);
+Schedule::BlockId Body::layer_block(LayerKind kind, bool forward) {
+  const auto key = std::make_pair(kind, forward);
   if (const auto found = layers_.find(key); found != layers_.end()) return found->second;
   // Inner blocks (a ring's step) must come before the block that names them, so the layer is written to a
   // block that is made first and moved behind them.
   const Schedule::BlockId draft = schedule_.add_block();
   if (forward)
-    writer_.forward(draft, moe);
+    writer_.forward(draft, kind);
   else
-    writer_.backward(draft, moe);
+    writer_.backward(draft, kind);
   const Schedule::BlockId block = schedule_.move_to_end(draft);
   layers_[key] = block;
   return block;
@@ -27,8 +27,7 @@ Schedule::BlockId Body::block(int chunk, bool forward, int variant, const BodyHo
 }
 
 Schedule::BlockId Body::make(const Chunk& chunk, int index, bool forward, const BodyHooks& hooks) {
-  for (Count i = chunk.first; i < chunk.first + chunk.count; ++i)
-    layer_block(view_.model.moe_layer(i), forward);
+  for (Count i = chunk.first; i < chunk.first + chunk.count; ++i) layer_block(view_.model.kind(i), forward);
   const Schedule::BlockId to = schedule_.add_block();
   const auto add_all = [&](std::vector<Entry> entries) {
     for (Entry& entry : entries) schedule_.add(to, std::move(entry));
@@ -39,7 +38,7 @@ Schedule::BlockId Body::make(const Chunk& chunk, int index, bool forward, const 
     if (hooks.after) add_all(hooks.after(layer, forward));
   };
   LayerHooks layer_hooks;
-  layer_hooks.block = [&](Count layer) { return layer_block(view_.model.moe_layer(layer), forward); };
+  layer_hooks.block = [&](Count layer) { return layer_block(view_.model.kind(layer), forward); };
   if (hooks.before) layer_hooks.before = [&](Count layer) { return hooks.before(layer, forward); };
   if (hooks.after) layer_hooks.after = [&](Count layer) { return hooks.after(layer, forward); };
 

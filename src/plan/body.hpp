@@ -27,12 +27,12 @@ class Body {
 
  private:
   Schedule::BlockId make(const Chunk& chunk, int index, bool forward, const BodyHooks& hooks);
-  Schedule::BlockId layer_block(bool moe, bool forward);
+  Schedule::BlockId layer_block(LayerKind kind, bool forward);
 
   const View& view_;
   Schedule& schedule_;
   LayerWriter writer_;
-  std::map<std::pair<bool, bool>, Schedule::BlockId> layers_;
+  std::map<std::pair<LayerKind, bool>, Schedule::BlockId> layers_;
   std::map<std::pair<int, int>, Schedule::BlockId> made_;
 };
 

@@ -111,6 +111,7 @@ Json entry_json(const Entry& e, const Place& at) {
                  {"head_dim", a.head_dim},
                  {"value_dim", a.value_dim},
                  {"causal", a.causal}});
+    if (a.share < 1) json["share"] = a.share;
   }
   if (e.kind == Kind::memory) json.update({{"bytes", e.bytes}, {"kernels", e.kernels}});
   if (e.kind != Kind::comm) return json;

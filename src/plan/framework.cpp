@@ -78,7 +78,7 @@ Schedule make_schedule(const Model& model, const Layout& layout, Framework frame
 }
 
 std::vector<Entry> block_entries(const Model& model, const Layout& layout, Framework framework,
-                                 BlockKind block) {
+                                 BlockKind block, LayerKind kind) {
   const Layout& l = layout;
   const bool megatron = framework == Framework::megatron || framework == Framework::neox;
   const View view(model, l, 0,
@@ -94,7 +94,7 @@ std::vector<Entry> block_entries(const Model& model, const Layout& layout, Frame
   rules.expert_tensor = rules.routing_traffic = framework == Framework::megatron;
   const LayerWriter writer(view, schedule, rules);
   const Schedule::BlockId to = schedule.add_block();
-  const bool train = l.mode == Mode::train, moe = block == BlockKind::moe_layer;
+  const bool train = l.mode == Mode::train;
   if (block == BlockKind::embedding) {
     writer.embedding_forward(to);
     if (train) writer.embedding_backward(to);
@@ -102,8 +102,8 @@ std::vector<Entry> block_entries(const Model& model, const Layout& layout, Frame
     writer.head_forward(to);
     if (train) writer.head_backward(to);
   } else {
-    writer.forward(to, moe);
-    if (train) writer.backward(to, moe);
+    writer.forward(to, kind);
+    if (train) writer.backward(to, kind);
   }
   std::vector<Entry> entries;
   const std::function<void(Schedule::BlockId)> expand = [&](Schedule::BlockId id) {

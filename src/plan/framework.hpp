@@ -29,10 +29,11 @@ std::string assumptions(const Model& model, const Layout& layout, Framework fram
 Schedule make_schedule(const Model& model, const Layout& layout, Framework framework, Count rank);
 
 /// The entries of one block of the model on one tensor rank, forward, recomputed and backward, with the
-/// communication of `framework`'s layers. `layout` is as the framework runs it.
-enum class BlockKind : std::uint8_t { dense_layer, moe_layer, embedding, head };
+/// communication of `framework`'s layers. `layout` is as the framework runs it; `kind` counts for layers
+/// only.
+enum class BlockKind : std::uint8_t { layer, embedding, head };
 std::vector<Entry> block_entries(const Model& model, const Layout& layout, Framework framework,
-                                 BlockKind block);
+                                 BlockKind block, LayerKind kind = {});
 
 /// The rank with the most wire bytes; every pipeline stage is tried, the first rank of the busiest one is
 /// taken.

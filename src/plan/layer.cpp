@@ -197,11 +197,12 @@ void LayerWriter::columns_backward(BlockId to, const std::vector<const Tensor*>&
   settle();
 }
 
-void LayerWriter::attention_forward(BlockId to, Phase phase) const {
+void LayerWriter::attention_forward(BlockId to, Phase phase, LayerKind kind) const {
+  const std::vector<Tensor>& tensors = view_.layer(kind);
   norm(to, phase, "norm_1");
   enter(to, phase, "attention");
   const bool decodes_latent = view_.model.latent_attention() && view_.layout.mode == Mode::decode;
-  for (const Tensor* w : matrices(view_.dense_layer, "attention.")) {
+  for (const Tensor* w : matrices(tensors, "attention.")) {
     if (projection(*w) || (decodes_latent && w->name == "attention.kv_b.weight")) continue;
     linear(to, *w, view_.tokens, phase);
   }
@@ -209,8 +210,8 @@ void LayerWriter::attention_forward(BlockId to, Phase phase) const {
   if (decodes_latent)
     absorbed(to, phase);
   else
-    core(to, phase);
-  const auto rows = matrices(view_.dense_layer, "attention.projection");
+    core(to, phase, kind.span);
+  const auto rows = matrices(tensors, "attention.projection");
   if (rules_.one_reduction && view_.model.parallel_block)
     for (const Tensor* w : rows) linear(to, *w, view_.tokens, phase);
   else
@@ -218,9 +219,10 @@ void LayerWriter::attention_forward(BlockId to, Phase phase) const {
   residual(to, phase, "residual_1");
 }
 
-void LayerWriter::attention_backward(BlockId to) const {
+void LayerWriter::attention_backward(BlockId to, LayerKind kind) const {
+  const std::vector<Tensor>& tensors = view_.layer(kind);
   residual(to, Phase::backward, "residual_1");
-  const auto rows = matrices(view_.dense_layer, "attention.projection");
+  const auto rows = matrices(tensors, "attention.projection");
   if (rules_.one_reduction && view_.model.parallel_block) {
     for (const Tensor* w : rows) {
       input_gradient(to, *w, view_.tokens);
@@ -229,9 +231,9 @@ void LayerWriter::attention_backward(BlockId to) const {
   } else {
     row_backward(to, rows, "attention");
   }
-  core(to, Phase::backward);
+  core(to, Phase::backward, kind.span);
   std::vector<const Tensor*> columns;
-  for (const Tensor* w : matrices(view_.dense_layer, "attention.")) {
+  for (const Tensor* w : matrices(tensors, "attention.")) {
     if (!projection(*w)) columns.push_back(w);
   }
   // The gradients of queries, keys and values are put side by side again.
@@ -241,12 +243,12 @@ void LayerWriter::attention_backward(BlockId to) const {
               {view_.tokens, (view_.local.heads + 2 * view_.local.kv_heads) * view_.model.head_dim, view_.e}),
           {2, 0, 1}, Phase::backward, "attention.split");
   columns_backward(to, columns, "attention");
-  bias_gradients(to, view_.dense_layer, "attention.", view_.tokens);
+  bias_gradients(to, tensors, "attention.", view_.tokens);
   norm(to, Phase::backward, "norm_1");
 }
 
 void LayerWriter::mlp_forward(BlockId to, bool moe, Phase phase) const {
-  for (int i = 1; i < view_.model.norms_per_layer; ++i) norm(to, phase, "norm_2");
+  for (Count i = 1; i < view_.model.norms_per_layer; ++i) norm(to, phase, "norm_2");
   if (moe) {
     experts_forward(to, phase);
   } else {
@@ -278,19 +280,19 @@ void LayerWriter::mlp_backward(BlockId to, bool moe) const {
     columns_backward(to, columns, "mlp");
     bias_gradients(to, view_.dense_layer, "mlp.", view_.tokens);
   }
-  for (int i = 1; i < view_.model.norms_per_layer; ++i) norm(to, Phase::backward, "norm_2");
+  for (Count i = 1; i < view_.model.norms_per_layer; ++i) norm(to, Phase::backward, "norm_2");
 }
 
-void LayerWriter::forward(BlockId to, bool moe, Phase phase) const {
-  attention_forward(to, phase);
-  mlp_forward(to, moe, phase);
+void LayerWriter::forward(BlockId to, LayerKind kind, Phase phase) const {
+  attention_forward(to, phase, kind);
+  mlp_forward(to, kind.moe, phase);
 }
 
-void LayerWriter::backward(BlockId to, bool moe) const {
-  if (view_.layout.recompute == Recompute::full) forward(to, moe, Phase::recompute);
-  mlp_backward(to, moe);
-  if (view_.layout.recompute == Recompute::selective) core(to, Phase::recompute);
-  attention_backward(to);
+void LayerWriter::backward(BlockId to, LayerKind kind) const {
+  if (view_.layout.recompute == Recompute::full) forward(to, kind, Phase::recompute);
+  mlp_backward(to, kind.moe);
+  if (view_.layout.recompute == Recompute::selective) core(to, Phase::recompute, kind.span);
+  attention_backward(to, kind);
 }
 
 void LayerWriter::embedding_forward(BlockId to) const {

@@ -39,9 +39,9 @@ class LayerWriter {
   LayerWriter(const View& view, Schedule& schedule, TensorRules rules);
   using BlockId = Schedule::BlockId;
 
-  void forward(BlockId to, bool moe, Phase phase = Phase::forward) const;
+  void forward(BlockId to, LayerKind kind, Phase phase = Phase::forward) const;
   /// The backward pass, with the recomputation that the layout asks for in front.
-  void backward(BlockId to, bool moe) const;
+  void backward(BlockId to, LayerKind kind) const;
   void embedding_forward(BlockId to) const;
   void embedding_backward(BlockId to) const;
   void head_forward(BlockId to) const;
@@ -62,14 +62,14 @@ class LayerWriter {
   void row_forward(BlockId to, const std::vector<const Tensor*>& weights, Phase phase,
                    const char* module) const;
   void row_backward(BlockId to, const std::vector<const Tensor*>& weights, const char* module) const;
-  void attention_forward(BlockId to, Phase phase) const;
-  void attention_backward(BlockId to) const;
-  void core(BlockId to, Phase phase) const;
+  void attention_forward(BlockId to, Phase phase, LayerKind kind) const;
+  void attention_backward(BlockId to, LayerKind kind) const;
+  void core(BlockId to, Phase phase, Span span) const;
   void attend(BlockId to, Phase phase, const Attention& attention) const;
-  void core_kernel(BlockId to, Phase phase, Count queries, Count keys, Count heads) const;
-  void ring(BlockId to, Phase phase) const;
-  void ulysses(BlockId to, Phase phase) const;
-  void gathered(BlockId to, Phase phase) const;
+  void core_kernel(BlockId to, Phase phase, Span span, Count queries, Count keys, Count heads) const;
+  void ring(BlockId to, Phase phase, Span span) const;
+  void ulysses(BlockId to, Phase phase, Span span) const;
+  void gathered(BlockId to, Phase phase, Span span) const;
   void mlp_forward(BlockId to, bool moe, Phase phase) const;
   void mlp_backward(BlockId to, bool moe) const;
   void experts_forward(BlockId to, Phase phase) const;

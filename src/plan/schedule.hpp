@@ -41,6 +41,7 @@ struct Attention {
   Count head_dim = 0, value_dim = 0;
   bool causal = true;
   AttentionKernel kernel = AttentionKernel::best;
+  double share = 1;  ///< of the pairs of queries and keys (below the diagonal when causal), what is computed
 };
 
 /// One thing a rank does. Which of the fields below count follows from `kind`.

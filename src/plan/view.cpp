@@ -104,12 +104,18 @@ View::View(const Model& m, const Layout& l, Count r, ViewOptions options)
   chunks = chunks_of(model, l, at.pp, options);
   embedding = embedding_tensors(local);
   head = head_tensors(local);
-  dense_layer = layer_tensors(local, false);
-  if (model.moe()) {
-    moe_layer = layer_tensors(local, true);
-    for (Tensor& t : moe_layer) {
+  const auto layer_of = [&](LayerKind kind) {
+    std::vector<Tensor> tensors = layer_tensors(local, kind);
+    for (Tensor& t : tensors) {
       if (t.part == Part::expert) t.copies /= l.ep;
     }
+    return tensors;
+  };
+  dense_layer = layer_of({false});
+  if (model.moe()) moe_layer = layer_of({true});
+  if (model.spans.find('L') != std::string::npos) {
+    linear_layer = layer_of({false, Span::linear});
+    if (model.moe()) linear_moe_layer = layer_of({true, Span::linear});
   }
 }
 

@@ -64,10 +64,13 @@ class View {
 
   std::vector<Chunk> chunks;
   std::vector<Tensor> embedding, dense_layer, moe_layer, head;
+  std::vector<Tensor> linear_layer, linear_moe_layer;  ///< of layers with linear attention, if there are any
 
-  const std::vector<Tensor>& layer(Count index) const {
-    return model.moe_layer(index) ? moe_layer : dense_layer;
+  const std::vector<Tensor>& layer(LayerKind kind) const {
+    if (kind.span == Span::linear) return kind.moe ? linear_moe_layer : linear_layer;
+    return kind.moe ? moe_layer : dense_layer;
   }
+  const std::vector<Tensor>& layer(Count index) const { return layer(model.kind(index)); }
   /// Parameters of this rank (or of one chunk) in forward order, a tied head only where the embedding is not.
   std::vector<LocalTensor> tensors() const;
   std::vector<LocalTensor> tensors(int chunk) const;

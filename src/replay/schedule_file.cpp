@@ -43,6 +43,13 @@ struct Fields {
     if (!found->is_string()) refuse(place, fmt::format("{} must be text", key));
     return found->get<std::string>();
   }
+  double share(const char* key) const {
+    const auto found = json.find(key);
+    if (found == json.end()) return 1;
+    if (!found->is_number() || found->get<double>() < 0 || found->get<double>() > 1)
+      refuse(place, fmt::format("{} is {}; it must lie between 0 and 1", key, found->dump()));
+    return found->get<double>();
+  }
   bool flag(const char* key, bool otherwise) const {
     const auto found = json.find(key);
     if (found == json.end()) return otherwise;
@@ -62,7 +69,8 @@ double attention_flops(const Fields& f) {
   const auto extent = [&](const char* key) { return static_cast<double>(f.number(key, 1, 0, most_bytes)); };
   const double pairs = extent("batch") * extent("heads") * extent("queries") * extent("keys");
   const double once = 2 * pairs * (extent("head_dim") + extent("value_dim"));
-  return (f.text("phase") == "backward" ? 2.5 : 1.0) * once * (f.flag("causal", true) ? 0.5 : 1.0);
+  return (f.text("phase") == "backward" ? 2.5 : 1.0) * once * (f.flag("causal", true) ? 0.5 : 1.0) *
+         f.share("share");
 }
 
 Action action_of(const Json& json, const std::string& place, const RankSchedule& rank) {
@@ -144,7 +152,7 @@ WorldSchedule planned_again(const Json& request, int world, const std::string& p
   const Fields f{request, place};
   const auto framework = plan::parse_framework(f.text("framework"));
   if (!framework) refuse(place, fmt::format("plan: framework \"{}\" is not known", f.text("framework")));
-  const plan::Model model = plan::read_model(f.text("model"));
+  const plan::Model model = plan::read_model(f.text("model"), f.text("as"));
   plan::Layout layout = plan::read_layout(f.text("layout"));
   for (const char* key : {"micro_batch", "global_batch", "seq", "dtype"}) {
     if (!f.text(key).empty()) plan::set_layout_key(layout, key, f.text(key), place + ": plan");

@@ -10,9 +10,26 @@
 namespace medley::shape {
 namespace {
 
-void append(std::vector<PricedOperator>& to, Pricer& pricer, const Operators& operators, Block block,
+// Layers that differ in what their attention sees have the rest in common: one row stands for all of them.
+bool same_row(const PricedOperator& a, const Operator& op, const Block& block) {
+  return a.block.kind == block.kind && a.block.layer.moe == block.layer.moe && a.block != block &&
+         a.op.label() == op.label() && a.op.entry.module == op.entry.module &&
+         a.op.entry.kind == op.entry.kind && a.op.entry.bytes == op.entry.bytes && a.op.count == op.count &&
+         a.op.flops() == op.flops();
+}
+
+void append(std::vector<PricedOperator>& to, Pricer& pricer, const Operators& operators, const Block& block,
             Count times) {
+  const std::size_t before = to.size();
+  std::vector<bool> counted(before, false);
   for (const Operator& op : operators) {
+    std::size_t row = 0;
+    while (row < before && (counted[row] || !same_row(to[row], op, block))) ++row;
+    if (row < before) {
+      to[row].times += times;
+      counted[row] = true;
+      continue;
+    }
     PricedOperator priced{.op = op, .block = block, .times = times};
     if (const auto* gemm = std::get_if<Gemm>(&op.work)) priced.gemm = pricer.gpu().predict(*gemm);
     priced.us = pricer.us(op);
@@ -25,12 +42,10 @@ void append(std::vector<PricedOperator>& to, Pricer& pricer, const Operators& op
 std::vector<PricedOperator> price_operators(const GpuModel& gpu, const Model& model, const Workload& work) {
   std::vector<PricedOperator> out;
   Pricer pricer(gpu);
-  const Count routed = model.moe_layers();
-  append(out, pricer, embedding_operators(model, work), Block::embedding, 1);
-  if (routed < model.layers)
-    append(out, pricer, layer_operators(model, work, false), Block::layer, model.layers - routed);
-  if (routed > 0) append(out, pricer, layer_operators(model, work, true), Block::moe_layer, routed);
-  append(out, pricer, head_operators(model, work), Block::head, 1);
+  append(out, pricer, embedding_operators(model, work), {plan::BlockKind::embedding}, 1);
+  for (const auto& [kind, count] : model.kinds())
+    append(out, pricer, layer_operators(model, work, kind), {plan::BlockKind::layer, kind}, count);
+  append(out, pricer, head_operators(model, work), {plan::BlockKind::head}, 1);
   return out;
 }
 

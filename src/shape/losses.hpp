@@ -12,8 +12,8 @@ namespace medley::shape {
 
 struct PricedOperator {
   Operator op;
-  Block block = Block::layer;
-  Count times = 1;  ///< blocks of this kind in the model: layers, or 1
+  Block block;
+  Count times = 1;  ///< blocks in the model that run it: layers, or 1
   double us = 0;    ///< all calls in one block and micro-batch
   GemmTime gemm{};  ///< products only: one call
   bool is_gemm() const noexcept { return std::holds_alternative<Gemm>(op.work); }

@@ -100,7 +100,9 @@ Operator operator_of(const plan::Entry& entry) {
                         .seq_q = a.queries,
                         .seq_k = a.keys,
                         .head_dim = (a.head_dim + a.value_dim) / 2,
-                        .causal = a.causal};
+                        .causal = a.causal,
+                        .share = a.share};
+    if (a.share < 1) op.name = "window attention";
   } else {
     op.count = entry.kernels;
     op.work = Stream{entry.stream, double(entry.bytes) / double(entry.kernels)};
@@ -134,9 +136,10 @@ std::string_view name(Pass pass) noexcept {
   return names[std::size_t(pass)];
 }
 
-std::string_view name(Block block) noexcept {
-  constexpr std::array<std::string_view, 4> names{"layer", "moe layer", "embedding", "head"};
-  return names[std::size_t(block)];
+std::string_view name(const Block& block) noexcept {
+  if (block.kind == plan::BlockKind::embedding) return "embedding";
+  if (block.kind == plan::BlockKind::head) return "head";
+  return block.layer.moe ? "moe layer" : "layer";
 }
 
 std::string Operator::label() const {
@@ -166,24 +169,21 @@ GemmType Workload::type() const {
   return layout.flags.fp8 ? GemmType::fp8 : layout.dtype == DType::f16 ? GemmType::fp16 : GemmType::bf16;
 }
 
-std::vector<plan::Entry> block_entries(const Model& model, const Workload& work, Block block) {
+std::vector<plan::Entry> block_entries(const Model& model, const Workload& work, const Block& block) {
   return plan::block_entries(model, plan::as_run_by(model, work.layout, work.framework), work.framework,
-                             block == Block::embedding   ? plan::BlockKind::embedding
-                             : block == Block::head      ? plan::BlockKind::head
-                             : block == Block::moe_layer ? plan::BlockKind::moe_layer
-                                                         : plan::BlockKind::dense_layer);
+                             block.kind, block.layer);
 }
 
-Operators layer_operators(const Model& model, const Workload& work, bool moe) {
-  return operators_of(block_entries(model, work, moe ? Block::moe_layer : Block::layer));
+Operators layer_operators(const Model& model, const Workload& work, plan::LayerKind kind) {
+  return operators_of(block_entries(model, work, {plan::BlockKind::layer, kind}));
 }
 
 Operators embedding_operators(const Model& model, const Workload& work) {
-  return operators_of(block_entries(model, work, Block::embedding));
+  return operators_of(block_entries(model, work, {plan::BlockKind::embedding}));
 }
 
 Operators head_operators(const Model& model, const Workload& work) {
-  return operators_of(block_entries(model, work, Block::head));
+  return operators_of(block_entries(model, work, {plan::BlockKind::head}));
 }
 
 Operators optimizer_operators(Count parameters) {

@@ -55,8 +55,8 @@ struct Workload {
   GemmType type() const;      ///< of the products of linear layers
 };
 
-/// One layer and micro-batch; `moe` says whether it routes to experts.
-Operators layer_operators(const Model& model, const Workload& work, bool moe);
+/// One layer and micro-batch.
+Operators layer_operators(const Model& model, const Workload& work, plan::LayerKind kind);
 /// Token lookup and, for learned positions, their sum.
 Operators embedding_operators(const Model& model, const Workload& work);
 /// Final norm, logits (split by vocabulary under tp) and, in training, the loss.
@@ -65,8 +65,12 @@ Operators head_operators(const Model& model, const Workload& work);
 Operators optimizer_operators(Count parameters);
 
 /// The entries of a block with its communication, as the planner writes them for one micro-batch.
-enum class Block : std::uint8_t { layer, moe_layer, embedding, head };
-std::string_view name(Block block) noexcept;
-std::vector<plan::Entry> block_entries(const Model& model, const Workload& work, Block block);
+struct Block {
+  plan::BlockKind kind = plan::BlockKind::layer;
+  plan::LayerKind layer{};  ///< of layers
+  bool operator==(const Block&) const = default;
+};
+std::string_view name(const Block& block) noexcept;
+std::vector<plan::Entry> block_entries(const Model& model, const Workload& work, const Block& block);
 
 }  // namespace medley::shape

@@ -15,7 +15,7 @@ namespace medley::shape {
 namespace {
 
 /// Blocking collectives of a block, and those asynchronous ones that nothing of it hides.
-double exchange_us(const Pricer& pricer, const Model& model, const Workload& work, Block block) {
+double exchange_us(const Pricer& pricer, const Model& model, const Workload& work, const Block& block) {
   if (work.layout.tp == 1 && work.layout.cp == 1 && work.layout.ep == 1) return 0;
   const LinkTime links(pricer.machine());
   double us = 0;
@@ -57,8 +57,7 @@ Stages stages_of(const Model& model, const Workload& work, const Step& step, dou
   for (int stage = 0; stage < work.layout.pp; ++stage) {
     Cost cost;
     for (const plan::Chunk& chunk : plan::chunks_of(model, work.layout, stage, {})) {
-      for (Count i = chunk.first; i < chunk.first + chunk.count; ++i)
-        cost += model.moe_layer(i) ? step.moe_layer : step.dense_layer;
+      for (Count i = chunk.first; i < chunk.first + chunk.count; ++i) cost += step.layers.at(model.kind(i));
       if (chunk.embedding) cost += step.embedding;
       if (chunk.head) cost += step.head;
     }
@@ -101,11 +100,15 @@ void check(const Model& model, Workload& work) {
 
 Count parameters_per_rank(const Model& model, const Layout& layout) {
   const Model local = plan::local_model(model, layout);
-  const Count routed = plan::ceil_div(model.moe_layers(), layout.pp);
-  const Count dense = plan::ceil_div(model.layers, layout.pp) - routed;
-  Count total = 0;
-  if (routed > 0) total += routed * elements_of(plan::layer_tensors(local, true), layout);
-  if (dense > 0) total += dense * elements_of(plan::layer_tensors(local, false), layout);
+  Count total = 0, left = plan::ceil_div(model.layers, layout.pp);
+  // Largest kind first: the fullest stage has its even share of it.
+  auto kinds = model.kinds();
+  std::ranges::sort(kinds, std::greater{}, [](const auto& kind) { return kind.first; });
+  for (const auto& [kind, count] : kinds) {
+    const Count here = std::min(left, plan::ceil_div(count, layout.pp));
+    total += here * elements_of(plan::layer_tensors(local, kind), layout);
+    left -= here;
+  }
   const Count first = elements_of(plan::embedding_tensors(local), layout),
               last = elements_of(plan::head_tensors(local), layout);
   return total + (layout.pp == 1 ? first + last : std::max(first, last));
@@ -115,17 +118,23 @@ Count parameters_per_rank(const Model& model, const Layout& layout) {
 // the same as that of `medley plan`.
 Step step_time(Pricer& pricer, const Model& model, const Workload& work) {
   Step step;
-  const Count routed = model.moe_layers();
-  const auto block = [&](Block kind, const Operators& operators) {
+  const auto block = [&](const Block& kind, const Operators& operators) {
     Cost cost = pricer.price(operators);
     cost.communication = exchange_us(pricer, model, work, kind);
     return cost;
   };
-  if (routed < model.layers) step.dense_layer = block(Block::layer, layer_operators(model, work, false));
-  if (routed > 0) step.moe_layer = block(Block::moe_layer, layer_operators(model, work, true));
-  step.embedding = block(Block::embedding, embedding_operators(model, work));
-  step.head = block(Block::head, head_operators(model, work));
-  step.layer_us = (routed > 0 ? step.moe_layer : step.dense_layer).us();
+  Count shown = 0;
+  for (const auto& [kind, count] : model.kinds()) {
+    const Cost& cost = step.layers[kind] =
+        block({plan::BlockKind::layer, kind}, layer_operators(model, work, kind));
+    if (kind.moe != (model.moe_layers() > 0)) continue;
+    step.layer += cost * double(count);
+    shown += count;
+  }
+  step.layer = step.layer * (1 / double(shown));
+  step.layer_us = step.layer.us();
+  step.embedding = block({plan::BlockKind::embedding}, embedding_operators(model, work));
+  step.head = block({plan::BlockKind::head}, head_operators(model, work));
 
   const Stages stages = stages_of(model, work, step, stage_exchange_us(pricer, model, work));
   step.stage = stages.slowest_cost;

@@ -2,15 +2,19 @@
 // operators and the communication of tensor and pipeline parallelism. What the advisor compares shapes by.
 #pragma once
 
+#include <map>
+
 #include "shape/pricer.hpp"
 
 namespace medley::shape {
 
 struct Step {
-  Cost dense_layer, moe_layer, embedding, head;  ///< one micro-batch; zero where the model has none
-  Cost stage;                                    ///< the slowest pipeline stage, one micro-batch
+  std::map<plan::LayerKind, Cost> layers;  ///< of each kind of layer that the model has, one micro-batch
+  Cost embedding, head;
+  Cost stage;  ///< the slowest pipeline stage, one micro-batch
   Count micro_batches = 1;
-  double layer_us = 0;   ///< of the model's kind of layer: the routed one where it has experts
+  Cost layer;            ///< the mean layer; of mixtures of experts, the mean one that routes
+  double layer_us = 0;   ///< of that layer
   double bubble_us = 0;  ///< pipeline stages waiting for each other
   double optimizer_us = 0;
   double launch_us = 0;  ///< the GPU waits for the host to issue kernels

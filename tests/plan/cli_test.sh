@@ -34,6 +34,12 @@ expect 2 "$work/none/x.json" --model pythia-70m --json "$work/none/x.json"
 
 echo '{"model_type": "llama", "hidden_size": 64}' >"$work/config.json"
 expect 2 "$work/config.json: num_attention_heads is missing" --model "$work/config.json"
+echo '{"model_type": "llamb", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 128,
+ "intermediate_size": 128, "max_position_embeddings": 64}' >"$work/unknown.json"
+expect 2 "nearest known family is llama" --model "$work/unknown.json"
+expect 0 "" --model "$work/unknown.json" --as llama
+expect 2 "lamb" --model "$work/unknown.json" --as lamb
+expect 2 "config.json" --model pythia-70m --as llama
 echo '{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}' >"$work/ds.json"
 expect 0 "zero=2" --model pythia-70m --layout "$work/ds.json,dp=4" --framework deepspeed
 expect 0 "" --model pythia-70m --layout pp=2,gbs=4 --framework megatron --rank all --schedule "$work/schedule.json"

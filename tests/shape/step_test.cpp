@@ -44,8 +44,8 @@ TEST(Step, ForwardOnlyHasNoOptimizer) {
 TEST(Step, TensorParallelismPaysForItsExchange) {
   const Model m = zoo_model("llama-2-7b");
   const Step one = step_of(m, {.tp = 1}), eight = step_of(m, {.tp = 8});
-  EXPECT_EQ(one.dense_layer.communication, 0);
-  EXPECT_GT(eight.dense_layer.communication, 0);
+  EXPECT_EQ(one.layer.communication, 0);
+  EXPECT_GT(eight.layer.communication, 0);
   EXPECT_LT(eight.layer_us, one.layer_us);
   EXPECT_LT(eight.tokens_per_s, one.tokens_per_s);  // per GPU
 }
