@@ -58,9 +58,8 @@ std::string purpose_of(const AicbRow& r) {
   return s;
 }
 
-// Rules that only totals can tell, where a list was made with options the plan does not know.
-std::string loose_cause(const std::string& purpose, const Side& ours, const Side& theirs, Count parameters,
-                        Count micro_batches) {
+// A rule that only totals can tell, where a list was made with options the plan does not know.
+std::string loose_cause(const std::string& purpose, const Side& ours, const Side& theirs) {
   const auto volume = [](const Side& side) {
     Count total = 0;
     for (const auto& [key, count] : side) total = sum(total, product({std::get<2>(key), count}));
@@ -74,13 +73,46 @@ std::string loose_cause(const std::string& purpose, const Side& ours, const Side
     return "AICB with contiguous_gradients reduces slices to their owners; DeepSpeed does with "
            "use_multi_rank_bucket_allreduce=false";
   }
-  const Count pass = product({2, parameters, micro_batches});
-  if (starts(purpose, "fetch") && only(Op::all_gather) && volume(theirs) <= pass + pass / 20 &&
-      volume(theirs) >= pass / 2) {
-    return "AICB coalesces fetches by its own prefetching (prefetch_bucket_size 1e9) and keeps parameters at "
-           "the turn of the step";
-  }
   return {};
+}
+
+using Purposes = std::map<std::string, Side>;
+
+Purposes purposes_of(const Schedule& schedule) {
+  Purposes out;
+  for (const Row& r : rows_of(schedule)) out[purpose_of(r)][{r.op, std::string(r.group), r.bytes}] += r.count;
+  return out;
+}
+
+/// The job that AICB's lists can stand for: as many key-value heads as heads under Megatron, the framework's
+/// own type of gradients, 16 bits, nothing recomputed. A cause says why AICB and the framework differ on such
+/// a job; where the plan is another one, the difference may be the plan's.
+Purposes described_job(Model model, Layout layout, Framework framework, Count rank) {
+  if (framework == Framework::megatron) model.kv_heads = model.heads;
+  layout.grad_dtype.reset();
+  layout.recompute = Recompute::none;
+  layout.dtype = DType::bf16;
+  return purposes_of(make_schedule(model, layout, framework, rank));
+}
+
+/// Sizes of groups as the list has them; each group has one size, or none in any row.
+void compare_groups(const Schedule& schedule, const AicbList& list, Comparison& result,
+                    std::set<std::string>& notes) {
+  std::map<std::string, Count> planned;
+  std::map<std::string, std::set<Count>> listed;
+  for (const Row& r : rows_of(schedule)) planned[std::string(r.group)] = r.group_size;
+  for (const AicbRow& r : list.rows) listed[r.group].insert(r.group_size);
+  for (const auto& [group, sizes] : listed) {
+    const auto ours = planned.find(group);
+    const Count size = *sizes.begin();
+    if (sizes.size() == 1 && (ours == planned.end() || ours->second == size)) continue;
+    if (sizes.size() == 1 && group == "pp" && size == 1)
+      notes.insert("AICB gives point-to-point messages a group size of 1");
+    else if (sizes.size() == 1 && size == 0)
+      notes.insert(fmt::format("AICB leaves out the size of the {} group", group));
+    else
+      result.differ.push_back({"group " + group, {}, {}, {}});
+  }
 }
 
 }  // namespace
@@ -112,46 +144,35 @@ std::string text_of(const Side& side) {
 Comparison compare_with_aicb(const Model& model, const Layout& layout, Framework framework, Count rank,
                              const Schedule& schedule, const AicbList& list) {
   Comparison result;
-  std::map<std::string, std::pair<Side, Side>> purposes;
-  for (const Row& r : rows_of(schedule))
-    purposes[purpose_of(r)].first[{r.op, std::string(r.group), r.bytes}] += r.count;
-  std::map<std::string, Count> group_sizes;
-  for (const Row& r : rows_of(schedule)) group_sizes[std::string(r.group)] = r.group_size;
   std::set<std::string> notes;
-  for (const AicbRow& r : list.rows) {
-    purposes[purpose_of(r)].second[{r.op, r.group, r.bytes}] += 1;
-    const auto ours = group_sizes.find(r.group);
-    if (ours == group_sizes.end() || ours->second == r.group_size) continue;
-    if (r.group == "pp" && r.group_size == 1)
-      notes.insert("AICB gives point-to-point messages a group size of 1");
-    else if (r.group_size == 0)
-      notes.insert(fmt::format("AICB leaves out the size of the {} group", r.group));
-    else
-      result.differ.push_back({"group " + r.group, {}, {}, {}});
-  }
-  std::sort(result.differ.begin(), result.differ.end(),
-            [](const Difference& a, const Difference& b) { return a.purpose < b.purpose; });
-  result.differ.erase(
-      std::unique(result.differ.begin(), result.differ.end(),
-                  [](const Difference& a, const Difference& b) { return a.purpose == b.purpose; }),
-      result.differ.end());
+  compare_groups(schedule, list, result, notes);
   if (list.setup_rows > 0)
     notes.insert(
         fmt::format("AICB lists {} operations of setup, which a step does not have", list.setup_rows));
-  const View view(model, layout, rank);
-  const Count parameters = sum(elements(view.tensors(), false), elements(view.tensors(), true));
-  for (const auto& [purpose, sides] : purposes) {
-    const auto& [ours, theirs] = sides;
+  Purposes planned = purposes_of(schedule), listed;
+  for (const AicbRow& r : list.rows) listed[purpose_of(r)][{r.op, r.group, r.bytes}] += 1;
+  Purposes described = described_job(model, layout, framework, rank);
+  std::set<std::string> names;
+  for (const Purposes* side : {&planned, &listed})
+    for (const auto& [purpose, rows] : *side) names.insert(purpose);
+  for (const std::string& purpose : names) {
+    const Side &ours = planned[purpose], &theirs = listed[purpose];
     if (ours == theirs) {
       result.agree.push_back(purpose);
       continue;
     }
     Difference difference{purpose, ours, theirs, {}};
-    for (const AicbVersion& version : aicb_versions(model, layout, framework, rank, purpose)) {
-      if (version.rows == theirs && difference.cause.empty()) difference.cause = version.cause;
+    if (ours != described[purpose]) {
+      notes.insert(
+          "the plan is of another job than AICB can describe: it knows no grouped key-value heads, no type "
+          "of "
+          "gradients but the framework's own, 16 bits only, and nothing recomputed");
+    } else {
+      for (const AicbVersion& version : aicb_versions(model, layout, framework, rank, purpose)) {
+        if (version.rows == theirs && difference.cause.empty()) difference.cause = version.cause;
+      }
+      if (difference.cause.empty()) difference.cause = loose_cause(purpose, ours, theirs);
     }
-    if (difference.cause.empty())
-      difference.cause = loose_cause(purpose, ours, theirs, parameters, layout.micro_batches());
     result.differ.push_back(std::move(difference));
   }
   result.notes.assign(notes.begin(), notes.end());
