@@ -212,6 +212,51 @@ TEST(DeepSpeed, OverlapCommHidesTheBoundaryOfStageOne) {
             6);  // once, in the last micro-batch
 }
 
+// all_gather_into_tensor gathers a parameter group at once; the key matters to AICB's mock alone.
+TEST(DeepSpeed, AllgatherBucketSizeHasNoEffect) {
+  const Model m = *model_from_zoo("pythia-2.8b");
+  for (const int stage : {1, 2, 3}) {
+    Layout small = layout(8, 1, 1), large = small;
+    small.zero = large.zero = stage;
+    small.flags.allgather_bucket_elements = 1'000'000;
+    large.flags.allgather_bucket_elements = 5'000'000'000;
+    EXPECT_EQ(wire(rows(m, small, Framework::deepspeed), "dp"),
+              wire(rows(m, large, Framework::deepspeed), "dp"));
+    EXPECT_EQ(rows(m, small, Framework::deepspeed).size(), rows(m, large, Framework::deepspeed).size());
+  }
+}
+
+// Megatron looks up the label's logit and reduces it before the sum; DTensor takes the log-softmax first.
+TEST(Fsdp2, TensorParallelLossIsDTensors) {
+  const auto loss = [](Framework framework, bool sharded) {
+    Layout l = layout(2, 4, 1);
+    l.flags.loss_parallel = sharded;
+    std::vector<std::pair<Op, ReduceOp>> out;
+    make_schedule(
+        gpt(),
+        [&] {
+          check(l, gpt());
+          return l;
+        }(),
+        framework, 0)
+        .walk([&](const Entry& e, const Place&) {
+          if (e.kind == Kind::comm && e.module == "loss") out.emplace_back(e.op, e.reduce);
+        });
+    return out;
+  };
+  const auto dtensor = loss(Framework::fsdp2, true);
+  ASSERT_EQ(dtensor.size(), 3u);
+  EXPECT_EQ(dtensor[0].second, ReduceOp::max);
+  std::vector<std::string> whys;
+  for (const Row& r : rows(gpt(), layout(2, 4, 1), Framework::fsdp2))
+    if (r.module == "loss") whys.emplace_back(r.why);
+  EXPECT_THAT(whys, testing::Contains("loss of the label's shard"));
+  EXPECT_THAT(whys, testing::Not(testing::Contains("logit of the label")));
+  const auto gathered = loss(Framework::fsdp2, false);
+  ASSERT_EQ(gathered.size(), 1u);
+  EXPECT_EQ(gathered[0].first, Op::all_gather);
+}
+
 TEST(Ulysses, LatentAttentionTradesItsOwnHeadSizes) {
   Model m = gpt(2048, 16, 4);
   m.latent = {.q_lora_rank = 0,
