@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <medley/error.hpp>
+#include <optional>
+#include <tuple>
 
 #include "plan/layer.hpp"
 
@@ -47,7 +51,23 @@ class Messages {
   void send(const Pass& p, int batch) const { message(p, Op::send, batch); }
 
  private:
+  // All micro-batches send alike: an entry is made once and named again.
   void message(const Pass& p, Op op, int batch) const {
+    Schedule::Node node;
+    node.micro_batch = p.micro_batch;
+    node.chunk = p.chunk;
+    std::vector<std::uint32_t>& known = made_[{op, p.forward, batch}];
+    if (known.empty()) {
+      for (Entry& entry : entries_of(p, op, batch)) {
+        known.push_back(static_cast<std::uint32_t>(schedule_.entries().size()));
+        schedule_.add(to_, std::move(entry), node);
+      }
+      return;
+    }
+    for (const std::uint32_t index : known) schedule_.add_again(to_, index, node);
+  }
+
+  std::vector<Entry> entries_of(const Pass& p, Op op, int batch) const {
     const bool sending = op == Op::send;
     const int stage = view_.at.pp + (sending == p.forward ? 1 : -1);
     Entry entry = comm(op, "pp", view_.layout.pp, bytes_, view_.layout.dtype,
@@ -55,20 +75,20 @@ class Messages {
                        p.forward ? "activation between pipeline stages" : "gradient between pipeline stages");
     entry.peer = view_.stage_rank(stage);
     entry.batch = batch;
-    Schedule::Node node;
-    node.micro_batch = p.micro_batch;
-    node.chunk = p.chunk;
+    std::vector<Entry> out;
     if (rules_.shape_exchange) {
       Entry shape = entry;
       shape.bytes = 24;  // three int64
       shape.dtype = DType::i64;
       shape.why = "shape of the tensor that follows (variable_seq_lengths)";
-      schedule_.add(to_, std::move(shape), node);
+      out.push_back(std::move(shape));
     }
-    if (rules_.overlap) entry = async(std::move(entry), sending ? token::send : token::receive);
-    schedule_.add(to_, std::move(entry), node);
+    out.push_back(rules_.overlap ? async(std::move(entry), sending ? token::send : token::receive)
+                                 : std::move(entry));
+    return out;
   }
 
+  mutable std::map<std::tuple<Op, bool, int>, std::vector<std::uint32_t>> made_;
   const View& view_;
   Schedule& schedule_;
   Schedule::BlockId to_;
@@ -122,7 +142,14 @@ void write_pipeline(const View& view, Schedule& schedule, Schedule::BlockId to, 
                     const std::function<Schedule::BlockId(const Pass&)>& body) {
   const std::vector<Pass> order = pass_order(view.layout, view.at.pp);
   const Messages messages(view, schedule, to, rules);
-  int batch = 0;
+  int batch = 0;  // 1 and 2 in turn: only neighbours are told apart
+  std::array<std::optional<std::uint32_t>, 2> waits;
+  const auto wait_for_input = [&](bool forward) {
+    std::optional<std::uint32_t>& known = waits[forward];
+    if (known) return schedule.add_again(to, *known, {});
+    known = static_cast<std::uint32_t>(schedule.entries().size());
+    schedule.add(to, wait_for(token::receive, forward ? Phase::forward : Phase::backward));
+  };
   bool received = false;  // the receive of this pass went out with the last send
   if (rules.overlap && !order.empty() && messages.receives(order[0])) {
     messages.receive(order[0], 0);
@@ -132,9 +159,7 @@ void write_pipeline(const View& view, Schedule& schedule, Schedule::BlockId to, 
     const Pass& pass = order[i];
     const Pass* next = i + 1 < order.size() ? &order[i + 1] : nullptr;
     if (messages.receives(pass) && !received) messages.receive(pass, 0);
-    if (rules.overlap && messages.receives(pass)) {
-      schedule.add(to, wait_for(token::receive, pass.forward ? Phase::forward : Phase::backward));
-    }
+    if (rules.overlap && messages.receives(pass)) wait_for_input(pass.forward);
     received = false;
     if (rules.overlap && next && messages.receives(*next)) {
       messages.receive(*next, 0);
@@ -146,7 +171,7 @@ void write_pipeline(const View& view, Schedule& schedule, Schedule::BlockId to, 
     // apart.
     const bool pairs = rules.batched && !rules.overlap && next && messages.receives(*next) &&
                        (next->forward != pass.forward || view.layout.virtual_stages > 1);
-    if (pairs) ++batch;
+    if (pairs) batch = batch == 1 ? 2 : 1;
     messages.send(pass, pairs ? batch : 0);
     if (!pairs) continue;
     messages.receive(*next, batch);

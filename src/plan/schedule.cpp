@@ -1,5 +1,7 @@
 #include "plan/schedule.hpp"
 
+#include <utility>
+
 namespace medley::plan {
 
 std::string_view name(Kind kind) noexcept {
@@ -39,6 +41,13 @@ void Schedule::add(BlockId to, Entry entry, Node node) {
   node.repeat = 1;
   node.index = static_cast<std::uint32_t>(entries_.size());
   entries_.push_back(std::move(entry));
+  blocks_[to].push_back(node);
+}
+
+void Schedule::add_again(BlockId to, std::uint32_t index, Node node) {
+  node.is_block = false;
+  node.repeat = 1;
+  node.index = index;
   blocks_[to].push_back(node);
 }
 
@@ -88,10 +97,12 @@ void Schedule::tally(const std::function<void(const Entry&, Count)>& visit) cons
   const std::function<void(BlockId)> issue = [&](BlockId id) {
     seen[id] = true;
     for (const Node& node : blocks_[id]) {
-      if (!node.is_block)
-        visit(entries_[node.index], occurs[node.index]);
-      else if (!seen[node.index] && node.repeat > 0)
+      if (!node.is_block) {
+        if (const Count count = std::exchange(occurs[node.index], -1); count >= 0)
+          visit(entries_[node.index], count);
+      } else if (!seen[node.index] && node.repeat > 0) {
         issue(node.index);
+      }
     }
   };
   issue(0);

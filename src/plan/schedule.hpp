@@ -103,7 +103,7 @@ class Schedule {
   struct Node {
     bool is_block = false;
     std::uint32_t index = 0;  ///< of entries() or of blocks()
-    Count repeat = 1;         ///< blocks only; entries stand once
+    Count repeat = 1;         ///< blocks only
     Count micro_batch = -1;   ///< set for all that lies below, when ≥ 0
     Count layer = -1;         ///< first layer; repeat r belongs to layer + r·layer_step
     int layer_step = 1;       ///< −1 in the backward pass
@@ -131,6 +131,8 @@ class Schedule {
   /// `node` says where the entry belongs; its index is filled in.
   void add(BlockId to, Entry entry, Node node);
   void add(BlockId to, Entry entry) { add(to, std::move(entry), Node{}); }
+  /// The entry `index` once more: every micro-batch sends the same messages, and they are priced once.
+  void add_again(BlockId to, std::uint32_t index, Node node);
   void add(BlockId to, const Node& node) { blocks_[to].push_back(node); }
   /// Gives a block a new, higher number, so that blocks made meanwhile may be named in it.
   BlockId move_to_end(BlockId id);
