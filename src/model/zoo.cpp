@@ -5,13 +5,19 @@
 #include <sstream>
 #include <string>
 
+#include "model/config_text.hpp"
 #include "model/families.hpp"
+#include "model/read_model.hpp"
 
 namespace medley::model {
 namespace {
 
 constexpr const char* table =
 #include "zoo.inc"
+    ;
+
+constexpr const char* configs =
+#include "zoo_configs.inc"
     ;
 
 std::vector<std::string> cells(const std::string& line) {
@@ -65,6 +71,12 @@ const std::vector<Model>& zoo() {
     std::getline(lines, line);  // the header
     while (std::getline(lines, line)) {
       if (const auto row = cells(line); row.size() >= 15) out.push_back(model_from_row(row));
+    }
+    std::istringstream more(configs);
+    while (std::getline(more, line)) {
+      const auto space = line.find(' ');
+      if (line.empty() || line[0] == '#' || space == std::string::npos) continue;
+      out.push_back(model_from_huggingface(config_from_text(line.substr(space + 1)), line.substr(0, space)));
     }
     return out;
   }();

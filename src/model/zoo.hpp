@@ -1,4 +1,4 @@
-// Models known by name (zoo.csv, compiled in): `medley plan --model llama-2-7b`.
+// Models known by name (zoo.csv and zoo_configs.txt, compiled in): `medley plan --model llama-2-7b`.
 // Used by read_model, by the shape adviser and by tests that check parameter counts.
 #pragma once
 

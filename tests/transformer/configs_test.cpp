@@ -7,7 +7,7 @@
 #include <medley/error.hpp>
 #include <sstream>
 
-#include "model/families.hpp"
+#include "model/config_text.hpp"
 #include "model/read_model.hpp"
 
 namespace medley::model {
@@ -16,33 +16,9 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-json list_of(const std::string& letters, Count layers) {
-  json list = json::array();
-  for (Count i = 0; i < layers; ++i) {
-    const char c = letters[static_cast<std::size_t>(i) % letters.size()];
-    list.push_back(c == 'F' ? "full_attention" : c == 'W' ? "sliding_attention" : "linear_attention");
-  }
-  return list;
-}
-
-json value_of(const std::string& text) {
-  if (text == "true" || text == "false") return text == "true";
-  if (text == "null") return nullptr;
-  const bool number = text.find_first_not_of("0123456789") == std::string::npos;
-  return number ? json(std::stoll(text)) : json(text);
-}
-
-void expand_layer_types(json& config) {
-  if (config.contains("layer_types"))
-    config["layer_types"] =
-        list_of(config["layer_types"].get<std::string>(), config["num_hidden_layers"].get<Count>());
-  for (auto& [key, value] : config.items())
-    if (value.is_object()) expand_layer_types(value);
-}
-
 struct Published {
   std::string name, parameters;
-  json config = json::object();
+  json config;
 };
 
 std::vector<Published> published() {
@@ -53,14 +29,9 @@ std::vector<Published> published() {
     std::istringstream words(line);
     Published model;
     words >> model.name >> model.parameters;
-    for (std::string word; words >> word;) {
-      const auto equals = word.find('=');
-      json* place = &model.config;
-      const auto path = split(word.substr(0, equals), '.');
-      for (std::size_t i = 0; i + 1 < path.size(); ++i) place = &(*place)[path[i]];
-      (*place)[path.back()] = value_of(word.substr(equals + 1));
-    }
-    expand_layer_types(model.config);
+    std::string keys;
+    std::getline(words, keys);
+    model.config = config_from_text(keys);
     out.push_back(std::move(model));
   }
   return out;
@@ -153,7 +124,7 @@ TEST(Configs, PatternsOfAttention) {
   json wrong = config_of("gpt-oss-20b");
   wrong["layer_types"] = json::array({"full_attention"});
   EXPECT_THROW(model_from_huggingface(wrong, "x"), Error);
-  wrong["layer_types"] = list_of("F", 24);
+  wrong = config_of("gpt-oss-20b");
   wrong["layer_types"][3] = "mamba";
   EXPECT_THROW(model_from_huggingface(wrong, "x"), Error);
 }
