@@ -16,7 +16,7 @@ namespace {
 
 struct GemmOptions {
   std::string gpu, file, json, calibration;
-  bool column_major = false;
+  bool column_major = false, sustained = false;
 };
 
 nlohmann::ordered_json losses(const shape::GemmLosses& lost) {
@@ -35,7 +35,14 @@ int predict_file(const GemmOptions& options) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   Table table({"m", "n", "k", "batch", "layout", "type", "us", "TFLOP/s", "efficiency", "lost to", "kernel"});
   for (const auto& given : gemms) {
-    const auto time = model.predict(options.column_major ? given : shape::called_for_rows(given));
+    const shape::Gemm called = options.column_major ? given : shape::called_for_rows(given);
+    auto time = model.predict(called);
+    if (options.sustained) {
+      const double slower = model.sustained_us(called) / time.us;
+      time.us *= slower;
+      time.tflops /= slower;
+      time.efficiency /= slower;
+    }
     rows.push_back({{"m", given.m},
                     {"n", given.n},
                     {"k", given.k},
@@ -60,6 +67,7 @@ int predict_file(const GemmOptions& options) {
                                   : "uncalibrated, from the datasheet: trust the order, not the size");
   }
   write_json(options.json, {{"gpu", options.gpu},
+                            {"sustained", options.sustained},
                             {"calibrated", model.calibrated()},
                             {"model", model.provenance()},
                             {"rows", std::move(rows)}});
@@ -84,6 +92,10 @@ void add_shape_gemm(CLI::App& shape) {
   command->add_option("--gpu", options->gpu, "GPU name, such as h200-sxm")->required();
   command->add_flag("--column-major", options->column_major,
                     "m and n are those of the cuBLAS call itself: C(m×n) is stored column by column");
+  command->add_flag(
+      "--sustained", options->sustained,
+      "Back to back for a second or more, as in training: the power limit, not the boost clock, "
+      "sets the pace. Default: a burst");
   command->add_option("--calibration", options->calibration,
                       "Use this calibration (medley shape bench -o) instead of the shipped one");
   command->add_option("--json", options->json, "Write the rows as JSON ('-' for stdout)");

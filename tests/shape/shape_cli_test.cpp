@@ -61,6 +61,20 @@ TEST_F(ShapeCommand, GemmWritesTheContractsRowsAndNothingElse) {
   EXPECT_TRUE(json["calibrated"].get<bool>());
 }
 
+TEST_F(ShapeCommand, SustainedProductsAreSlowerWhereTheyAreDense) {
+  const std::string list = file("list.csv", "m,n,k\n8192,8192,8192\n16,128,128\n");
+  const auto burst = nlohmann::json::parse(run("gemm --gpu h200-sxm " + list + " --json -").out)["rows"],
+             held = nlohmann::json::parse(
+                 run("gemm --gpu h200-sxm --sustained " + list + " --json -").out)["rows"];
+  const auto ratio = [&](std::size_t i) {
+    return held[i]["predicted_us"].get<double>() / burst[i]["predicted_us"].get<double>();
+  };
+  EXPECT_GT(ratio(0), 1.05);
+  EXPECT_LT(ratio(0), 1.12);
+  EXPECT_NEAR(ratio(1), 1, 0.01);
+  EXPECT_NEAR(held[0]["tflops"].get<double>() * ratio(0), burst[0]["tflops"].get<double>(), 0.1);
+}
+
 TEST_F(ShapeCommand, GemmMarksDatasheetGpusAsUncalibrated) {
   const Outcome outcome = run("gemm --gpu v100-sxm2 " + file("list.csv", "m,n,k\n4096,4096,4096\n"));
   EXPECT_EQ(outcome.status, 0);
