@@ -73,6 +73,9 @@ Count activations(const View& v) {
     whole.recompute = Recompute::none;
     bytes = sum(bytes, layer_activations(View(v.model, whole, v.rank), v.model.kind(v.chunks[0].first)));
   }
+  // Under sequence parallelism the layer at work holds its input gathered again, the gathered gradient of its
+  // output and its input gradient before that is scattered, each whole.
+  if (v.layout.sp) bytes = sum(bytes, product({3, v.tokens, v.model.hidden, v.e}, "activation"));
   // At the turn of a step: logits in 16 bits and in f32, their log-softmax and their gradient; fused, one f32
   // copy less.
   if (v.chunks.back().head)
