@@ -58,5 +58,36 @@ INSTANTIATE_TEST_SUITE_P(everywhere, Exceptions,
                                                           Case{test::in_check, "not a std::exception"}),
                                           testing::Values(UseThread::never, UseThread::always)));
 
+/// Until its lane is aborted a library may use the memory of an operation, so that the caller gets it back only then.
+TEST(Losses, give_memory_back_after_the_lane_was_aborted) {
+  for (const UseThread thread : {UseThread::never, UseThread::always}) {
+    for (const bool alone : {true, false}) {
+      test::run_threads(2, [&](Context& context) {
+        Comm world = context.world(), doomed = world.dup();
+        if (world.rank() == 0) {
+          float value = 0, also_pending = 0;
+          Work other;
+          if (!alone) other = doomed.recv(std::span(&also_pending, 1), 1, {.backend = "explodes", .async = true, .tag = 1});
+          try {
+            doomed.recv(std::span(&value, 1), 1, {.backend = "explodes", .async = !alone, .tag = test::lost_in_poll}).wait();
+            ADD_FAILURE() << "no error came";
+          } catch (const Error& error) {
+            EXPECT_EQ(error.kind(), ErrorKind::rank_lost) << error.what();
+          }
+          EXPECT_EQ(value, test::given_back_after_abort);
+          if (!alone) {
+            EXPECT_THROW(other.wait(), Error);
+          }
+        }
+        world.barrier();
+      }, [&](ContextOptions& options) {
+        options.backends = {"shm", "explodes"};
+        options.progress_thread = thread;
+        options.deadline = 30s;
+      });
+    }
+  }
+}
+
 }  // namespace
 }  // namespace medley
