@@ -72,16 +72,21 @@ void try_late(Comm& comm, const Case& c, int late, std::chrono::milliseconds del
 
 class Late : public testing::TestWithParam<Op> {};
 
+/// With MEDLEY_TEST_FULL every rank is late by every delay, otherwise one of them by the shortest.
 TEST_P(Late, a_rank_that_comes_late_changes_no_element) {
   if (over_nccl()) GTEST_SKIP() << "on host memory";
   with_ranks(3, [](Comm& comm) {
+    const std::vector<std::chrono::milliseconds> delays = full() ? std::vector{50ms, 150ms, 500ms} : std::vector{50ms};
     std::uint64_t seed = 0;
     for (const How how : {How::blocking, How::patient, How::async}) {
       for (const std::int64_t count : {3, 3'000}) {
-        const int late = static_cast<int>(++seed % 3);
-        const auto delay = full() ? std::chrono::milliseconds(50 + 75 * seed) : 50ms;
-        try_late(comm, {.op = GetParam(), .dtype = DType::i32, .count = count, .root = 1, .gaps = seed % 2 == 0, .seed = seed}, late,
-                 delay, how);
+        for (const auto delay : delays) {
+          for (int turn = 0; turn < (full() ? comm.size() : 1); ++turn) {
+            const int late = static_cast<int>(++seed % 3);
+            try_late(comm, {.op = GetParam(), .dtype = DType::i32, .count = count, .root = 1, .gaps = seed % 2 == 0, .seed = seed}, late,
+                     delay, how);
+          }
+        }
       }
     }
   });

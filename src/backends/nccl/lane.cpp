@@ -123,6 +123,7 @@ Transfer* NcclLane::start(const Call& call) {
 
 void NcclLane::check() {
   if (aborted_) return;
+  if (given_up_) throw *given_up_;   // every time from then on: the engine gives a comm up after several
   try {
     comm_->look_for_errors();
     for (auto& [key, way] : channels_) way->look_for_errors();
@@ -160,7 +161,8 @@ bool NcclLane::look_for_abort() {
   const char* rest = text->c_str() + named;
   for (int rank = 0, used = 0; sscanf(rest, "%d%n", &rank, &used) == 1; rest += used) ranks.push_back(rank);
   if (ranks.empty()) ranks.push_back(by);
-  throw Error(core::error_kind(kind), fmt::format("rank {} gave the comm up", by), {.ranks = ranks});
+  given_up_ = Error(core::error_kind(kind), fmt::format("rank {} gave the comm up", by), {.ranks = ranks});
+  throw *given_up_;
 }
 
 void NcclLane::abort(const Error& why) noexcept {

@@ -59,6 +59,7 @@ class NcclLane final : public Lane {
   std::deque<SelfTransfer*> to_self_;    ///< sends and receives that have not met, all of one kind per tag
   void* token_ = nullptr;
   bool aborted_ = false;
+  std::optional<Error> given_up_;   ///< what a peer gave the comm up for
   std::chrono::steady_clock::time_point next_look_{};
   core::StoreAgent::TicketRef abort_question_;
   Deadline explain_limit_{};             ///< of an error of NCCL's that the store may explain

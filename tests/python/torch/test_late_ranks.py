@@ -3,6 +3,7 @@
 The delays are no synchronisation but the fault that is tried: they are around the tenth of a second after which a blocking
 call goes back to Python, to listen for Ctrl-C, and is waited for as an operation of its own."""
 
+import itertools
 import os
 import pathlib
 import random
@@ -95,21 +96,19 @@ OPERATIONS = (all_to_all_single, all_to_all, all_gather, all_gather_object, redu
 
 
 def with_a_late_rank(backend, asynchronous, delays):
-    """Every rank is late once for every operation. Those who are in time overwrite freed memory meanwhile, as programs do."""
+    """Every rank is late by every delay for every operation. Those who are in time overwrite freed memory meanwhile, as programs do."""
     rank, size = dist.get_rank(), dist.get_world_size()
     random_of_all = random.Random(18)
     wrong = []
     with medley.torch.route(f"*={backend}"):
-        for operation in OPERATIONS:
-            for late in range(size):
-                dist.barrier()
-                delay = random_of_all.choice(delays)
-                if rank == late:
-                    time.sleep(delay)
-                junk = [list(range(i, 200 + i)) for i in range(50)]
-                if not operation(rank, size, random_of_all.randint, asynchronous):
-                    wrong.append((operation.__name__, late, delay))
-                del junk
+        for operation, late, delay in itertools.product(OPERATIONS, range(size), delays):
+            dist.barrier()
+            if rank == late:
+                time.sleep(delay)
+            junk = [list(range(i, 200 + i)) for i in range(50)]
+            if not operation(rank, size, random_of_all.randint, asynchronous):
+                wrong.append((operation.__name__, late, delay))
+            del junk
     return wrong
 
 
@@ -134,7 +133,7 @@ def test_every_v_collective_over_mpi_with_a_late_rank(library, asynchronous):
     here = pathlib.Path(__file__)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(here.parent.parent), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run([*MPI[library], "-np", "3", sys.executable, str(here), "mpi", "async" if asynchronous else "blocking"],
-                          capture_output=True, text=True, timeout=120, env=environment)
+                          capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0 and done.stdout.count("all right") == 3, done.stdout[-2000:] + done.stderr[-2000:]
 
 
