@@ -30,6 +30,14 @@ void live(const std::string& moment, medley::Comm& world, medley::Comm& survivor
   die_when("before");
   if (moment == "receive" && world.rank() != victim) world.recv(large, victim);
   die_when("receive");
+  if (moment == "copying") {  // what it sends is being copied out of its memory
+    std::vector<float> huge(1 << 24, 1.0f);
+    if (world.rank() != victim) world.recv(huge, victim);
+    for (int rank : {0, 2}) {
+      if (world.rank() == victim) world.send(huge, rank, {.async = true}).test();
+    }
+    die_when("copying");
+  }
   if (moment == "comm" && world.rank() != victim) world.dup();
   die_when("comm");
   if (moment == "bystander") {  // the victim is no member of what is under way

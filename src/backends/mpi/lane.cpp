@@ -81,12 +81,19 @@ Transfer* MpiLane::send(const Call& call) {
   const Library::Guard guard(library_.lock());
   const Bulk bulk(bytes, library_.chunk());
   MPI_Request request = MPI_REQUEST_NULL;
-  mpi::check(MPI_Isend(call.in, bulk.count(), bulk.type(), call.root, tag, comm, &request), "MPI_Isend");
-  int done = 0;
-  mpi::check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-  if (done) return nullptr;  // most small ones leave at once
+  const char* called = "MPI_Isend";
+  int code = MPI_Isend(call.in, bulk.count(), bulk.type(), call.root, tag, comm, &request), done = 0;
+  if (code == MPI_SUCCESS) {
+    called = "MPI_Test";
+    code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  }
+  if (done && code == MPI_SUCCESS) return nullptr;  // most small ones leave at once
   auto transfer = take();
   transfer->is_send(call.root);
+  if (code != MPI_SUCCESS) {
+    transfer->note_failure(code, called);
+    return transfer.release();
+  }
   *transfer->request() = request;
   return transfer.release();
 }

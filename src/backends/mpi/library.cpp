@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "backends/mpi/errors.hpp"
+#include "backends/mpi/ucx_peers.hpp"
 
 namespace medley::mpi {
 namespace {
@@ -82,6 +83,7 @@ void Library::start() {
     on_exit([](int status, void*) { Library::of_process().end(status); }, nullptr);
   }
   started_ = true;
+  survive_dead_peers();
   one_thread_only_ = level < MPI_THREAD_SERIALIZED;
   require_usable();
   int* largest = nullptr;
@@ -114,6 +116,19 @@ void Library::require_usable() const {
 void Library::lose(int mpi_rank) noexcept {
   int none = -1;
   lost_rank_.compare_exchange_strong(none, mpi_rank);
+}
+
+void Library::remember_process(int process, int mpi_rank) {
+  const std::lock_guard lock(processes_mutex_);
+  processes_[process] = mpi_rank;
+}
+
+bool Library::lose_process(int process) noexcept {
+  const std::lock_guard lock(processes_mutex_);
+  const auto known = processes_.find(process);
+  if (known == processes_.end()) return false;
+  lose(known->second);
+  return true;
 }
 
 void Library::adopt(Orphan orphan) {

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <medley/backend.hpp>
 #include <memory>
 #include <mutex>
@@ -64,6 +65,9 @@ class Library {
   /// A rank of MPI_COMM_WORLD is dead: MPI is of no more use in this process. -1: none is.
   /// (relaxed: one word, set once, and nothing is read behind it)
   void lose(int mpi_rank) noexcept;
+  /// Processes of this host, so that one of them can be lost by its number; false: nobody knows it.
+  void remember_process(int process, int mpi_rank);
+  bool lose_process(int process) noexcept;
   int lost_rank() const { return lost_rank_.load(std::memory_order_relaxed); }
   /// An operation was given up: peers may never come to the end of what they share with us.
   void note_abort() { aborted_ = true; }
@@ -93,6 +97,8 @@ class Library {
   bool one_thread_only_ = false;
   std::atomic<bool> aborted_{false};
   std::atomic<int> lost_rank_{-1};
+  std::mutex processes_mutex_;
+  std::map<int, int> processes_;  ///< their ranks
   int largest_tag_ = 32767;
   std::int64_t chunk_;
   struct Grave {

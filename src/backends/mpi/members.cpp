@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <map>
@@ -14,7 +15,7 @@ namespace medley::mpi {
 namespace {
 
 struct Card {
-  int rank = 0, size = 1;
+  int rank = 0, size = 1, process = 0;
   std::string job;  ///< what the launcher calls the job; empty where it does not say
   std::string library;
 };
@@ -30,12 +31,13 @@ Card own_card() {
   for (const char* variable : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID"}) {
     if (const char* text = std::getenv(variable); text && card.job.empty()) card.job = text;
   }
+  card.process = getpid();
   card.library = Library::version();
   return card;
 }
 
 std::string written(const Card& card) {
-  return fmt::format("{}\n{}\n{}\n{}", card.rank, card.size, card.job, card.library);
+  return fmt::format("{}\n{}\n{}\n{}\n{}", card.rank, card.size, card.process, card.job, card.library);
 }
 
 Card read(const std::string& text, int rank) {
@@ -49,6 +51,8 @@ Card read(const std::string& text, int rank) {
   card.rank = std::stoi(number);
   std::getline(lines, number);
   card.size = std::stoi(number);
+  std::getline(lines, number);
+  card.process = std::stoi(number);
   std::getline(lines, card.job);
   std::getline(lines, card.library);
   return card;
@@ -89,7 +93,11 @@ Members meet_members(const Surroundings& s) {
   for (int r = 0; r < s.size; ++r) cards.push_back(read(s.store->get(key(r), s.deadline), r));
   expect_one_job(cards);
   Members members;
-  for (const Card& card : cards) members.mpi_ranks.push_back(card.rank);
+  const std::string& own_host = s.hosts[static_cast<std::size_t>(s.rank)];
+  for (std::size_t r = 0; r < cards.size(); ++r) {
+    members.mpi_ranks.push_back(cards[r].rank);
+    if (s.hosts[r] == own_host) Library::of_process().remember_process(cards[r].process, cards[r].rank);
+  }
   return members;
 }
 

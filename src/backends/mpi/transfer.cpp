@@ -8,6 +8,12 @@
 #include "backends/mpi/lane.hpp"
 
 namespace medley::mpi {
+namespace {
+
+// MPI may meet the end of a rank or of a comm before the control connection tells of it, which it does within moments.
+constexpr auto cause_is_told_within = std::chrono::seconds(1);
+
+}  // namespace
 
 void MpiTransfer::is_send(int peer) {
   peer_ = peer;
@@ -56,6 +62,7 @@ MPI_Datatype* MpiTransfer::types(std::size_t count) {
 }
 
 Poll MpiTransfer::poll() {
+  if (!failure_.empty()) return await_cause();
   {
     const Library::Guard guard(lane_.library().lock());
     lane_.require_peers();
@@ -65,22 +72,35 @@ Poll MpiTransfer::poll() {
       const int code = MPI_Test(&requests_[next_], &done, MPI_STATUS_IGNORE);
       if (code != MPI_SUCCESS) {
         requests_[next_] = MPI_REQUEST_NULL;  // a request that failed is complete
-        fail(code, "MPI_Test");
+        note_failure(code, "MPI_Test");
+        return await_cause();
       }
       if (!done) return Poll::waiting;
     }
   }
   if (bytes_ > room_) fail_too_long();
-  if (refused_ != MPI_SUCCESS) fail(refused_, "MPI_Imrecv");
+  if (refused_ != MPI_SUCCESS) {
+    note_failure(refused_, "MPI_Imrecv");
+    return await_cause();
+  }
   for (const Copy& copy : copies_) std::memcpy(copy.to, staged_.data() + copy.from, copy.bytes);
   copies_.clear();
   return Poll::complete;
 }
 
-void MpiTransfer::fail(int code, const char* call) const {
-  if (!is_truncation(code)) throw Error(ErrorKind::system, fmt::format("{} failed: {}", call, text_of(code)));
-  throw Error(ErrorKind::mismatch, fmt::format("ranks gave different counts: {}", text_of(code)),
-              {.ranks = awaited()});
+void MpiTransfer::note_failure(int code, const char* call) {
+  if (is_truncation(code)) {
+    throw Error(ErrorKind::mismatch, fmt::format("ranks gave different counts: {}", text_of(code)), {.ranks = awaited()});
+  }
+  failure_ = fmt::format("{} failed: {}", call, text_of(code));
+  failed_since_ = std::chrono::steady_clock::now();
+}
+
+/// Who was lost, or why a peer gave the comm up, says more than MPI does: "Other MPI error".
+Poll MpiTransfer::await_cause() const {
+  lane_.require_peers();
+  if (std::chrono::steady_clock::now() - failed_since_ < cause_is_told_within) return Poll::waiting;
+  throw Error(ErrorKind::system, failure_);
 }
 
 void MpiTransfer::fail_too_long() const {
@@ -129,6 +149,7 @@ void MpiTransfer::clear() noexcept {
   out_ = nullptr;
   room_ = bytes_ = 0;
   refused_ = MPI_SUCCESS;
+  failure_.clear();
   requests_.clear();
   copies_.clear();
   if (staged_.capacity() > 0) staged_ = {};  // staging of a large operation is not kept for the next

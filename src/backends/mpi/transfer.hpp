@@ -37,6 +37,8 @@ class MpiTransfer final : public Transfer {
   bool unmatched() const { return unmatched_; }
   const Wanted& wanted() const { return wanted_; }
   void take(Arrival arrival) noexcept;
+  /// MPI refused or ended it. The next polls find the cause, or throw what MPI said.
+  void note_failure(int code, const char* call);
 
   /// Where the next call of MPI puts its request.
   MPI_Request* request() { return &requests_.emplace_back(MPI_REQUEST_NULL); }
@@ -56,7 +58,7 @@ class MpiTransfer final : public Transfer {
     void* to;
     std::size_t from, bytes;
   };
-  [[noreturn]] void fail(int code, const char* call) const;
+  Poll await_cause() const;
   [[noreturn]] void fail_too_long() const;
   void give_up(std::shared_ptr<const void> memory) noexcept;
   void clear() noexcept;
@@ -70,6 +72,8 @@ class MpiTransfer final : public Transfer {
   std::int64_t room_ = 0;      ///< bytes there
   std::int64_t bytes_ = 0;     ///< of its message
   int refused_ = MPI_SUCCESS;  ///< why MPI did not receive its message
+  std::string failure_{};      ///< what MPI said when it ended the operation
+  Deadline failed_since_{};
   std::size_t next_ = 0;       ///< the first request that is not complete
   std::vector<MPI_Request> requests_;
   std::vector<std::byte> staged_;
