@@ -1,5 +1,7 @@
 // A rank of a job over mpi in which rank 1 is killed; started by loss_test.cpp. Its argument says when that
 // is. A survivor prints what it was told, then that mpi refuses it from then on.
+#include <dlfcn.h>
+
 #include <csignal>
 #include <cstdio>
 #include <medley/medley.hpp>
@@ -9,6 +11,18 @@
 namespace {
 
 constexpr int victim = 1;
+
+// The call of MPI in which this process dies, if it is the victim.
+std::string fatal_call;
+
+/// MPI's own, which ours below stand before: symbols of a program come before those of its plugins.
+template <class... Arguments>
+int call_mpi(const char* name, Arguments... arguments) {
+  if (fatal_call == name) raise(SIGKILL);
+  void* mpi = dlopen("libmpich.so.12", RTLD_NOW | RTLD_NOLOAD);
+  if (!mpi) mpi = dlopen("libmpi.so.40", RTLD_NOW | RTLD_NOLOAD);
+  return reinterpret_cast<int (*)(Arguments...)>(dlsym(mpi, ("P" + std::string(name)).c_str()))(arguments...);
+}
 
 std::string told(const medley::Error& error) {
   std::string text = error.kind() == medley::ErrorKind::rank_lost ? "rank_lost" : error.what();
@@ -40,6 +54,10 @@ void live(const std::string& moment, medley::Comm& world, medley::Comm& survivor
   }
   if (moment == "comm" && world.rank() != victim) world.dup();
   die_when("comm");
+  if (moment == "making") {  // everybody else is inside MPI
+    if (world.rank() == victim) fatal_call = "MPI_Comm_create_group";
+    world.dup();
+  }
   if (moment == "bystander") {  // the victim is no member of what is under way
     if (world.rank() == 0) survivors.recv(large, 1);
     die_when("bystander");
@@ -55,10 +73,23 @@ void live(const std::string& moment, medley::Comm& world, medley::Comm& survivor
 
 }  // namespace
 
+extern "C" __attribute__((visibility("default"))) int MPI_Comm_create_group(void* comm, void* group, int tag, void* made) {
+  return call_mpi("MPI_Comm_create_group", comm, group, tag, made);
+}
+extern "C" __attribute__((visibility("default"))) int MPI_Finalize() {
+  return call_mpi("MPI_Finalize");
+}
+
 int main(int, char** argv) {
   medley::Context context(std::vector<std::string>{"mpi"});
   medley::Comm world = context.world();
   medley::Comm survivors = world.subset({0, 2});
+  if (std::string(argv[1]) == "finalising") {
+    world.barrier();
+    if (world.rank() == victim) fatal_call = "MPI_Finalize";
+    std::printf("done\n");
+    return 0;
+  }
   try {
     live(argv[1], world, survivors);
     std::printf("nobody told me\n");

@@ -54,6 +54,16 @@ TEST_P(MpiLoss, OfTheSenderWhileItsMemoryIsReadIsToldToItsReceivers) {
 TEST_P(MpiLoss, WhileACommIsMadeIsToldToAll) {
   expect_told("comm");
 }
+TEST_P(MpiLoss, InsideACallThatMakesACommunicatorIsToldToAll) {
+  expect_told("making");
+}
+TEST_P(MpiLoss, InsideMpiFinalizeKeepsNobodyFromEnding) {
+  Process job({MEDLEY_COMMAND, "run", "--mpirun", GetParam().mpirun, "--backends", "mpi", "-n", "3", "--keep-going", "--",
+               GetParam().program, "finalising"});
+  job.finish();
+  EXPECT_EQ(job.status, 128 + SIGKILL) << job.err;
+  for (const char* said : {"[0] done\n", "[2] done\n"}) EXPECT_THAT(job.out, HasSubstr(said)) << job.err;
+}
 TEST_P(MpiLoss, EndsOperationsOfCommsWithoutTheLostRank) {
   expect_told("bystander", "");
 }

@@ -58,13 +58,10 @@ class Turns {
 };
 
 /// The calls that block, with every member about to be in them.
-Communicators make(const Group& group, const std::vector<int>& ranks) {
-  Library& library = Library::of_process();
-  const Library::Guard guard(library.lock());
-  library.sweep();
+Communicators make_blocking(const std::vector<int>& ranks) {
   MPI_Group world = MPI_GROUP_NULL, chosen = MPI_GROUP_NULL;
   check(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
-  const int listed = MPI_Group_incl(world, group.size, ranks.data(), &chosen);
+  const int listed = MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &chosen);
   MPI_Group_free(&world);
   check(listed, "MPI_Group_incl");
   Communicators comms;
@@ -76,9 +73,26 @@ Communicators make(const Group& group, const std::vector<int>& ranks) {
   return comms;
 }
 
+Communicators make(const Group& group, const std::vector<int>& ranks) {
+  Library& library = Library::of_process();
+  const auto made = std::make_shared<Communicators>();
+  try {
+    library.call_blocking(ranks, group.deadline, [made, ranks] {
+      Library::of_process().sweep();
+      *made = make_blocking(ranks);
+    });
+  } catch (const Error&) {
+    const auto lost = std::find(ranks.begin(), ranks.end(), library.lost_rank());
+    if (lost == ranks.end()) throw;
+    const int rank = static_cast<int>(lost - ranks.begin());
+    throw Error(ErrorKind::rank_lost, fmt::format("rank {} was lost while the comm was made", rank), {.ranks = {rank}});
+  }
+  return *made;
+}
+
 }  // namespace
 
-Communicators connect_members(const Group& group, const std::vector<int>& mpi_ranks, Store& turns) {
+Communicators connect_members(const Group& group, const std::vector<int>& mpi_ranks, Store& turns) try {
   group.all_gather("");  // everybody is here
   if (group.rank != 0) {
     group.all_gather("");  // and the first has everybody's turn
@@ -87,6 +101,9 @@ Communicators connect_members(const Group& group, const std::vector<int>& mpi_ra
   const Turns held(group, mpi_ranks, turns);
   group.all_gather("");
   return make(group, mpi_ranks);  // once it returns everybody has been in it
+} catch (...) {
+  Library::of_process().note_abort();
+  throw;
 }
 
 }  // namespace medley::mpi

@@ -1,9 +1,13 @@
 // The end of a process in which we started MPI. MPI_Finalize waits for every rank, so it is called at once
 // only when all went well here; otherwise only when every rank has come to its end too.
+#include <unistd.h>
+
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
 
 #include "backends/mpi/library.hpp"
+#include "bootstrap/quiet_thread.hpp"
 
 namespace medley::mpi {
 namespace {
@@ -33,15 +37,40 @@ bool Library::all_leave(bool wait) noexcept {
   }
 }
 
+/// MPI_Finalize never returns when a rank dies in it. The program has ended by then, so the process ends in its place.
+void Library::finalize(int status) noexcept {
+  std::atomic<bool> finalised = false;
+  std::thread watch;
+  try {
+    watch = start_quiet_thread("medley-mpi", [&] {
+      Deadline alive = std::chrono::steady_clock::now();
+      while (!finalised) {
+        const Deadline now = std::chrono::steady_clock::now();
+        if (!lose_dead()) alive = now;
+        if (now - alive > patience) {  // those that were through with it may have ended
+          std::fflush(nullptr);
+          _exit(status);
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    });
+  } catch (...) {  // no thread could be had
+  }
+  MPI_Finalize();
+  finalised = true;
+  if (watch.joinable()) watch.join();
+}
+
 /// `status` is what the process exits with; one that fails must not wait for ranks that wait for it.
 void Library::end(int status) noexcept {
   if (!callable()) return;
   const bool all_is_well = status == 0 && !aborted_;
   const bool all_leave_too = all_leave(!all_is_well);
   if (!all_is_well && !all_leave_too) return;
+  if (lose_dead()) return;  // nobody may have been told of it yet
   const Guard guard(lock_);
   sweep();
-  MPI_Finalize();
+  finalize(status);
 }
 
 }  // namespace medley::mpi

@@ -29,7 +29,7 @@ MpiLane::~MpiLane() {
   // What a failed lane has left behind still uses its communicators.
   if (failure_ || active_ > 0 || !library_.callable()) return;
   const Library::Guard guard(library_.lock());
-  library_.bury(comms_);
+  if (library_.of_use()) library_.bury(comms_);  // it may have come to its end while this waited for the lock
 }
 
 std::unique_ptr<MpiTransfer> MpiLane::take() {
@@ -79,6 +79,7 @@ Transfer* MpiLane::send(const Call& call) {
   const auto [comm, tag] = channel_of(call);
   const std::int64_t bytes = bytes_of(call, call.in_count);
   const Library::Guard guard(library_.lock());
+  require_peers();
   const Bulk bulk(bytes, library_.chunk());
   MPI_Request request = MPI_REQUEST_NULL;
   const char* called = "MPI_Isend";
@@ -111,6 +112,7 @@ Transfer* MpiLane::collective(const Call& call) {
   transfer->is_collective();
   try {
     const Library::Guard guard(library_.lock());
+    require_peers();
     start_collective({comms_.users, rank_, size_, library_.chunk()}, call, *transfer);
   } catch (...) {
     transfer.release()->release();
@@ -131,6 +133,7 @@ void MpiLane::progress() {
   if (now < next_probe_) return;
   next_probe_ = now + (now - last_sent_) / 8;
   const Library::Guard guard(library_.lock());
+  if (!library_.of_use()) return;
   int arrived = 0;
   MPI_Iprobe(MPI_ANY_SOURCE, Mailbox::tag, comms_.internal, &arrived, MPI_STATUS_IGNORE);
 }
@@ -140,6 +143,7 @@ void MpiLane::check() {
   require_peers();
   if (!library_.callable()) return;
   const Library::Guard guard(library_.lock());
+  require_peers();
   failure_ = notices_.look();
   if (failure_) throw *failure_;
 }
@@ -150,7 +154,7 @@ void MpiLane::abort(const Error& why) noexcept {
   failure_ = why;
   if (!library_.callable()) return;
   const Library::Guard guard(library_.lock());
-  notices_.tell_everyone(why, library_);
+  if (library_.of_use()) notices_.tell_everyone(why, library_);
 }
 
 }  // namespace medley::mpi

@@ -37,7 +37,7 @@ class MpiLane final : public Lane {
   Inbox& inbox() { return inbox_; }
   /// Throws when a rank of the job was lost, a member or not: MPI then promises nothing any more.
   void require_peers() const {
-    if (library_.lost_rank() >= 0) throw_lost();
+    if (!library_.of_use()) throw_lost();
   }
   void take_back(MpiTransfer* transfer) noexcept;
 

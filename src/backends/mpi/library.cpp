@@ -109,6 +109,9 @@ void Library::require_usable() const {
                                                   "MPI_COMM_WORLD was lost",
                                                   lost));
   }
+  if (!of_use()) {
+    throw Error(ErrorKind::timeout, "MPI is of no more use in this process: ranks with which it made a comm did not come before the deadline");
+  }
   if (ours_ && fork_guard_.here()) return;  // nobody else finalises it before the process ends
   if (!usable()) throw Error(ErrorKind::unavailable, "the application has finalised MPI");
 }
@@ -116,19 +119,6 @@ void Library::require_usable() const {
 void Library::lose(int mpi_rank) noexcept {
   int none = -1;
   lost_rank_.compare_exchange_strong(none, mpi_rank);
-}
-
-void Library::remember_process(int process, int mpi_rank) {
-  const std::lock_guard lock(processes_mutex_);
-  processes_[process] = mpi_rank;
-}
-
-bool Library::lose_process(int process) noexcept {
-  const std::lock_guard lock(processes_mutex_);
-  const auto known = processes_.find(process);
-  if (known == processes_.end()) return false;
-  lose(known->second);
-  return true;
 }
 
 void Library::adopt(Orphan orphan) {

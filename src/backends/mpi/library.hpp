@@ -7,13 +7,14 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <medley/backend.hpp>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "bootstrap/descriptor.hpp"
 #include "core/fork_guard.hpp"
 #include "core/spinlock.hpp"
 
@@ -58,7 +59,9 @@ class Library {
   /// in a child that was forked.
   bool usable() const;
   /// Whether this thread may call it now, and need not fear to wait for a rank that is no more.
-  bool callable() const { return lost_rank() < 0 && usable() && !wrong_thread(); }
+  bool callable() const { return of_use() && usable() && !wrong_thread(); }
+  /// Whether no rank was lost and no thread is stuck in MPI.
+  bool of_use() const { return lost_rank() < 0 && !stuck_.load(std::memory_order_relaxed); }
   /// Throws when it cannot, or when a rank was lost: MPI then promises nothing any more.
   void require_usable() const;
 
@@ -68,6 +71,9 @@ class Library {
   /// Processes of this host, so that one of them can be lost by its number; false: nobody knows it.
   void remember_process(int process, int mpi_rank);
   bool lose_process(int process) noexcept;
+  /// Makes calls that wait inside MPI for these ranks, under lock(). Where one of them has died, or the deadline passes, MPI never
+  /// comes back: this throws, the calls stay with a thread of their own, and MPI is of no more use. They own what they use.
+  void call_blocking(const std::vector<int>& mpi_ranks, Deadline deadline, std::function<void()> calls);
   int lost_rank() const { return lost_rank_.load(std::memory_order_relaxed); }
   /// An operation was given up: peers may never come to the end of what they share with us.
   void note_abort() { aborted_ = true; }
@@ -88,6 +94,9 @@ class Library {
   Library();
   bool all_leave(bool wait) noexcept;
   void drop_completed_orphans() noexcept;
+  void finalize(int status) noexcept;
+  /// Whether the process of some rank of this host has ended; that rank is lost then.
+  bool lose_dead() noexcept;
 
   core::Spinlock lock_;
   core::ForkGuard fork_guard_;
@@ -97,8 +106,13 @@ class Library {
   bool one_thread_only_ = false;
   std::atomic<bool> aborted_{false};
   std::atomic<int> lost_rank_{-1};
+  std::atomic<bool> stuck_{false};
+  struct Process {
+    int number, mpi_rank;
+    Descriptor file;  ///< a pidfd
+  };
   std::mutex processes_mutex_;
-  std::map<int, int> processes_;  ///< their ranks
+  std::vector<Process> processes_;
   int largest_tag_ = 32767;
   std::int64_t chunk_;
   struct Grave {

@@ -15,19 +15,20 @@ namespace medley::mpi {
 namespace {
 
 // As UCX 1.10 and later declare them (ucs/debug/log_def.h): this body is linked with MPI only.
-using LogHandler = int (*)(const char* file, unsigned line, const char* function, int level, const void* component,
-                           const char* format, va_list arguments);
+using LogHandler = int (*)(const char* file, unsigned line, const char* function, int level,
+                           const void* component, const char* format, va_list arguments);
 using PushHandler = void (*)(LogHandler);
 using GetVersion = void (*)(unsigned* major, unsigned* minor, unsigned* patch);
 constexpr int fatal = 0, stop = 0, go_on = 1;
 
 /// UCX aborts in its own handler of fatal messages, which comes after this one.
 /// "process_vm_readv(pid=15073 {…}-->{…}) returned -1: No such process"
-int on_message(const char*, unsigned, const char*, int level, const void*, const char* format, va_list arguments) noexcept {
+int on_message(const char*, unsigned, const char*, int level, const void*, const char* format,
+               va_list arguments) noexcept {
   if (level != fatal) return go_on;
   std::array<char, 1024> text{};
   va_list copy;
-  va_copy(copy, arguments);   // the next handler reads them too
+  va_copy(copy, arguments);  // the next handler reads them too
   std::vsnprintf(text.data(), text.size(), format, copy);
   va_end(copy);
   int process = 0;
@@ -51,7 +52,8 @@ bool handlers_have_this_form() {
 
 void survive_dead_peers() {
   if (!handlers_have_this_form()) return;
-  void* const ucs = dlopen("libucs.so.0", RTLD_NOW | RTLD_NOLOAD);   // never closed: the handler is there until the end
+  void* const ucs =
+      dlopen("libucs.so.0", RTLD_NOW | RTLD_NOLOAD);  // never closed: the handler is there until the end
   const auto push = ucs ? reinterpret_cast<PushHandler>(dlsym(ucs, "ucs_log_push_handler")) : nullptr;
   if (push) push(on_message);
 }
