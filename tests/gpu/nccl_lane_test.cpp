@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 namespace medley::nccl {
@@ -21,8 +22,8 @@ class LeavingStore final : public Store {
   void erase(const std::string& key) override { there().erase(key); }
   void erase_prefix(const std::string& prefix) override { there().erase_prefix(prefix); }
 
-  bool gone = false;
-  int asked_in_vain = 0;
+  std::atomic<bool> gone = false;   // asked by the thread of the agent
+  std::atomic<int> asked_in_vain = 0;
 
  private:
   Store& there() {
@@ -41,7 +42,7 @@ struct Alone {
     group.store = store;
     group.deadline = deadline_after(60s);
     group.progress = [] {};
-    lane = std::make_unique<NcclLane>(group, 0, nullptr);
+    lane = std::make_unique<NcclLane>(group, store_agent, 0, nullptr);
   }
   /// Checks until the lane has looked into the store, which it does only now and then.
   template <typename Looked>
@@ -52,6 +53,7 @@ struct Alone {
     }
   }
   std::shared_ptr<LeavingStore> store = std::make_shared<LeavingStore>();
+  core::StoreAgent store_agent;
   std::unique_ptr<NcclLane> lane;
 };
 

@@ -144,7 +144,9 @@ void NcclLane::explain(const Error& error) {
     abort_question_.reset();
     explain_limit_ = now + longest_explanation;
   }
-  if (look_for_abort() || now >= explain_limit_) throw error;
+  if (!look_for_abort() && now < explain_limit_) return;
+  given_up_ = error;   // check() says so from now on
+  throw error;
 }
 
 /// Asks the store, without waiting for it, and throws what a peer gave the comm up for; false while there is no answer.
