@@ -91,17 +91,20 @@ bool Library::lose_process(int process) noexcept {
   return false;
 }
 
+/// Who has died without a farewell comes first: the others have ended because of it.
 bool Library::lose_dead() noexcept {
   const std::lock_guard lock(processes_mutex_);
+  int ended = -1;
   for (const Process& known : processes_) {
     pollfd file{known.file.fd(), POLLIN, 0};
     const bool dead = known.file ? ::poll(&file, 1, 0) == 1
                                  : kill(known.number, 0) != 0 && errno == ESRCH;  // no pidfds here
     if (!dead) continue;
-    lose(known.mpi_rank);
-    return true;
+    ended = known.mpi_rank;
+    if (!said_farewell(known.mpi_rank)) break;
   }
-  return false;
+  if (ended >= 0) lose(ended);
+  return ended >= 0;
 }
 
 void Library::call_blocking(const std::vector<int>& mpi_ranks, Deadline deadline,

@@ -1,5 +1,6 @@
 // The end of a process in which we started MPI. MPI_Finalize waits for every rank, so it is called at once
 // only when all went well here; otherwise only when every rank has come to its end too.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -15,11 +16,33 @@ namespace {
 // After a failure ranks come to their ends within moments of each other, or not at all.
 constexpr auto patience = std::chrono::seconds(3);
 
+std::string farewell_key(int mpi_rank) {
+  return fmt::format("left/{}", mpi_rank);
+}
+
 }  // namespace
 
 void Library::remember_farewell(const Surroundings& surroundings) {
   store_ = surroundings.store;
   size_ = surroundings.size;
+}
+
+void Library::say_farewell() noexcept {
+  try {
+    const std::lock_guard lock(processes_mutex_);
+    for (const Process& known : processes_) {
+      if (store_ && known.number == getpid()) store_->set(farewell_key(known.mpi_rank), "1");
+    }
+  } catch (...) {  // the store went with another rank
+  }
+}
+
+bool Library::said_farewell(int mpi_rank) noexcept {
+  try {
+    return store_ && store_->try_get(farewell_key(mpi_rank)).has_value();
+  } catch (...) {
+    return false;
+  }
 }
 
 bool Library::all_leave(bool wait) noexcept {
@@ -63,6 +86,7 @@ void Library::finalize(int status) noexcept {
 
 /// `status` is what the process exits with; one that fails must not wait for ranks that wait for it.
 void Library::end(int status) noexcept {
+  if (fork_guard_.here()) say_farewell();
   if (!callable()) return;
   const bool all_is_well = status == 0 && !aborted_;
   const bool all_leave_too = all_leave(!all_is_well);

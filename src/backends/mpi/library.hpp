@@ -93,6 +93,8 @@ class Library {
  private:
   Library();
   bool all_leave(bool wait) noexcept;
+  void say_farewell() noexcept;
+  bool said_farewell(int mpi_rank) noexcept;
   void drop_completed_orphans() noexcept;
   void finalize(int status) noexcept;
   /// Whether the process of some rank of this host has ended; that rank is lost then.
