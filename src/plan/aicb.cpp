@@ -146,6 +146,10 @@ Comparison compare_with_aicb(const Model& model, const Layout& layout, Framework
   Comparison result;
   std::set<std::string> notes;
   compare_groups(schedule, list, result, notes);
+  if (!list.ends) {
+    result.differ.push_back({"end of the step", {}, {}, {}});
+    notes.insert("the list breaks off before the row epoch_end of its first step: it is not whole");
+  }
   if (list.setup_rows > 0)
     notes.insert(
         fmt::format("AICB lists {} operations of setup, which a step does not have", list.setup_rows));

@@ -24,7 +24,8 @@ struct AicbRow {
 struct AicbList {
   std::vector<AicbRow> rows;
   Count setup_rows = 0;
-  int stages = 1;  ///< sections of the file, one per pipeline stage
+  int stages = 1;    ///< sections of the file, one per pipeline stage
+  bool ends = true;  ///< the row that closes the step is there
 };
 AicbList read_aicb(const std::string& text, const std::string& source, int stage);
 

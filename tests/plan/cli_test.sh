@@ -46,6 +46,8 @@ expect 0 "" --model pythia-70m --layout pp=2,gbs=4 --framework megatron --rank a
 grep -q '"ranks"' "$work/schedule.json" && grep -q '"op": "send"' "$work/schedule.json" || { echo "FAILED: the schedule of all ranks lacks its sends"; failed=1; }
 
 printf 'comm_type,comm_group,comm_group_size,msg_size,stage\nCommType.epoch_end,None,None,0,\nCommType.all_reduce,CommGroup.dp_group,2,12345,step.finish_grad_sync\n' >"$work/list.csv"
+expect 1 "breaks off" --model pythia-70m --layout dp=2 --framework megatron --against "$work/list.csv"
+printf 'CommType.epoch_end,None,None,0,\n' >>"$work/list.csv"
 expect 1 "NOT EXPLAINED" --model pythia-70m --layout dp=2 --framework megatron --against "$work/list.csv"
 
 stderr_lines=$("$medley" plan --model pythia-70m --layout tp=3 2>&1 >/dev/null | wc -l)
