@@ -61,7 +61,7 @@ class Library {
   /// Whether this thread may call it now, and need not fear to wait for a rank that is no more.
   bool callable() const { return of_use() && usable() && !wrong_thread(); }
   /// Whether no rank was lost and no thread is stuck in MPI.
-  bool of_use() const { return lost_rank() < 0 && !stuck_.load(std::memory_order_relaxed); }
+  bool of_use() const { return lost_rank() < 0 && !stuck_.load(std::memory_order_relaxed); }   // relaxed: one word, set once
   /// Throws when it cannot, or when a rank was lost: MPI then promises nothing any more.
   void require_usable() const;
 
@@ -74,7 +74,7 @@ class Library {
   /// Makes calls that wait inside MPI for these ranks, under lock(). Where one of them has died, or the deadline passes, MPI never
   /// comes back: this throws, the calls stay with a thread of their own, and MPI is of no more use. They own what they use.
   void call_blocking(const std::vector<int>& mpi_ranks, Deadline deadline, std::function<void()> calls);
-  int lost_rank() const { return lost_rank_.load(std::memory_order_relaxed); }
+  int lost_rank() const { return lost_rank_.load(std::memory_order_relaxed); }   // relaxed: as lose() says
   /// An operation was given up: peers may never come to the end of what they share with us.
   void note_abort() { aborted_ = true; }
   /// Keeps it until MPI is done with it.
