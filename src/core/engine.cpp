@@ -134,7 +134,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
   }
   board_.hide_inline();
   if (!transfer) note_end(number, false);
-  if (!transfer) watch_owing(lane);
+  if (!transfer && lane.owes()) watch_owing(lane);
   return transfer;
 }
 

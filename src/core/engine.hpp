@@ -125,13 +125,11 @@ class Engine final : private Progress::Events {
    public:
     explicit Hold(Engine& engine) : engine_(engine) { engine_.mutex_.lock(); }
     ~Hold() {
-      if (std::exchange(engine_.some_complete_, false)) {
-        for (Waiter* asleep : engine_.sleepers_) asleep->wake_own();
-      }
-      if (engine_.to_tell_.empty()) {
+      if (!engine_.some_complete_) [[likely]] {
         engine_.mutex_.unlock();
         return;
       }
+      engine_.wake_sleepers();
       const auto told = std::exchange(engine_.to_tell_, {});
       engine_.mutex_.unlock();
       for (const auto& callback : told) callback();
@@ -143,6 +141,10 @@ class Engine final : private Progress::Events {
     Engine& engine_;
   };
 
+  void wake_sleepers() noexcept {
+    some_complete_ = false;
+    for (Waiter* asleep : sleepers_) asleep->wake_own();
+  }
   /// Acts on what the control thread has posted. Every way in passes here before it takes the lock.
   void attend() {
     if (outside_.events && outside_.events->any()) [[unlikely]] outside_.act_on_events();
@@ -213,7 +215,7 @@ class Engine final : private Progress::Events {
   /// Where a wait takes place: on the host, or in a stream if one is given.
   using WaitIn = std::optional<void*>;
   bool poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream);
-  bool quiet() const { return pending_.empty() && !progress_.owing() && aborting_.empty() && closing_.empty(); }
+  bool quiet() const { return pending_.empty() && !progress_.owing() && !ending_; }
 
   Spinlock mutex_;
   std::unique_ptr<Recorder> recorder_;
@@ -226,6 +228,7 @@ class Engine final : private Progress::Events {
   std::set<CommState*> open_routes_;       ///< comms with collectives that wait for their lane order
   std::vector<CommState*> aborting_;       ///< comms whose lanes have yet to finish their abort
   std::vector<std::unique_ptr<CommState>> closing_;   ///< comms that nobody refers to any more
+  bool ending_ = false;                    ///< one of the two above is not empty; one load for quiet()
   bool some_complete_ = false;             ///< since the lock was taken: sleepers are woken when it is released
   std::vector<std::function<void()>> to_tell_;   ///< callbacks of what is complete, told when the lock is let go
   std::vector<Waiter*> sleepers_;          ///< of threads asleep in wait()

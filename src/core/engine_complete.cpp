@@ -164,6 +164,7 @@ bool Engine::progress_locked(Progress::Extent extent) {
   }
   if (!aborting_.empty()) moved = finish_aborts() || moved;
   if (!closing_.empty()) reclaim_closed();
+  ending_ = !aborting_.empty() || !closing_.empty();
   return moved;
 }
 
@@ -225,6 +226,7 @@ void Engine::fail_locked(CommState& comm, const Error& why, bool tell) {
     lane->tellings.drop();
   }
   comm.aborting = true;
+  ending_ = true;
   aborting_.push_back(&comm);
   finish_aborts();
 }
@@ -283,8 +285,10 @@ void Engine::reclaim(CommState* comm) noexcept {
   std::unique_lock<Spinlock> lock(mutex_, std::defer_lock);
   if (!inside) lock.lock();
   closing_.push_back(std::move(gone));
+  ending_ = true;
   if (inside) return;
   reclaim_closed();
+  ending_ = !aborting_.empty() || !closing_.empty();
   if (!closing_.empty() && thread_) thread_->nudge();
 }
 
