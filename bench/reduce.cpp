@@ -2,7 +2,7 @@
 // written by name; the reads that a cached store costs before it (write-allocate) are not counted.
 //   cmake --preset release -DMEDLEY_BENCH=ON && cmake --build --preset release --target bench_reduce
 //   build/release/bin/bench_reduce --benchmark_filter=large
-#include "core/reduce.hpp"
+#include <medley/sdk/reduce.hpp>
 
 #include <benchmark/benchmark.h>
 

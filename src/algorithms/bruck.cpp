@@ -7,7 +7,7 @@
 
 namespace medley::algorithms {
 
-core::Task bruck_all_gather(Job& job) {
+Task bruck_all_gather(Job& job) {
   const int n = job.size;
   const std::size_t part = job.bytes(job.call.in_count);
   const Scratch parts(part * static_cast<std::size_t>(n));  // block i is that of the rank i after this one
@@ -23,7 +23,7 @@ core::Task bruck_all_gather(Job& job) {
     copy_bytes(job.out() + static_cast<std::size_t>(job.peer(i)) * part, block(i), part);
 }
 
-core::Task bruck_all_to_all(Job& job) {
+Task bruck_all_to_all(Job& job) {
   const int n = job.size;
   const std::size_t part = job.bytes(job.call.in_count) / static_cast<std::size_t>(n);
   const auto room = static_cast<std::size_t>(n) * part;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/half.hpp"
+#include "reduce/half.hpp"
 
 namespace medley::algorithms {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <medley/types.hpp>
 
-#include "core/reduce.hpp"
+#include <medley/sdk/reduce.hpp>
 
 namespace medley::algorithms {
 

@@ -4,7 +4,7 @@
 
 namespace medley::algorithms {
 
-core::Task dissemination_barrier(Job& job) {
+Task dissemination_barrier(Job& job) {
   std::byte mine{1}, theirs{};
   for (int distance = 1; distance < job.size; distance *= 2) {
     job.messages.recv(&theirs, 1, job.peer(-distance));

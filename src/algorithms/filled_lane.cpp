@@ -57,8 +57,8 @@ class FilledTransfer final : public Transfer {
       throw Error(ErrorKind::system, fmt::format("the algorithm failed: {}", error.what()));
     }
   }
-  core::Task run(const Algorithm& algorithm) {
-    co_await core::until([this] { return lane_.may_run(sequence_); });
+  Task run(const Algorithm& algorithm) {
+    co_await until([this] { return lane_.may_run(sequence_); });
     co_await algorithm.run(job_);
   }
 
@@ -67,7 +67,7 @@ class FilledTransfer final : public Transfer {
   std::uint64_t sequence_;
   Messages messages_;
   Job job_;
-  core::Task task_;
+  Task task_;
   std::shared_ptr<const void> memory_;   ///< what the call points to, of one that was abandoned
   std::shared_ptr<FilledTransfer> self_;
 };

@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "core/capabilities.hpp"
+#include "algorithms/capabilities.hpp"
 
 namespace medley::algorithms {
 
 struct Algorithm;
 class FilledTransfer;
 
-/// Of Medley's own tags those of filled-in collectives; the others are the size agreement's (core/size_agreement.hpp).
+/// Of Medley's own tags those of filled-in collectives; the others are the size agreement's (engine/size_agreement.hpp).
 inline constexpr int collective_tags = internal_tags - 8;
 
 class MEDLEY_API FilledLane final : public Lane {

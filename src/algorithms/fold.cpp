@@ -2,7 +2,7 @@
 
 namespace medley::algorithms {
 
-core::Task fold_in(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial,
+Task fold_in(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial,
                    std::int64_t count) {
   if (!fold.paired(job.rank)) co_return;
   const std::size_t bytes = job.bytes(count);  // inputs travel in the user's type: nothing was rounded yet
@@ -17,7 +17,7 @@ core::Task fold_in(Job& job, const Fold& fold, const Combiner& combiner, std::by
   combiner.add(partial, partial, other.data(), count);
 }
 
-core::Task fold_out(Job& job, const Fold& fold, std::byte* out, std::size_t bytes) {
+Task fold_out(Job& job, const Fold& fold, std::byte* out, std::size_t bytes) {
   if (!fold.paired(job.rank)) co_return;
   if (fold.survives(job.rank)) {
     job.messages.send(out, bytes, job.rank - 1);

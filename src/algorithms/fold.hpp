@@ -24,10 +24,10 @@ struct Fold {
 };
 
 /// The input of a pair's other rank is combined into the survivor's `partial` (wire type, loaded already).
-core::Task fold_in(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial,
+Task fold_in(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial,
                    std::int64_t count);
 
 /// The finished output goes back to the pair's other rank.
-core::Task fold_out(Job& job, const Fold& fold, std::byte* out, std::size_t bytes);
+Task fold_out(Job& job, const Fold& fold, std::byte* out, std::size_t bytes);
 
 }  // namespace medley::algorithms

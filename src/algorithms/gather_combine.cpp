@@ -18,7 +18,7 @@ void combine_in_order(const Job& job, const std::byte* inputs, std::int64_t coun
 
 }  // namespace
 
-core::Task gather_combine_all_reduce(Job& job) {
+Task gather_combine_all_reduce(Job& job) {
   const std::int64_t count = job.call.in_count;
   const Scratch inputs(job.bytes(count) * static_cast<std::size_t>(job.size));
   Call gather = job.call;
@@ -30,7 +30,7 @@ core::Task gather_combine_all_reduce(Job& job) {
   combine_in_order(job, inputs.data(), count);
 }
 
-core::Task gather_combine_reduce(Job& job) {
+Task gather_combine_reduce(Job& job) {
   const std::int64_t count = job.call.in_count;
   const bool root = job.rank == job.call.root;
   const Scratch inputs(root ? job.bytes(count) * static_cast<std::size_t>(job.size) : 0);

@@ -12,9 +12,9 @@ namespace medley::algorithms {
 namespace {
 
 /// Not so little patience that every phase ends in a nap.
-core::BackoffPolicy policy_of(const Waiter* inside, const Waiter* between) {
-  core::BackoffPolicy policy = both(core::BackoffPolicy::of(inside), core::BackoffPolicy::of(between));
-  policy.yields = std::max(policy.yields, core::BackoffPolicy{}.yields);
+BackoffPolicy policy_of(const Waiter* inside, const Waiter* between) {
+  BackoffPolicy policy = both(BackoffPolicy::of(inside), BackoffPolicy::of(between));
+  policy.yields = std::max(policy.yields, BackoffPolicy{}.yields);
   return policy;
 }
 

@@ -5,12 +5,12 @@
 #pragma once
 
 #include <medley/backend.hpp>
+#include <medley/sdk/nap_waiter.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/capabilities.hpp"
-#include "core/nap_waiter.hpp"
+#include "algorithms/capabilities.hpp"
 
 namespace medley::algorithms {
 
@@ -43,7 +43,7 @@ class HierarchicalBackend final : public Backend {
   Half inside_, between_;
   std::vector<std::string> hosts_;
   std::string name_;
-  core::NapWaiter waiter_;
+  NapWaiter waiter_;
 };
 
 }  // namespace medley::algorithms

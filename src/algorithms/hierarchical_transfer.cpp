@@ -5,7 +5,7 @@
 namespace medley::algorithms {
 
 /// Each place reduces a slice inside its host, then with the same place of the other hosts, then all places share.
-core::Task HierarchicalTransfer::all_reduce() {
+Task HierarchicalTransfer::all_reduce() {
   const std::int64_t count = call_.out_count;
   slice(count);
   Call& scatter = phase(Op::reduce_scatterv, in(), count, out(own_offset()), own_count());
@@ -36,7 +36,7 @@ void HierarchicalTransfer::by_host(std::byte* to, const std::byte* from, std::in
   }
 }
 
-core::Task HierarchicalTransfer::reduce_scatter() {
+Task HierarchicalTransfer::reduce_scatter() {
   const std::int64_t part = call_.out_count, whole = call_.in_count;
   if (part == 0) co_return;
   std::byte* packed = room(first_, whole);
@@ -48,7 +48,7 @@ core::Task HierarchicalTransfer::reduce_scatter() {
   co_await between();
 }
 
-core::Task HierarchicalTransfer::all_gather() {
+Task HierarchicalTransfer::all_gather() {
   const std::int64_t part = call_.in_count, whole = call_.out_count;
   if (part == 0) co_return;
   std::byte* column = room(first_, part * hosts());
@@ -62,7 +62,7 @@ core::Task HierarchicalTransfer::all_gather() {
 
 /// The root's host scatters slices among its places, each goes to the other hosts, and every host puts them together;
 /// the root's own host takes the tensor from the root.
-core::Task HierarchicalTransfer::broadcast() {
+Task HierarchicalTransfer::broadcast() {
   const int root_host = call_.root / places(), root_place = call_.root % places();
   const bool at_root_host = lane_.host_ == root_host, root = at_root_host && lane_.place_ == root_place;
   const std::int64_t count = root ? call_.in_count : call_.out_count;
@@ -90,7 +90,7 @@ core::Task HierarchicalTransfer::broadcast() {
   co_await inside();
 }
 
-core::Task HierarchicalTransfer::all_to_all() {
+Task HierarchicalTransfer::all_to_all() {
   const std::int64_t part = call_.in_count / (hosts() * places()), whole = call_.in_count;
   if (part == 0) co_return;
   std::byte* packed = room(first_, whole);

@@ -3,13 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <medley/sdk/task.hpp>
 #include <utility>
 #include <vector>
 
 #include "algorithms/hierarchical_lane.hpp"
 #include "algorithms/job.hpp"
 #include "algorithms/registry.hpp"
-#include "core/task.hpp"
 
 namespace medley::algorithms {
 
@@ -51,7 +51,7 @@ class HierarchicalTransfer final : public Transfer {
   const std::byte* in(std::int64_t at = 0) const { return static_cast<const std::byte*>(call_.in) + bytes(at); }
   std::byte* out(std::int64_t at = 0) const { return static_cast<std::byte*>(call_.out) + bytes(at); }
 
-  core::Task run() {
+  Task run() {
     switch (call_.op) {
       case Op::all_reduce: co_await all_reduce(); break;
       case Op::reduce_scatter: co_await reduce_scatter(); break;
@@ -79,7 +79,7 @@ class HierarchicalTransfer final : public Transfer {
   auto over(Lane& lane) {
     at_ = &lane;
     inner_ = lane.start(part_);
-    return core::until([this] {
+    return until([this] {
       if (!inner_) return true;
       at_->progress();   // who waits for a collective does not ask whether its phases are filled in
       const Poll seen = inner_->poll();
@@ -111,11 +111,11 @@ class HierarchicalTransfer final : public Transfer {
     call.out_offsets = offsets_.data();
   }
 
-  core::Task all_reduce();
-  core::Task reduce_scatter();
-  core::Task all_gather();
-  core::Task broadcast();
-  core::Task all_to_all();
+  Task all_reduce();
+  Task reduce_scatter();
+  Task all_gather();
+  Task broadcast();
+  Task all_to_all();
   void by_place(std::byte* to, const std::byte* from, std::int64_t part) const;
   void by_host(std::byte* to, const std::byte* from, std::int64_t part) const;
   std::byte* room(Scratch& scratch, std::int64_t count) const { return (scratch = Scratch(bytes(count))).data(); }
@@ -130,7 +130,7 @@ class HierarchicalTransfer final : public Transfer {
   bool moved_ = false;
   bool complete_ = false;
   std::shared_ptr<const void> memory_;   ///< what the call points to, of one that was abandoned
-  core::Task task_;
+  Task task_;
 };
 
 }  // namespace medley::algorithms

@@ -7,7 +7,7 @@
 namespace medley::algorithms {
 namespace {
 
-core::Task broadcast_down(Job& job, int radix) {
+Task broadcast_down(Job& job, int radix) {
   const Tree tree(job.rank, job.size, job.call.root, radix);
   const bool root = tree.parent() < 0;
   const std::size_t bytes = job.bytes(root ? job.call.in_count : job.call.out_count);
@@ -25,7 +25,7 @@ core::Task broadcast_down(Job& job, int radix) {
   co_await job.messages.all();
 }
 
-core::Task gather_up(Job& job, int radix) {
+Task gather_up(Job& job, int radix) {
   const Tree tree(job.rank, job.size, job.call.root, radix);
   const std::size_t part = job.bytes(job.call.in_count);
   const bool root = tree.parent() < 0;
@@ -49,7 +49,7 @@ core::Task gather_up(Job& job, int radix) {
   }
 }
 
-core::Task scatter_down(Job& job, int radix) {
+Task scatter_down(Job& job, int radix) {
   const Tree tree(job.rank, job.size, job.call.root, radix);
   const std::size_t part = job.bytes(job.call.out_count);
   const bool root = tree.parent() < 0;
@@ -75,22 +75,22 @@ core::Task scatter_down(Job& job, int radix) {
 
 }  // namespace
 
-core::Task binomial_broadcast(Job& job) {
+Task binomial_broadcast(Job& job) {
   return broadcast_down(job, 2);
 }
-core::Task binomial_gather(Job& job) {
+Task binomial_gather(Job& job) {
   return gather_up(job, 2);
 }
-core::Task binomial_scatter(Job& job) {
+Task binomial_scatter(Job& job) {
   return scatter_down(job, 2);
 }
-core::Task knomial_broadcast(Job& job) {
+Task knomial_broadcast(Job& job) {
   return broadcast_down(job, wide);
 }
-core::Task knomial_gather(Job& job) {
+Task knomial_gather(Job& job) {
   return gather_up(job, wide);
 }
-core::Task knomial_scatter(Job& job) {
+Task knomial_scatter(Job& job) {
   return scatter_down(job, wide);
 }
 

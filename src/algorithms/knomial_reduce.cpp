@@ -44,7 +44,7 @@ class Arrivals {
   std::vector<Messages::Ticket> tickets_;
 };
 
-core::Task reduce_up(Job& job, int radix) {
+Task reduce_up(Job& job, int radix) {
   const Tree tree(job.rank, job.size, job.call.root, radix);
   const Combiner combiner = job.combiner();
   const bool root = tree.parent() < 0;
@@ -84,10 +84,10 @@ core::Task reduce_up(Job& job, int radix) {
 
 }  // namespace
 
-core::Task binomial_reduce(Job& job) {
+Task binomial_reduce(Job& job) {
   return reduce_up(job, 2);
 }
-core::Task knomial_reduce(Job& job) {
+Task knomial_reduce(Job& job) {
   return reduce_up(job, wide);
 }
 

@@ -4,7 +4,7 @@
 
 namespace medley::algorithms {
 
-core::Task linear_gather(Job& job) {
+Task linear_gather(Job& job) {
   if (job.rank != job.call.root) {
     job.messages.send(job.in(), job.bytes(job.call.in_count), job.call.root);
   } else {
@@ -17,7 +17,7 @@ core::Task linear_gather(Job& job) {
   co_await job.messages.all();
 }
 
-core::Task linear_scatter(Job& job) {
+Task linear_scatter(Job& job) {
   if (job.rank != job.call.root) {
     job.messages.recv(job.out(), job.bytes(job.call.out_count), job.call.root);
   } else {
@@ -30,7 +30,7 @@ core::Task linear_scatter(Job& job) {
   co_await job.messages.all();
 }
 
-core::Task linear_all_gather(Job& job) {
+Task linear_all_gather(Job& job) {
   const Slices out = job.out_slices();
   for (int step = 1; step < job.size; ++step) {
     const int from = job.peer(-step);

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/task.hpp"
+#include <medley/sdk/task.hpp>
 
 namespace medley::algorithms {
 
@@ -27,10 +27,10 @@ class Messages {
   Ticket recv(void* data, std::size_t bytes, int from);
 
   auto done(Ticket ticket) {
-    return core::until([this, ticket] { return finished(ticket); });
+    return until([this, ticket] { return finished(ticket); });
   }
   auto all() {
-    return core::until([this] { return poll() == 0; });
+    return until([this] { return poll() == 0; });
   }
 
   /// Moves all; how many are left.

@@ -39,7 +39,7 @@ class Given {
 };
 
 /// Every rank's slice of `input`, in its own type, combined in order of the ranks into `result`.
-core::Task pairwise_combine(Job& job, const std::byte* input, Slices slices, std::byte* result) {
+Task pairwise_combine(Job& job, const std::byte* input, Slices slices, std::byte* result) {
   const int n = job.size;
   const std::int64_t count = slices.count(job.rank);
   const std::size_t part = job.bytes(count);
@@ -64,7 +64,7 @@ core::Task pairwise_combine(Job& job, const std::byte* input, Slices slices, std
 
 }  // namespace
 
-core::Task pairwise_all_to_all(Job& job) {
+Task pairwise_all_to_all(Job& job) {
   const Slices in = job.in_slices(), out = job.out_slices();
   const Given given(job, in);
   std::deque<Messages::Ticket> flying;
@@ -81,7 +81,7 @@ core::Task pairwise_all_to_all(Job& job) {
   co_await job.messages.all();
 }
 
-core::Task linear_all_to_all(Job& job) {  // here because it shares the copy of an input in place
+Task linear_all_to_all(Job& job) {  // here because it shares the copy of an input in place
   const Slices in = job.in_slices(), out = job.out_slices();
   const Given given(job, in);
   for (int step = 1; step < job.size; ++step) {
@@ -95,11 +95,11 @@ core::Task linear_all_to_all(Job& job) {  // here because it shares the copy of 
   co_await job.messages.all();
 }
 
-core::Task pairwise_reduce_scatter(Job& job) {
+Task pairwise_reduce_scatter(Job& job) {
   co_await pairwise_combine(job, job.in(), job.in_slices(), job.out());
 }
 
-core::Task pairwise_all_reduce(Job& job) {
+Task pairwise_all_reduce(Job& job) {
   const Slices slices = Slices::even(job.call.out_count, job.size);
   co_await pairwise_combine(job, job.in(), slices, job.out(slices.at(job.rank)));
   co_await ring_all_gather_phase(job, job.out(), slices);

@@ -17,7 +17,7 @@ struct Share {
 
 }  // namespace
 
-core::Task rabenseifner_all_reduce(Job& job) {
+Task rabenseifner_all_reduce(Job& job) {
   const Combiner combiner = job.combiner();
   const Fold fold(job.size);
   const std::int64_t count = job.call.out_count;
@@ -44,7 +44,7 @@ core::Task rabenseifner_all_reduce(Job& job) {
   co_await fold_out(job, fold, job.out(), job.bytes(count));
 }
 
-core::Task rabenseifner_reduce(Job& job) {
+Task rabenseifner_reduce(Job& job) {
   const Combiner combiner = job.combiner();
   const Fold fold(job.size);
   const std::int64_t count = job.call.in_count;

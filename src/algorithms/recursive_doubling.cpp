@@ -7,7 +7,7 @@
 
 namespace medley::algorithms {
 
-core::Task recursive_doubling_all_reduce(Job& job) {
+Task recursive_doubling_all_reduce(Job& job) {
   const Combiner combiner = job.combiner();
   const Fold fold(job.size);
   const std::int64_t count = job.call.out_count;
@@ -30,7 +30,7 @@ core::Task recursive_doubling_all_reduce(Job& job) {
   co_await fold_out(job, fold, job.out(), job.bytes(count));
 }
 
-core::Task recursive_doubling_all_gather(Job& job) {
+Task recursive_doubling_all_gather(Job& job) {
   const Fold fold(job.size);
   const std::size_t part = job.bytes(job.call.in_count);
   const auto place = [&](int rank) { return job.out() + static_cast<std::size_t>(rank) * part; };

@@ -13,7 +13,7 @@ std::vector<std::int64_t> side_by_side(const Slices& slices, int n) {
   return starts;
 }
 
-core::Task halve(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial,
+Task halve(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial,
                  const std::vector<std::int64_t>& starts) {
   if (!fold.survives(job.rank)) co_return;
   const std::size_t wire = combiner.wire();
@@ -36,7 +36,7 @@ core::Task halve(Job& job, const Fold& fold, const Combiner& combiner, std::byte
   }
 }
 
-core::Task recursive_halving_reduce_scatter(Job& job) {
+Task recursive_halving_reduce_scatter(Job& job) {
   const Combiner combiner = job.combiner();
   const Fold fold(job.size);
   const Slices slices = job.in_slices();

@@ -13,7 +13,7 @@ std::vector<std::int64_t> side_by_side(const Slices& slices, int n);
 /// Combines `partial` (wire type, all slices side by side, loaded) over the survivors; afterwards survivor i
 /// holds the combined slices of ranks fold.first(i) to fold.first(i+1)-1, where they lay. Others return at
 /// once.
-core::Task halve(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial,
+Task halve(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial,
                  const std::vector<std::int64_t>& starts);
 
 }  // namespace medley::algorithms

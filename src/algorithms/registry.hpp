@@ -15,7 +15,7 @@ inline constexpr std::string_view native = "native";
 struct Algorithm {
   Op op;
   std::string_view name;
-  core::Task (*run)(Job&);
+  Task (*run)(Job&);
 };
 
 /// The one of this name; null if the operation has none.

@@ -31,7 +31,7 @@ std::int64_t largest(const Slices& slices, int n) {
 
 }  // namespace
 
-core::Task ring_reduce_scatter_phase(Job& job, const std::byte* input, Slices slices, std::byte* result) {
+Task ring_reduce_scatter_phase(Job& job, const std::byte* input, Slices slices, std::byte* result) {
   const Combiner combiner = job.combiner();
   const int n = job.size, left = job.peer(-1), right = job.peer(1);
   const std::size_t user = combiner.user(), wire = combiner.wire();
@@ -81,7 +81,7 @@ core::Task ring_reduce_scatter_phase(Job& job, const std::byte* input, Slices sl
   co_await job.messages.all();
 }
 
-core::Task ring_all_gather_phase(Job& job, std::byte* buffer, Slices slices, int complete) {
+Task ring_all_gather_phase(Job& job, std::byte* buffer, Slices slices, int complete) {
   const int n = job.size, left = job.peer(-1), right = job.peer(1);
   const std::size_t element = job.element();
   const auto place = [&](const Pieces& pieces, int i) {
@@ -112,17 +112,17 @@ core::Task ring_all_gather_phase(Job& job, std::byte* buffer, Slices slices, int
   co_await job.messages.all();
 }
 
-core::Task ring_all_reduce(Job& job) {
+Task ring_all_reduce(Job& job) {
   const Slices slices = Slices::even(job.call.out_count, job.size);
   co_await ring_reduce_scatter_phase(job, job.in(), slices, job.out(slices.at(job.rank)));
   co_await ring_all_gather_phase(job, job.out(), slices);
 }
 
-core::Task ring_reduce_scatter(Job& job) {
+Task ring_reduce_scatter(Job& job) {
   co_await ring_reduce_scatter_phase(job, job.in(), job.in_slices(), job.out());
 }
 
-core::Task ring_all_gather(Job& job) {
+Task ring_all_gather(Job& job) {
   const Slices slices = job.out_slices();
   copy_bytes(job.out(slices.at(job.rank)), job.in(), job.bytes(job.call.in_count));
   co_await ring_all_gather_phase(job, job.out(), slices);

@@ -5,7 +5,7 @@
 
 namespace medley::algorithms {
 
-core::Task scatter_all_gather_broadcast(Job& job) {
+Task scatter_all_gather_broadcast(Job& job) {
   const bool root = job.rank == job.call.root;
   const std::int64_t count = root ? job.call.in_count : job.call.out_count;
   // The root's buffer is only read: it gives its slices away and is given none that it has not.

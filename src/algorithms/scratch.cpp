@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "core/kept_blocks.hpp"
+#include <medley/sdk/block_pool.hpp>
 
 namespace medley::algorithms {
 namespace {
@@ -11,8 +11,8 @@ namespace {
 constexpr std::size_t least_kept = std::size_t{64} << 10;
 constexpr std::size_t most_kept_together = std::size_t{256} << 20;
 
-core::KeptBlocks& pool() {
-  static auto* const only = new core::KeptBlocks(most_kept_together);
+BlockPool& pool() {
+  static auto* const only = new BlockPool(most_kept_together);
   return *only;
 }
 

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "bootstrap/descriptor.hpp"
+#include <medley/sdk/descriptor.hpp>
 
 namespace medley {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/descriptor.hpp"
+#include <medley/sdk/descriptor.hpp>
 
 namespace medley {
 

@@ -1,5 +1,4 @@
 #include "bootstrap/socket.hpp"
-#include "core/may_block.hpp"
 
 #include <fmt/format.h>
 #include <netdb.h>
@@ -14,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <medley/error.hpp>
+#include <medley/sdk/may_block.hpp>
 #include <memory>
 #include <vector>
 
@@ -90,7 +90,7 @@ Descriptor try_listen(const Address& address) {
 }
 
 bool wait_for(const Descriptor& socket, short events, Deadline deadline) {
-  core::may_block("a socket");
+  may_block("a socket");
   for (;;) {
     const auto now = std::chrono::steady_clock::now();  // subtracting from Deadline::max() could overflow
     const auto left = deadline > now + milliseconds(60'000)

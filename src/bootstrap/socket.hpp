@@ -5,9 +5,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <medley/sdk/descriptor.hpp>
 #include <string>
 
-#include "bootstrap/descriptor.hpp"
 #include "bootstrap/store.hpp"
 
 namespace medley {

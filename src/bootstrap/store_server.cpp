@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <cstring>
 #include <medley/error.hpp>
+#include <medley/sdk/quiet_thread.hpp>
 #include <thread>
 
-#include "bootstrap/quiet_thread.hpp"
 #include "bootstrap/store_loop.hpp"
 
 namespace medley {

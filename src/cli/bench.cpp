@@ -9,13 +9,13 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/write_file.hpp"
 #include "cli/bench_ranks.hpp"
 #include "cli/command.hpp"
 #include "cli/mix_report.hpp"
 #include "cli/own_ranks.hpp"
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
-#include "core/write_file.hpp"
 #include "tune/mix.hpp"
 #include "tune/sizes.hpp"
 

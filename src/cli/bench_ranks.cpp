@@ -7,8 +7,8 @@
 
 #include "bootstrap/host.hpp"
 #include "cli/sizes.hpp"
-#include "core/plugins.hpp"
-#include "core/rank_device.hpp"
+#include "comm/plugins.hpp"
+#include "device/rank_device.hpp"
 #include "tune/told_by_all.hpp"
 
 namespace medley::cli {
@@ -44,7 +44,7 @@ void add_memory(CLI::App& command, std::string& word) {
 
 Memory memory_of_word(const std::string& word) {
   if (word != "cuda") return Memory::host;
-  if (const std::string why = core::why_no_device(); !why.empty()) {
+  if (const std::string why = why_no_device(); !why.empty()) {
     throw Error(ErrorKind::invalid, fmt::format("--memory cuda: CUDA memory cannot be used here: {}", why));
   }
   return Memory::cuda;

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <medley/error.hpp>
 
-#include "core/write_file.hpp"
+#include "base/write_file.hpp"
 
 namespace medley::cli {
 

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <medley/error.hpp>
 
+#include "base/v_collectives.hpp"
 #include "cli/command.hpp"
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
-#include "core/size_agreement.hpp"
-#include "core/v_forms.hpp"
+#include "engine/size_agreement.hpp"
 #include "route/choose.hpp"
 
 namespace medley::cli {

@@ -8,7 +8,7 @@
 #include "bootstrap/host.hpp"
 #include "cli/command.hpp"
 #include "cli/table.hpp"
-#include "core/plugins.hpp"
+#include "comm/plugins.hpp"
 
 namespace medley::cli {
 namespace {

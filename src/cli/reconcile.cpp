@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <medley/error.hpp>
 
+#include "base/ranks_text.hpp"
 #include "cli/command.hpp"
 #include "cli/plan.hpp"
 #include "cli/table.hpp"
-#include "core/ranks_text.hpp"
 #include "model/read_layout.hpp"
 #include "reconcile/report_json.hpp"
 

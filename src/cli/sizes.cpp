@@ -4,7 +4,7 @@
 
 #include <medley/error.hpp>
 
-#include "bootstrap/split.hpp"
+#include "base/split.hpp"
 #include "route/sizes.hpp"
 
 namespace medley::cli {

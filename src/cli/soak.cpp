@@ -12,7 +12,7 @@
 #include "cli/bench_ranks.hpp"
 #include "cli/command.hpp"
 #include "cli/sizes.hpp"
-#include "core/plugins.hpp"
+#include "comm/plugins.hpp"
 #include "soak/invalid.hpp"
 #include "soak/ranks_job.hpp"
 

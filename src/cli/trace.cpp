@@ -7,11 +7,11 @@
 #include <iostream>
 #include <medley/error.hpp>
 
+#include "base/write_file.hpp"
 #include "cli/command.hpp"
 #include "cli/plan.hpp"
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
-#include "core/write_file.hpp"
 #include "trace/export.hpp"
 #include "trace/infer_layout.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "bootstrap/descriptor.hpp"
+#include <medley/sdk/descriptor.hpp>
 
 namespace medley::control {
 

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <medley/sdk/quiet_thread.hpp>
 
 #include "bootstrap/host.hpp"
-#include "bootstrap/quiet_thread.hpp"
 #include "bootstrap/socket.hpp"
 
 namespace medley::control {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <medley/export.hpp>
+#include <medley/sdk/descriptor.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -25,7 +26,6 @@
 #include <thread>
 #include <vector>
 
-#include "bootstrap/descriptor.hpp"
 #include "bootstrap/store.hpp"
 #include "control/addresses.hpp"
 #include "control/failure_detector.hpp"

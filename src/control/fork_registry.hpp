@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "bootstrap/descriptor.hpp"
+#include <medley/sdk/descriptor.hpp>
 
 namespace medley::control {
 

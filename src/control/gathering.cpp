@@ -1,5 +1,4 @@
 #include "control/gathering.hpp"
-#include "core/may_block.hpp"
 
 #include <fmt/format.h>
 
@@ -7,6 +6,7 @@
 #include <charconv>
 #include <cstring>
 #include <medley/error.hpp>
+#include <medley/sdk/may_block.hpp>
 
 namespace medley::control {
 namespace {
@@ -63,7 +63,7 @@ std::string different_sizes(const std::string& name, int here, int there) {
 bool Gathering::wait_until(std::chrono::steady_clock::time_point until) {
   std::unique_lock lock(mutex_);
   if (until == std::chrono::steady_clock::time_point{}) return done_;
-  core::may_block("the other ranks of a comm");
+  may_block("the other ranks of a comm");
   return changed_.wait_until(lock, until, [this] { return done_; });
 }
 
@@ -73,7 +73,7 @@ const std::vector<std::string>& Gathering::all() const {
 }
 
 std::vector<int> Gathering::not_called(std::chrono::milliseconds limit) {
-  core::may_block("the other ranks of a comm");
+  may_block("the other ranks of a comm");
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, limit, [this] { return called_.size() + 1 >= members_.size(); });
   std::vector<int> places;

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "core/write_file.hpp"
+#include "base/write_file.hpp"
 #include "cost/attention_model.hpp"
 #include "cost/stream_model.hpp"
 

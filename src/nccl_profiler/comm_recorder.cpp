@@ -150,7 +150,7 @@ Handle* ProcessRecorder::operation(std::uint32_t comm, std::uint64_t& collective
   r.reason = core::RouteReason::fallback;
   if (call.algorithm && *call.algorithm)
     r.algorithm = algorithm(call.algorithm, call.protocol ? call.protocol : "");
-  core::write_barrier();  // pairs with the first read_barrier() in RecordSource::read()
+  write_barrier();  // pairs with the first read_barrier() in RecordSource::read()
   r.state = RecordState::issued;
   handle->record = index;
   return handle;
@@ -219,7 +219,7 @@ void ProcessRecorder::stop(Handle* handle) {
           r->completed = r->gpu_completed = now;
           const auto length = static_cast<std::uint64_t>(ns / ns_per_tick_);
           r->gpu_started = ns > 0 && now > length ? std::max(r->issued, now - length) : r->started;
-          core::write_barrier();  // as in operation()
+          write_barrier();  // as in operation()
           r->state = RecordState::complete;
         }
         if (operation->host_done) finish(operation);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/recorder.hpp"
+#include "record/recorder.hpp"
 
 namespace medley::nccl_profiler {
 

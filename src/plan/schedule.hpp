@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/wire_bytes.hpp"
+#include "base/wire_bytes.hpp"
 #include "plan/words.hpp"
 
 namespace medley::plan {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <medley/error.hpp>
 
-#include "core/v_forms.hpp"
+#include "base/v_collectives.hpp"
 
 namespace medley::reconcile {
 namespace {

@@ -7,7 +7,7 @@
 #include <medley/error.hpp>
 #include <set>
 
-#include "core/ranks_text.hpp"
+#include "base/ranks_text.hpp"
 #include "reconcile/explain.hpp"
 
 namespace medley::reconcile {

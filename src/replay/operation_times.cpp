@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "algorithms/registry.hpp"
-#include "core/v_forms.hpp"
+#include "base/v_collectives.hpp"
 #include "replay/places.hpp"
 
 namespace medley::replay {

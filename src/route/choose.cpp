@@ -5,7 +5,7 @@
 #include <cmath>
 #include <optional>
 
-#include "core/v_forms.hpp"
+#include "base/v_collectives.hpp"
 #include "route/home.hpp"
 #include "route/pair_name.hpp"
 

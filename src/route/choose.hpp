@@ -19,7 +19,7 @@ inline constexpr double absent_ratio = 5;
 /// So far behind it still counts as equal where the intervals of the two medians overlap.
 inline constexpr double tie_ratio = 1.06;
 /// What is worth giving for not having to tell each other the sizes of uneven operations, which costs two in sixteen about the
-/// time of a small one together (core/size_agreement.hpp).
+/// time of a small one together (engine/size_agreement.hpp).
 inline constexpr double telling_us = 0.2;
 inline constexpr double telling_ratio = 1.05;
 

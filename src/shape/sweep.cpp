@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/random.hpp"
+#include "base/random.hpp"
 
 namespace medley::shape {
 namespace {

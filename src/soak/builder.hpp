@@ -3,9 +3,9 @@
 
 #include <optional>
 
+#include "base/random.hpp"
 #include "soak/generate.hpp"
 #include "soak/oracle.hpp"
-#include "core/random.hpp"
 
 namespace medley::soak {
 

@@ -12,8 +12,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "core/random.hpp"
-#include "core/ticks.hpp"
+#include "base/random.hpp"
+#include "base/ticks.hpp"
 #include "soak/guarded_bytes.hpp"
 
 namespace medley::soak {

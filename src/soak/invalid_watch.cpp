@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include "core/ticks.hpp"
+#include "base/ticks.hpp"
 #include "soak/invalid.hpp"
 #include "soak/ranks_job.hpp"
 #include "soak/soak.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/random.hpp"
+#include "base/random.hpp"
 #include "soak/values.hpp"
 
 namespace medley::soak {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "core/rank_device.hpp"
+#include "device/rank_device.hpp"
 #include "soak/guarded_bytes.hpp"
 
 namespace medley::soak {

@@ -3,8 +3,8 @@
 // it does.
 #pragma once
 
+#include "base/random.hpp"
 #include "soak/program.hpp"
-#include "core/random.hpp"
 
 namespace medley::soak {
 

@@ -9,7 +9,7 @@
 #include <medley/medley.hpp>
 #include <optional>
 
-#include "core/rank_device.hpp"
+#include "device/rank_device.hpp"
 #include "soak/run_program.hpp"
 
 namespace medley::soak {

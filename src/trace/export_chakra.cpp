@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <medley/error.hpp>
 
-#include "core/v_forms.hpp"
-#include "core/write_file.hpp"
+#include "base/v_collectives.hpp"
+#include "base/write_file.hpp"
 #include "trace/chakra_nodes.hpp"
 #include "trace/export.hpp"
 

@@ -1,4 +1,4 @@
-#include "core/wire_bytes.hpp"
+#include "base/wire_bytes.hpp"
 #include "trace/export.hpp"
 
 namespace medley::trace {

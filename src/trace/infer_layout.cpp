@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "core/ranks_text.hpp"
-#include "core/v_forms.hpp"
+#include "base/ranks_text.hpp"
+#include "base/v_collectives.hpp"
 
 namespace medley::trace {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/ranks_text.hpp"
+#include "base/ranks_text.hpp"
 
 namespace medley::trace {
 namespace {

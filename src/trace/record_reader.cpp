@@ -15,10 +15,10 @@
 #include <limits>
 #include <map>
 #include <medley/error.hpp>
+#include <medley/sdk/memory_barrier.hpp>
 #include <nlohmann/json.hpp>
 
-#include "core/barrier.hpp"
-#include "core/record.hpp"
+#include "record/record.hpp"
 #include "trace/import_parts.hpp"
 #include "trace/sizes.hpp"
 
@@ -92,10 +92,10 @@ class RecordSource final : public EventSource {
     if (!written(index, slot)) return false;  // killed while writing it
     // Of a job that runs: the fields are read after a state that says they are there, and before it is asked whether they changed
     // meanwhile. Pairs with the engine's store of the state, and with the write_barrier() in Recorder::next().
-    core::read_barrier();
+    read_barrier();
     Record record;
     std::memcpy(&record, records.data() + slot * sizeof record, sizeof record);
-    core::read_barrier();
+    read_barrier();
     if (!written(index, slot)) return false;
     check(record, slot);
     event = Event{};
@@ -247,7 +247,7 @@ void read_notes(std::span<const std::byte> bytes, RecordSource& source, Trace& t
     Note note;
     std::memcpy(&note, bytes.data() + at, sizeof note);
     if (note.bytes == 0) break;
-    core::read_barrier();   // pairs with the write_barrier() in Recorder::note()
+    read_barrier();   // pairs with the write_barrier() in Recorder::note()
     std::memcpy(&note, bytes.data() + at, sizeof note);
     const std::string where = fmt::format("{}: note at byte {}", source.place, core::trace_header_bytes + at);
     if (note.bytes > bytes.size() - at - sizeof note)

@@ -1,4 +1,4 @@
-// Reads the record files of core/record.hpp: mapped, checked, record by record. A file that was cut off is
+// Reads the record files of record/record.hpp: mapped, checked, record by record. A file that was cut off is
 // read to its last whole record; one that contradicts itself is refused with the place.
 #pragma once
 

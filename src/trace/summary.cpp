@@ -7,7 +7,7 @@
 #include <medley/error.hpp>
 #include <unordered_map>
 
-#include "core/wire_bytes.hpp"
+#include "base/wire_bytes.hpp"
 
 namespace medley::trace {
 namespace {

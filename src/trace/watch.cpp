@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "core/ranks_text.hpp"
+#include "base/ranks_text.hpp"
 #include "trace/problems.hpp"
 
 namespace medley::trace {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/rank_device.hpp"
+#include "device/rank_device.hpp"
 
 namespace medley::tune {
 

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <medley/sdk/pause.hpp>
 #include <memory>
 #include <new>
 #include <random>
@@ -22,8 +23,7 @@
 #include <string>
 #include <utility>
 
-#include "core/pause.hpp"
-#include "core/ticks.hpp"
+#include "base/ticks.hpp"
 
 namespace medley::tune {
 
@@ -211,7 +211,7 @@ class SampleClock {
     const int spins = oversubscribed_ ? 1 : 2000;
     for (int i = 0; i < spins; ++i) {
       if (ready()) return;
-      core::pause();
+      pause();
     }
     const std::int64_t give_up = now_ns() + deadline_ns_;
     while (!ready()) {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "core/random.hpp"
+#include "base/random.hpp"
 
 namespace medley::tune {
 

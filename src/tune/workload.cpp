@@ -4,8 +4,8 @@
 
 #include <numeric>
 
-#include "core/size_agreement.hpp"
-#include "core/v_forms.hpp"
+#include "base/v_collectives.hpp"
+#include "engine/size_agreement.hpp"
 #include "tune/sizes.hpp"
 
 namespace medley::tune {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/plugins.hpp"
+#include "comm/plugins.hpp"
 
 namespace medley::test {
 

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "bootstrap/descriptor.hpp"
+#include <medley/sdk/descriptor.hpp>
 
 namespace medley {
 namespace {

@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include <medley/error.hpp>
+#include <medley/sdk/descriptor.hpp>
 #include <thread>
 #include <vector>
 
-#include "bootstrap/descriptor.hpp"
+#include "bootstrap/deadlines.hpp"
 #include "bootstrap/store_client.hpp"
 #include "bootstrap/store_server.hpp"
-#include "bootstrap/deadlines.hpp"
 
 namespace medley {
 namespace {

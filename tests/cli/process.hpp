@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/descriptor.hpp"
+#include <medley/sdk/descriptor.hpp>
 
 namespace medley::test {
 

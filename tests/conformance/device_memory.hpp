@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/device.hpp"
-#include "core/kept_blocks.hpp"
+#include <medley/sdk/block_pool.hpp>
+#include <medley/sdk/device.hpp>
 
 namespace medley::conformance {
 
@@ -15,8 +15,8 @@ inline bool on_device() {
   return memory && std::string_view(memory) == "cuda";
 }
 
-inline core::Device& test_device() {
-  static auto* const device = core::open_device(0).release();   // never closed: ranks end in any order
+inline Device& test_device() {
+  static auto* const device = open_device(0).release();   // never closed: ranks end in any order
   return *device;
 }
 
@@ -38,8 +38,8 @@ class DeviceImage {
   void read(std::byte* to) const { test_device().copy_now(to, data_, bytes_); }
 
  private:
-  static core::KeptBlocks& kept() {
-    static auto* const all = new core::KeptBlocks(SIZE_MAX, false);
+  static BlockPool& kept() {
+    static auto* const all = new BlockPool(SIZE_MAX, false);
     return *all;
   }
   std::size_t bytes_;

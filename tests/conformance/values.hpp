@@ -9,8 +9,8 @@
 #include <limits>
 #include <medley/types.hpp>
 
-#include "core/random.hpp"
-#include "core/reduce_reference.hpp"
+#include "base/random.hpp"
+#include "reduce/reference.hpp"
 
 namespace medley::conformance {
 

@@ -12,7 +12,7 @@
 #include <set>
 
 #include "cli/process.hpp"
-#include "core/rank_device.hpp"
+#include "device/rank_device.hpp"
 #include "route/table.hpp"
 
 namespace medley {

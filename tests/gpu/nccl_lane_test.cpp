@@ -53,7 +53,7 @@ struct Alone {
     }
   }
   std::shared_ptr<LeavingStore> store = std::make_shared<LeavingStore>();
-  core::StoreAgent store_agent;
+  StoreAgent store_agent;
   std::unique_ptr<NcclLane> lane;
 };
 

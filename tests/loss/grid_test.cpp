@@ -6,8 +6,8 @@
 #include <set>
 #include <tuple>
 
-#include "shm/job.hpp"
-#include "shm/ways.hpp"
+#include "backends/shm/job.hpp"
+#include "backends/shm/ways.hpp"
 
 namespace medley::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <thread>
 
-#include "core/plugins.hpp"
+#include "comm/plugins.hpp"
 #include "harness/ranks.hpp"
 
 namespace medley::test {

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "core/comm_state.hpp"
+#include "engine/comm_state.hpp"
 #include "harness/ranks.hpp"
 #include "route/tables.hpp"
 

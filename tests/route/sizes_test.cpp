@@ -9,8 +9,8 @@
 #include <numeric>
 #include <optional>
 
-#include "core/plugins.hpp"
-#include "core/size_agreement.hpp"
+#include "comm/plugins.hpp"
+#include "engine/size_agreement.hpp"
 #include "harness/ranks.hpp"
 #include "harness/traced.hpp"
 #include "trace/trace.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/record.hpp"
+#include "record/record.hpp"
 
 namespace medley::trace::test {
 

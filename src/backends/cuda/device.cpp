@@ -1,19 +1,19 @@
-// The device plugin: the core's interface to CUDA memory, streams and events (core/device.hpp).
-#include "core/device.hpp"
+// The device plugin: the core's interface to CUDA memory, streams and events (medley/sdk/device.hpp).
+#include <medley/sdk/block_pool.hpp>
+#include <medley/sdk/device.hpp>
+#include <medley/sdk/spinlock.hpp>
 
 #include <mutex>
 
 #include "backends/cuda/cuda.hpp"
-#include "core/kept_blocks.hpp"
-#include "core/spinlock.hpp"
 
 namespace medley::cuda {
 namespace {
 
 /// Pinned memory of the process, kept for ever: cudaFreeHost was seen to wait for a kernel that spins, while cudaHostAlloc was
 /// not (H200, driver 580).
-core::KeptBlocks& pinned_blocks() {
-  static auto* const only = new core::KeptBlocks;
+BlockPool& pinned_blocks() {
+  static auto* const only = new BlockPool;
   return *only;
 }
 
@@ -29,7 +29,7 @@ int count_devices() {
   return count;
 }
 
-class CudaDevice final : public core::Device {
+class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int index) : index_(index), events_(index) {
     if (const int count = count_devices(); index < 0 || index >= count) {
@@ -108,7 +108,7 @@ class CudaDevice final : public core::Device {
 
  private:
   const int index_;
-  core::Spinlock mutex_;   // held for one call of CUDA, nearly always by the engine, so that nobody waits
+  Spinlock mutex_;   // held for one call of CUDA, nearly always by the engine, so that nobody waits
   EventPool events_;
   std::vector<Stream> streams_;
 };
@@ -116,10 +116,10 @@ class CudaDevice final : public core::Device {
 }  // namespace
 }  // namespace medley::cuda
 
-extern "C" MEDLEY_API const medley::core::DevicePlugin* medley_device() {
-  static const medley::core::DevicePlugin plugin{
-      .abi = medley::core::device_abi,
-      .open = [](int index) -> std::unique_ptr<medley::core::Device> {
+extern "C" MEDLEY_API const medley::DevicePlugin* medley_device() {
+  static const medley::DevicePlugin plugin{
+      .abi = medley::device_abi,
+      .open = [](int index) -> std::unique_ptr<medley::Device> {
         return std::make_unique<medley::cuda::CudaDevice>(index);
       },
       .count = medley::cuda::count_devices,

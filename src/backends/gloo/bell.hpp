@@ -9,7 +9,7 @@
 #include <medley/backend.hpp>
 #include <mutex>
 
-#include "core/may_block.hpp"
+#include <medley/sdk/may_block.hpp>
 
 namespace medley::gloo_backend {
 
@@ -23,7 +23,7 @@ class Bell final : public Waiter {
     return rings_;
   }
   void sleep(std::uint32_t ticket, std::chrono::nanoseconds at_most) override {
-    core::may_block("gloo to complete something");
+    may_block("gloo to complete something");
     std::unique_lock lock(mutex_);
     rung_.wait_for(lock, at_most, [&] { return rings_ != ticket; });
   }

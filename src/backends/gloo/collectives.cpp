@@ -13,10 +13,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <medley/sdk/reduce.hpp>
 
 #include "backends/gloo/collective_options.hpp"
 #include "backends/gloo/no_pipe_signal.hpp"
-#include "core/reduce.hpp"
 
 namespace medley::gloo_backend {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <medley/blocking_adapter.hpp>
+#include <medley/sdk/blocking_adapter.hpp>
 #include <memory>
 
 #include "backends/gloo/mail.hpp"

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <medley/blocking_adapter.hpp>
+#include <medley/sdk/blocking_adapter.hpp>
+#include <medley/sdk/fork_guard.hpp>
 #include <memory>
 
 #include "backends/gloo/collectives.hpp"
 #include "backends/gloo/mail.hpp"
 #include "backends/gloo/mesh.hpp"
-#include "core/fork_guard.hpp"
 
 namespace medley::gloo_backend {
 
@@ -24,7 +24,7 @@ class GlooLane final : public Lane {
   bool poll_close() noexcept override { return !fork_guard_.here() || (collectives_->poll_close() && mail_->poll_close()); }
 
  private:
-  core::ForkGuard fork_guard_;
+  ForkGuard fork_guard_;
   std::shared_ptr<Mesh> mesh_;
   std::shared_ptr<Mail> mail_;
   std::unique_ptr<BlockingLane> collectives_;

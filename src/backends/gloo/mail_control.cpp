@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <medley/sdk/may_block.hpp>
 #include <nlohmann/json.hpp>
 
 #include "backends/gloo/mail.hpp"
 #include "backends/gloo/no_pipe_signal.hpp"
-#include "core/may_block.hpp"
 
 namespace medley::gloo_backend {
 namespace {
@@ -34,7 +34,7 @@ void Mail::close() noexcept {
   const NoPipeSignal quiet;
   say_goodbye(Kind::leaving, nullptr, farewell_limit);
   {
-    if (!goodbye_over()) core::may_block("its peers to hear its goodbye");
+    if (!goodbye_over()) may_block("its peers to hear its goodbye");
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, goodbye_limit_, [this] { return all_heard(); });
   }
@@ -88,7 +88,7 @@ void Mail::check() {
 }
 
 Error Mail::explain(const char* gloo_says) {
-  core::may_block("the reason of a failure inside Gloo");
+  may_block("the reason of a failure inside Gloo");
   std::unique_lock lock(mutex_);
   std::optional<Error> why;
   changed_.wait_for(lock, explanation_limit, [&] { return stopped_ || (why = trouble()); });

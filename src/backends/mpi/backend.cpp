@@ -1,5 +1,6 @@
 // The mpi backend: what MPI does itself, whom it connects, and how a comm gets its lane.
 #include <fmt/format.h>
+#include <medley/sdk/nap_waiter.hpp>
 
 #include "backends/mpi/alone_lane.hpp"
 #include "backends/mpi/collectives.hpp"
@@ -7,7 +8,6 @@
 #include "backends/mpi/main_thread_lane.hpp"
 #include "backends/mpi/plugin.hpp"
 #include "backends/mpi/reductions.hpp"
-#include "core/nap_waiter.hpp"
 
 namespace medley::mpi {
 namespace {
@@ -16,7 +16,7 @@ class MpiBackend final : public Backend {
  public:
   MpiBackend(const Surroundings& s, bool in_a_job)
       : in_a_job_(in_a_job), hosts_(s.hosts), store_(s.store), members_(join(s)),
-        waiter_(in_a_job && s.crowded() ? core::BackoffPolicy{0, 200, true} : core::BackoffPolicy{200, 2000, false}) {}
+        waiter_(in_a_job && s.crowded() ? BackoffPolicy{0, 200, true} : BackoffPolicy{200, 2000, false}) {}
 
   std::string_view name() const override { return "mpi"; }
   std::string version() const override { return Library::version(); }
@@ -80,7 +80,7 @@ class MpiBackend final : public Backend {
   std::vector<std::string> hosts_;
   std::shared_ptr<Store> store_;
   Members members_;
-  core::NapWaiter waiter_;
+  NapWaiter waiter_;
 };
 
 }  // namespace

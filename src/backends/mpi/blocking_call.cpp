@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <condition_variable>
 #include <exception>
+#include <medley/sdk/quiet_thread.hpp>
 #include <utility>
 
 #include "backends/mpi/library.hpp"
-#include "bootstrap/quiet_thread.hpp"
 
 namespace medley::mpi {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <medley/sdk/quiet_thread.hpp>
 #include <thread>
 
 #include "backends/mpi/library.hpp"
-#include "bootstrap/quiet_thread.hpp"
 
 namespace medley::mpi {
 namespace {

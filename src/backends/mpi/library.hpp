@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/descriptor.hpp"
-#include "core/fork_guard.hpp"
-#include "core/spinlock.hpp"
+#include <medley/sdk/descriptor.hpp>
+#include <medley/sdk/fork_guard.hpp>
+#include <medley/sdk/spinlock.hpp>
 
 namespace medley::mpi {
 
@@ -37,7 +37,7 @@ struct Communicators {
 
 class Library {
  public:
-  using Guard = std::lock_guard<core::Spinlock>;
+  using Guard = std::lock_guard<Spinlock>;
 
   /// Of this process; never destroyed, since MPI outlives every context.
   static Library& of_process();
@@ -48,7 +48,7 @@ class Library {
   /// MEDLEY_MPI_THREADS=multiple says that the application calls MPI from threads of its own too.
   void start();
 
-  core::Spinlock& lock() { return lock_; }
+  Spinlock& lock() { return lock_; }
   int largest_tag() const { return largest_tag_; }
   /// Elements or bytes in one MPI call; more go in several. MEDLEY_MPI_CHUNK lowers it, for tests.
   std::int64_t chunk() const { return chunk_; }
@@ -100,8 +100,8 @@ class Library {
   /// Whether the process of some rank of this host has ended; that rank is lost then.
   bool lose_dead() noexcept;
 
-  core::Spinlock lock_;
-  core::ForkGuard fork_guard_;
+  Spinlock lock_;
+  ForkGuard fork_guard_;
   std::mutex starting_;
   bool started_ = false;
   bool ours_ = false;  ///< we initialised it, so we finalise it

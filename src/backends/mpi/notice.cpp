@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "core/as_error.hpp"
+#include <medley/sdk/current_error.hpp>
 
 namespace medley::mpi {
 namespace {
@@ -61,7 +61,7 @@ std::optional<Error> Mailbox::look() {
   notice.sentence.back() = 0;
   const auto count = static_cast<std::size_t>(std::clamp<std::int32_t>(notice.ranks, 0, notice.rank.size()));
   const std::vector<int> ranks(notice.rank.begin(), notice.rank.begin() + count);
-  return Error(core::error_kind(notice.kind),
+  return Error(error_kind(notice.kind),
                fmt::format("rank {} gave the comm up: {}", status.MPI_SOURCE, notice.sentence.data()),
                {.ranks = ranks});
 }

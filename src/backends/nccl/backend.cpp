@@ -53,7 +53,7 @@ class NcclBackend final : public Backend {
   std::unique_ptr<Lane> connect(const Group& group) override { return std::make_unique<NcclLane>(group, store_agent_, device_, clock_); }
 
  private:
-  core::StoreAgent store_agent_;
+  StoreAgent store_agent_;
   int device_;
   std::vector<std::string> devices_;   ///< of each world rank
   std::shared_ptr<cuda::DeviceClock> clock_;   ///< where operations are traced

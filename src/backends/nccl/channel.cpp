@@ -12,7 +12,7 @@ constexpr auto store_interval = std::chrono::milliseconds(1);   // a look into t
 
 }  // namespace
 
-Channel::Channel(const Group& group, core::StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock,
+Channel::Channel(const Group& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock,
                  int peer, bool sends)
     : store_agent_(store_agent),
       store_(group.store),
@@ -34,7 +34,7 @@ bool Channel::connected() {
     if (!looked_ && now < next_look_) return false;
     if (!looked_) looked_ = store_agent_.try_get(store_, key_);
     if (!looked_->done()) return false;
-    const core::StoreAgent::TicketRef answer = std::move(looked_);
+    const StoreAgent::TicketRef answer = std::move(looked_);
     next_look_ = now + store_interval;
     if (!answer->value()) return false;
     id_ = from_text(*answer->value());

@@ -5,13 +5,13 @@
 #include <chrono>
 #include <cstdint>
 #include <medley/backend.hpp>
+#include <medley/sdk/store_agent.hpp>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "backends/nccl/retired.hpp"
 #include "backends/nccl/track.hpp"
-#include "core/store_agent.hpp"
 
 namespace medley::nccl {
 
@@ -32,7 +32,7 @@ struct MessageHeader {
 class Channel {
  public:
   /// `sends`: this rank gives, `peer` takes.
-  Channel(const Group& group, core::StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock, int peer,
+  Channel(const Group& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock, int peer,
           bool sends);
   /// Its communicator is retired, its pinned memory stays: freeing either would wait for every running kernel.
   ~Channel() { retire(std::move(comm_), device_); }
@@ -54,9 +54,9 @@ class Channel {
   std::uint64_t next_number() { return ++messages_; }
 
  private:
-  core::StoreAgent& store_agent_;
+  StoreAgent& store_agent_;
   std::shared_ptr<Store> store_;
-  core::StoreAgent::TicketRef looked_;   ///< for the peer's NCCL id
+  StoreAgent::TicketRef looked_;   ///< for the peer's NCCL id
   std::string key_;
   const int device_;
   int peer_;

@@ -94,7 +94,7 @@ bool gather_inputs(const Place& place, const Call& call, std::byte* scratch, std
 }
 
 /// A reduction over gathered inputs: the parts of `owners` one after the other, each in rounds that fit the scratch.
-core::Task gather_and_combine(const Place place, const Call& call) {
+Task gather_and_combine(const Place place, const Call& call) {
   const bool scatters = call.op == Op::reduce_scatter || call.op == Op::reduce_scatterv;
   const auto element = static_cast<std::int64_t>(size_of(call.dtype));
   const std::int64_t round = std::max<std::int64_t>(1, scratch_bytes / element / place.size);
@@ -110,7 +110,7 @@ core::Task gather_and_combine(const Place place, const Call& call) {
     for (std::int64_t done = 0; done < part.count; done += round) {
       const std::int64_t count = std::min(round, part.count - done);
       if (!gather_inputs(place, call, scratch.data(), part.offset + done, count, of)) {
-        co_await core::until([&] { return place.comm.idle(); });
+        co_await until([&] { return place.comm.idle(); });
       }
       if (of < 0 || of == place.rank) {
         combine(at(call.out, done, call.dtype), scratch.data(), place.size, count, count, call.dtype, call.reduce,
@@ -120,7 +120,7 @@ core::Task gather_and_combine(const Place place, const Call& call) {
   }
 }
 
-core::Task exchange_in_place(const Place place, const Call& call) {
+Task exchange_in_place(const Place place, const Call& call) {
   std::int64_t extent = call.in_count;
   for (int r = 0; r < place.size && call.in_counts; ++r) {
     extent = std::max(extent, call.in_offsets[r] + call.in_counts[r]);
@@ -130,7 +130,7 @@ core::Task exchange_in_place(const Place place, const Call& call) {
   cuda::check(cudaMemcpyAsync(copy.data(), call.in, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice,
                               place.stream), "cudaMemcpyAsync");
   if (!exchange_parts(place, call, copy.data())) {
-    co_await core::until([&] { return place.comm.idle(); });
+    co_await until([&] { return place.comm.idle(); });
   }
 }
 
@@ -186,7 +186,7 @@ bool launch(const Place& place, const Call& call) {
   }
 }
 
-core::Task steps(const Place place, const Call& call) {
+Task steps(const Place place, const Call& call) {
   return reduces(call.op) ? gather_and_combine(place, call) : exchange_in_place(place, call);
 }
 

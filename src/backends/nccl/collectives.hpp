@@ -5,10 +5,10 @@
 #include <cuda_runtime_api.h>
 
 #include <medley/backend.hpp>
+#include <medley/sdk/task.hpp>
 
 #include "backends/nccl/communicator.hpp"
 #include "backends/nccl/pairs.hpp"
-#include "core/task.hpp"
 
 namespace medley::nccl {
 
@@ -27,6 +27,6 @@ bool one_launch(const Call& call);
 bool launch(const Place& place, const Call& call);
 
 /// The same in steps, each of which may go on in the background. `call` outlives the task.
-core::Task steps(const Place place, const Call& call);
+Task steps(const Place place, const Call& call);
 
 }  // namespace medley::nccl

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <medley/sdk/current_error.hpp>
 #include <thread>
 
 #include "backends/nccl/combine.hpp"
 #include "backends/nccl/rendezvous.hpp"
 #include "backends/nccl/transfers.hpp"
-#include "core/as_error.hpp"
 
 namespace medley::nccl {
 namespace {
@@ -25,7 +25,7 @@ struct Releaser {
 
 }  // namespace
 
-NcclLane::NcclLane(const Group& group, core::StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock)
+NcclLane::NcclLane(const Group& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock)
     : group_(group), store_agent_(store_agent), device_(device), clock_(std::move(clock)), pairs_(group.size) {
   const cuda::Scope scope(device_);
   track_ = std::make_unique<Track>(device_, clock_);
@@ -163,7 +163,7 @@ bool NcclLane::look_for_abort() {
   const char* rest = text->c_str() + named;
   for (int rank = 0, used = 0; sscanf(rest, "%d%n", &rank, &used) == 1; rest += used) ranks.push_back(rank);
   if (ranks.empty()) ranks.push_back(by);
-  given_up_ = Error(core::error_kind(kind), fmt::format("rank {} gave the comm up", by), {.ranks = ranks});
+  given_up_ = Error(error_kind(kind), fmt::format("rank {} gave the comm up", by), {.ranks = ranks});
   throw *given_up_;
 }
 

@@ -22,7 +22,7 @@ class SelfTransfer;
 class NcclLane final : public Lane {
  public:
   /// `clock`: where the times of operations are wanted.
-  NcclLane(const Group& group, core::StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock);
+  NcclLane(const Group& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock);
   ~NcclLane() override;
 
   Transfer* start(const Call& call) override;
@@ -48,7 +48,7 @@ class NcclLane final : public Lane {
 
   const LaneCount count_;
   Group group_;
-  core::StoreAgent& store_agent_;
+  StoreAgent& store_agent_;
   int device_;
   std::shared_ptr<cuda::DeviceClock> clock_;
   std::unique_ptr<Communicator> comm_;
@@ -61,7 +61,7 @@ class NcclLane final : public Lane {
   bool aborted_ = false;
   std::optional<Error> given_up_;   ///< what a peer gave the comm up for
   std::chrono::steady_clock::time_point next_look_{};
-  core::StoreAgent::TicketRef abort_question_;
+  StoreAgent::TicketRef abort_question_;
   Deadline explain_limit_{};             ///< of an error of NCCL's that the store may explain
 };
 

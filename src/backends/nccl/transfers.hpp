@@ -1,9 +1,10 @@
 // Started operations of an nccl lane: collectives, messages to others, messages to oneself.
 #pragma once
 
+#include <medley/sdk/recycled.hpp>
+
 #include "backends/nccl/collectives.hpp"
 #include "backends/nccl/lane.hpp"
-#include "core/recycled.hpp"
 
 namespace medley::nccl {
 
@@ -33,7 +34,7 @@ class StreamTransfer : public Transfer {
   std::optional<Error> failed_;   ///< of a launch
 };
 
-class CollectiveTransfer final : public StreamTransfer, public core::Recycled<CollectiveTransfer> {
+class CollectiveTransfer final : public StreamTransfer, public Recycled<CollectiveTransfer> {
  public:
   CollectiveTransfer(NcclLane& lane, const Call& call);
   /// True when it is in the stream at once, as nearly always.
@@ -43,10 +44,10 @@ class CollectiveTransfer final : public StreamTransfer, public core::Recycled<Co
  private:
   bool launch() override;
   Place place() const;
-  core::Task task_;
+  Task task_;
 };
 
-class MessageTransfer final : public StreamTransfer, public core::Recycled<MessageTransfer> {
+class MessageTransfer final : public StreamTransfer, public Recycled<MessageTransfer> {
  public:
   MessageTransfer(NcclLane& lane, Channel& channel, const Call& call)
       : StreamTransfer(lane, channel.track(), call), channel_(channel) {}

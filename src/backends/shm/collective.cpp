@@ -59,7 +59,7 @@ Poll Collective::poll() {
   return Poll::complete;
 }
 
-core::Task Collective::run_both() {
+Task Collective::run_both() {
   co_await exchanger_.run(first_);
   co_await exchanger_.run(second_);
 }
@@ -68,7 +68,7 @@ void Collective::release() noexcept { stop(); }
 
 void Collective::stop() noexcept {
   running_ = false;
-  if (task_) task_ = core::Task{};
+  if (task_) task_ = Task{};
 }
 
 Mode Collective::mode(std::size_t bytes, std::size_t piece, bool agreed, bool near) {

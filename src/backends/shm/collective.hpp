@@ -48,7 +48,7 @@ class Collective final : public Transfer {
   Mode reducing_mode(std::size_t bytes, std::size_t piece, bool agreed);
   /// The input, or a copy of it where peers would read it after this rank has overwritten it in place.
   const void* safe_source(const Call& call, std::size_t extent);
-  core::Task run_both();
+  Task run_both();
 
   Exchanger& exchanger_;
   bool direct_reads_;
@@ -58,7 +58,7 @@ class Collective final : public Transfer {
   bool two_ = false;
   std::size_t handed_ = 0;                       ///< by mode(), for the exchange in line
   Exchange first_, second_;
-  core::Task task_;
+  Task task_;
   std::vector<std::int64_t> counts_, offsets_;   ///< parts of a two-shot reduction
   std::vector<std::byte> scratch_;               ///< own part of a reduction to another root; copy of an in-place input
 };

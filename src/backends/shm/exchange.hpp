@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <medley/backend.hpp>
+#include <medley/sdk/reduce.hpp>
+#include <medley/sdk/task.hpp>
 #include <vector>
 
 #include "backends/shm/board.hpp"
 #include "backends/shm/nearness.hpp"
 #include "backends/shm/pieces.hpp"
-#include "core/reduce.hpp"
-#include "core/task.hpp"
 
 namespace medley::shm {
 
@@ -83,7 +83,7 @@ class Exchanger {
   bool take_in_line(const Exchange& exchange);
 
   /// Any exchange, from beginning to end.
-  core::Task run(Exchange exchange);
+  Task run(Exchange exchange);
 
   /// Ranks that the running exchange still waits for: to arrive, or to have read what this rank gives.
   std::vector<int> missing() const;
@@ -134,10 +134,10 @@ class Exchanger {
   bool finished(int rank) const;
   void wake() const;
 
-  core::Task take_copies(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming);
-  core::Task reduce_all(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming);
-  core::Task reduce_direct(const Exchange& exchange);
-  core::Task stream(const Exchange& exchange, std::vector<int> sources);
+  Task take_copies(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming);
+  Task reduce_all(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming);
+  Task reduce_direct(const Exchange& exchange);
+  Task stream(const Exchange& exchange, std::vector<int> sources);
 
   Board board_;
   int rank_;
@@ -169,7 +169,7 @@ inline bool at_least(std::uint32_t sequence, std::uint32_t wanted) { return sequ
 
 /// Suspends for one poll, so that long work lets other operations move.
 inline auto breathe() {
-  return core::until([first = true]() mutable { return !std::exchange(first, false); });
+  return until([first = true]() mutable { return !std::exchange(first, false); });
 }
 
 }  // namespace medley::shm

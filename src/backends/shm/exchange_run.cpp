@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <medley/sdk/memory_barrier.hpp>
 
 #include "backends/shm/direct_read.hpp"
 #include "backends/shm/exchange.hpp"
 #include "backends/shm/neighbourhood.hpp"
-#include "core/barrier.hpp"
 
 namespace medley::shm {
 namespace {
@@ -139,8 +139,8 @@ void Exchanger::meet(int rank) {
   }
 }
 
-core::Task Exchanger::run(Exchange exchange) {
-  co_await core::until([this] { return can_begin(); });
+Task Exchanger::run(Exchange exchange) {
+  co_await until([this] { return can_begin(); });
   next();
   std::size_t place = 0;
   if (exchange.mode == Mode::staged) {
@@ -161,7 +161,7 @@ core::Task Exchanger::run(Exchange exchange) {
   }
   if (exchange.mode == Mode::streamed || !streaming.empty()) co_await stream(exchange, std::move(streaming));
   if (took_direct) {
-    core::read_barrier();   // the data first, then whether it was the giver's still; pairs with ShmLane::abort()
+    read_barrier();   // the data first, then whether it was the giver's still; pairs with ShmLane::abort()
     if (board_.aborted()) {   // before or while it was read, a giver may have got its memory back and changed it
       board_.throw_if_aborted();
       throw Error(ErrorKind::aborted, "the comm was aborted");
@@ -174,7 +174,7 @@ core::Task Exchanger::run(Exchange exchange) {
       if (r != rank_ && exchange.give.at(r).bytes != 0) readers_.push_back(r);
     }
     for (int r : readers_) {
-      co_await core::until([this, r, &exchange] {
+      co_await until([this, r, &exchange] {
         if (finished(r)) return true;
         if (arrived(r)) compare(exchange, r);   // one that called something else never reads
         return false;
@@ -184,13 +184,13 @@ core::Task Exchanger::run(Exchange exchange) {
   ended(exchange);
 }
 
-core::Task Exchanger::take_copies(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming) {
+Task Exchanger::take_copies(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming) {
   std::size_t since_breath = 0;
   for (int i = 1; i < ranks(); ++i) {
     const int r = (rank_ + i) % ranks();   // each starts with another, so that not all read one
     const auto to = exchange.take.at(r);
     if (!exchange.waits_for_all && to.bytes == 0) continue;
-    co_await core::until([this, r] { return arrived(r); });
+    co_await until([this, r] { return arrived(r); });
     compare(exchange, r);
     meet(r);
     const Mode mode = mode_of(r);
@@ -217,10 +217,10 @@ core::Task Exchanger::take_copies(const Exchange& exchange, bool& took_direct, s
   }
 }
 
-core::Task Exchanger::reduce_all(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming) {
+Task Exchanger::reduce_all(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming) {
   for (int r = 0; r < ranks(); ++r) {
     if (r == rank_) continue;
-    co_await core::until([this, r] { return arrived(r); });
+    co_await until([this, r] { return arrived(r); });
     compare(exchange, r);
     meet(r);
     expect(exchange, r, offer(r).bytes, exchange.into_bytes);
@@ -242,7 +242,7 @@ core::Task Exchanger::reduce_all(const Exchange& exchange, bool& took_direct, st
   }
 }
 
-core::Task Exchanger::reduce_direct(const Exchange& exchange) {
+Task Exchanger::reduce_direct(const Exchange& exchange) {
   // What is read from the peers is reduced while it is still in this core's cache: 1 MiB for all peers together was
   // up to a tenth faster than 64 to 256 KiB on a core with 1 MiB of L2.
   const auto others = static_cast<std::size_t>(std::max(1, ranks() - 1));

@@ -185,11 +185,11 @@ std::vector<int> Exchanger::missing() const {
   return awaited;
 }
 
-core::Task Exchanger::stream(const Exchange& exchange, std::vector<int> sources) {
+Task Exchanger::stream(const Exchange& exchange, std::vector<int> sources) {
   // The whole staging area is used, so everybody must be through with the exchanges before this one.
   if (exchange.mode == Mode::streamed) {
     for (int r = 0; r < ranks(); ++r) {
-      co_await core::until([this, r] { return arrived(r); });
+      co_await until([this, r] { return arrived(r); });
       compare(exchange, r);
     }
   }
@@ -200,7 +200,7 @@ core::Task Exchanger::stream(const Exchange& exchange, std::vector<int> sources)
       co_await breathe();
     } else {
       const auto idle_since = std::chrono::steady_clock::now();
-      co_await core::until([&] { return streamer.step() || streamer.done(); });
+      co_await until([&] { return streamer.step() || streamer.done(); });
       stalled = stalled || std::chrono::steady_clock::now() - idle_since > longest_chunk;
     }
   }

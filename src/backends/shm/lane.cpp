@@ -12,10 +12,10 @@
 #include <cstring>
 #include <ctime>
 #include <iterator>
+#include <medley/sdk/memory_barrier.hpp>
 #include <optional>
 
 #include "backends/shm/neighbourhood.hpp"
-#include "core/barrier.hpp"
 
 namespace medley::shm {
 namespace {
@@ -186,7 +186,7 @@ void ShmLane::abort(const Error& why) noexcept {
   // Callers get their memory back now and may write into it, while a peer still reads it directly. A peer that reads what they
   // write must see the abort: pairs with the read_barrier() in Exchanger::run() and RecvTransfer::poll(). (Where another rank was
   // first, the load above has acquired its abort, which every core sees by then.)
-  core::write_barrier();
+  write_barrier();
   neighbours_.wake(members_);
 }
 

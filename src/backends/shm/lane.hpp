@@ -2,6 +2,7 @@
 #pragma once
 
 #include <medley/backend.hpp>
+#include <medley/sdk/fork_guard.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,7 +10,6 @@
 #include "backends/shm/collective.hpp"
 #include "backends/shm/mail.hpp"
 #include "backends/shm/segment.hpp"
-#include "core/fork_guard.hpp"
 
 namespace medley::shm {
 

@@ -7,10 +7,10 @@
 #include <functional>
 #include <list>
 #include <medley/backend.hpp>
+#include <medley/sdk/intrusive_list.hpp>
 #include <vector>
 
 #include "backends/shm/pipe.hpp"
-#include "core/intrusive_list.hpp"
 
 namespace medley::shm {
 
@@ -35,7 +35,7 @@ class SendTransfer final : public Transfer {
   const std::byte* data_;
   std::size_t bytes_;
   std::size_t sent_ = 0;
-  core::ListLinks<SendTransfer> links_;
+  ListLinks<SendTransfer> links_;
 };
 
 class RecvTransfer final : public Transfer {
@@ -65,7 +65,7 @@ class RecvTransfer final : public Transfer {
   std::size_t done_ = 0;
   std::size_t seen_ = 0;          ///< of done_, by the last poll
   std::uint64_t too_long_ = 0;    ///< bytes of a message that did not fit
-  core::ListLinks<RecvTransfer> links_;
+  ListLinks<RecvTransfer> links_;
 };
 
 class Mail {
@@ -103,8 +103,8 @@ class Mail {
   std::uint64_t next_id_ = 1;
   std::vector<Pipe> outgoing_, incoming_;
   std::vector<std::deque<SendTransfer*>> queued_;   ///< per peer: those that wait for room, in order
-  using SendList = core::IntrusiveList<SendTransfer, &SendTransfer::links_>;
-  using RecvList = core::IntrusiveList<RecvTransfer, &RecvTransfer::links_>;
+  using SendList = IntrusiveList<SendTransfer, &SendTransfer::links_>;
+  using RecvList = IntrusiveList<RecvTransfer, &RecvTransfer::links_>;
   SendList sends_;                                  ///< not released, in order of issue
   RecvList posted_;                                 ///< without a message yet, in order
   RecvList reading_;                                ///< with an offered message

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <medley/sdk/memory_barrier.hpp>
 #include <utility>
 
 #include "backends/shm/direct_read.hpp"
 #include "backends/shm/mail.hpp"
 #include "backends/shm/neighbourhood.hpp"
-#include "core/barrier.hpp"
 
 namespace medley::shm {
 namespace {
@@ -107,7 +107,7 @@ Poll RecvTransfer::poll() {
     const std::size_t now = std::min<std::size_t>(breath, offer_.bytes - done_);
     if (from_ == mail_.rank_ && !mail_.find_send(offer_.id)) return Poll::waiting;   // this rank has given its send up
     read(now);
-    core::read_barrier();   // the data first, then whether it was the sender's still; pairs with ShmLane::abort()
+    read_barrier();   // the data first, then whether it was the sender's still; pairs with ShmLane::abort()
     if (mail_.board_.aborted()) return Poll::waiting;   // or changed it; the lane's check() says why it failed
     done_ += now;
     if (done_ < offer_.bytes) return Poll::moved;

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "core/pause.hpp"
+#include <medley/sdk/pause.hpp>
 
 namespace medley::shm {
 
@@ -23,7 +23,7 @@ class Nearness {
       const auto before = std::chrono::steady_clock::now();
       std::memcpy(copy, written + at, sizeof copy);
       asm volatile("" : : "r"(copy) : "memory");   // the copy is the measurement
-      core::await_loads();
+      await_loads();
       const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - before;
       rate_ = std::max(rate_ * fading, static_cast<double>(sizeof copy) / std::max(1.0, took.count()));
     }

@@ -13,11 +13,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <medley/sdk/may_block.hpp>
 #include <string_view>
 
 #include "backends/shm/direct_read.hpp"
-#include "bootstrap/host.hpp"
-#include "core/may_block.hpp"
 
 namespace medley::shm {
 namespace {
@@ -139,13 +138,13 @@ std::uint32_t Neighbourhood::prepare() {
   sleeping_->fetch_add(1, std::memory_order_seq_cst);
   // A writer stores its flag and then reads `sleeping_` without a fence between them, which would cost every small
   // operation a cache miss on x86. Its store leaves the store buffer within nanoseconds; giving up the core here takes longer,
-  // so the poll that follows sees it. Should it not, sleep() is short enough to be a delay and never a hang. (tests/model/sleep.pml)
+  // so the poll that follows sees it. Should it not, sleep() is short enough to be a delay and never a hang. (tests/spin/sleep.pml)
   sched_yield();
   return ticket;
 }
 
 void Neighbourhood::sleep(std::uint32_t ticket, std::chrono::nanoseconds at_most) {
-  core::may_block("a peer to ring");
+  may_block("a peer to ring");
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(at_most);
   timespec timeout{seconds.count(), (at_most - seconds).count()};
   futex(&bells_[own_].rings, FUTEX_WAIT, ticket, &timeout);

@@ -1,4 +1,4 @@
-// The shm backend as the core finds it; it is built in.
+// The shm backend for the list of built-in ones (src/library/builtin_backends.cpp).
 #pragma once
 
 #include <medley/backend.hpp>

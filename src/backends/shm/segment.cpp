@@ -14,7 +14,7 @@
 #include <mutex>
 #include <utility>
 
-#include "core/advise.hpp"
+#include <medley/sdk/advise.hpp>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14
@@ -39,7 +39,7 @@ std::string mebibytes(std::size_t bytes) { return fmt::format("{:.1f} MiB", stat
 bool can_populate() {
   static const bool can = [] {
     void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const bool done = page != MAP_FAILED && core::advise(page, 4096, MADV_POPULATE_WRITE);
+    const bool done = page != MAP_FAILED && advise(page, 4096, MADV_POPULATE_WRITE);
     if (page != MAP_FAILED) munmap(page, 4096);
     return done;
   }();

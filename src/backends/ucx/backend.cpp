@@ -36,7 +36,7 @@ class UcxBackend final : public Backend {
   Waiter* waiter() override { return &worker_.sleeper(); }
 
  private:
-  core::StoreAgent store_agent_;
+  StoreAgent store_agent_;
   CommIds ids_;
   Worker worker_;
   Peers peers_;  // goes first: it says farewell through the worker

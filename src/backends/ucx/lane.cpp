@@ -40,7 +40,7 @@ std::optional<std::string> all_left(Store& store, int own, int size) {
 
 }  // namespace
 
-UcxLane::UcxLane(const Group& group, Worker& worker, Peers& peers, CommIds& ids, core::StoreAgent& store_agent)
+UcxLane::UcxLane(const Group& group, Worker& worker, Peers& peers, CommIds& ids, StoreAgent& store_agent)
     : worker_(worker),
       peers_(peers),
       ids_(ids),
@@ -279,7 +279,7 @@ UcxLane::~UcxLane() {
   worker_.route(id_, nullptr);
   if (!left_) left_ = store_agent_.set(store_, left_key(rank_), "1");
   ids_.retire(id_, [&agent = store_agent_, store = store_, own = rank_, size = static_cast<int>(world_ranks_.size()),
-                    answer = core::StoreAgent::TicketRef()]() mutable {
+                    answer = StoreAgent::TicketRef()]() mutable {
     if (!answer) answer = agent.post([store, own, size] { return all_left(*store, own, size); });
     if (!answer->done()) return false;
     const bool yes = answer->value().has_value();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <medley/backend.hpp>
+#include <medley/sdk/store_agent.hpp>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -12,13 +13,12 @@
 #include "backends/ucx/notice.hpp"
 #include "backends/ucx/peers.hpp"
 #include "backends/ucx/worker.hpp"
-#include "core/store_agent.hpp"
 
 namespace medley::ucx {
 
 class UcxLane final : public Lane {
  public:
-  UcxLane(const Group& group, Worker& worker, Peers& peers, CommIds& ids, core::StoreAgent& store_agent);
+  UcxLane(const Group& group, Worker& worker, Peers& peers, CommIds& ids, StoreAgent& store_agent);
   ~UcxLane() override;
 
   Transfer* start(const Call& call) override;
@@ -63,7 +63,7 @@ class UcxLane final : public Lane {
   Worker& worker_;
   Peers& peers_;
   CommIds& ids_;
-  core::StoreAgent& store_agent_;
+  StoreAgent& store_agent_;
   std::shared_ptr<Store> store_;
   int rank_;
   std::vector<int> world_ranks_;
@@ -71,7 +71,7 @@ class UcxLane final : public Lane {
   std::vector<std::uint16_t> their_ids_;  ///< the others', by rank
   std::vector<Fate> fates_;
   struct Question {
-    core::StoreAgent::TicketRef answer{};
+    StoreAgent::TicketRef answer{};
     Deadline limit{};
     bool after_end = false;               ///< asked once the rank was known to be gone
   };
@@ -86,7 +86,7 @@ class UcxLane final : public Lane {
   AbortStep abort_step_ = AbortStep::none;
   Deadline abort_limit_{};                ///< of this step
   Deadline close_limit_{};
-  core::StoreAgent::TicketRef left_;      ///< of saying that this rank has left
+  StoreAgent::TicketRef left_;      ///< of saying that this rank has left
 };
 
 }  // namespace medley::ucx

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/as_error.hpp"
+#include <medley/sdk/current_error.hpp>
 
 namespace medley::ucx {
 namespace {
@@ -42,7 +42,7 @@ std::optional<Notice> Notice::unpack(const void* data, std::size_t bytes) {
   std::vector<int> ranks(header.at_fault, header.at_fault + std::min<std::size_t>(header.ranks, most_ranks));
   if (ranks.empty()) ranks.push_back(header.from);
   return Notice{header.comm, header.from,
-                Error(core::error_kind(header.kind), fmt::format("rank {} gave up the comm: {}", header.from, text),
+                Error(error_kind(header.kind), fmt::format("rank {} gave up the comm: {}", header.from, text),
                       {.ranks = ranks})};
 }
 

@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <medley/sdk/may_block.hpp>
 
 #include "backends/ucx/status.hpp"
-#include "core/may_block.hpp"
 
 namespace medley::ucx {
 
@@ -46,7 +46,7 @@ std::uint32_t Sleeper::prepare() {
 }
 
 void Sleeper::sleep(std::uint32_t, std::chrono::nanoseconds at_most) {
-  core::may_block("UCX to report something");
+  may_block("UCX to report something");
   if (armed_.load(std::memory_order_relaxed)) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(at_most);
     const timespec timeout{seconds.count(), (at_most - seconds).count()};

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <medley/backend.hpp>
+#include <medley/sdk/may_block.hpp>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -15,7 +16,6 @@
 
 #include "backends/ucx/message.hpp"
 #include "backends/ucx/sleeper.hpp"
-#include "core/may_block.hpp"
 
 namespace medley::ucx {
 
@@ -44,7 +44,7 @@ class Worker {
   /// Polls until `done` or for this long; whether it is done.
   template <class Done>
   bool poll_until(Done done, std::chrono::milliseconds at_most) {
-    core::may_block("UCX to finish");
+    may_block("UCX to finish");
     const Deadline until = std::chrono::steady_clock::now() + at_most;
     while (!done()) {
       if (stopped_ || std::chrono::steady_clock::now() > until) return false;

@@ -1,9 +1,9 @@
 // The nccl backend's kernel for reductions that NCCL lacks, as work of the mock's streams.
 #include "backends/nccl/combine.hpp"
 
+#include <medley/sdk/reduce.hpp>
 #include <vector>
 
-#include "core/reduce.hpp"
 #include "mock.hpp"
 
 namespace medley::nccl {

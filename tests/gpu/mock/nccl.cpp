@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <medley/sdk/reduce.hpp>
 #include <medley/types.hpp>
 #include <memory>
 #include <mutex>
@@ -15,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/reduce.hpp"
 #include "mock.hpp"
 #include "wire.hpp"
 

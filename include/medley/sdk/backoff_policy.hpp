@@ -1,0 +1,22 @@
+// How a thread waits before it sleeps: so many polls, then so many yields of its core.
+#pragma once
+
+#include <algorithm>
+#include <medley/backend.hpp>
+
+namespace medley {
+
+struct BackoffPolicy {
+  int spins = 200, yields = 20;   ///< for a library that says nothing
+  bool oversubscribed = false;    ///< ranks outnumber their cores
+
+  static BackoffPolicy of(const Waiter* waiter) {
+    return waiter ? BackoffPolicy{waiter->spins(), waiter->yields(), waiter->crowded()} : BackoffPolicy{};
+  }
+  /// The shorter of both, so that ranks that outnumber their cores do not spin because two libraries are at work.
+  friend BackoffPolicy both(const BackoffPolicy& a, const BackoffPolicy& b) {
+    return {std::min(a.spins, b.spins), std::min(a.yields, b.yields), a.oversubscribed || b.oversubscribed};
+  }
+};
+
+}  // namespace medley

@@ -1,0 +1,64 @@
+// What the core needs of CUDA, without linking it: pinned memory, copies, events. Implemented by the shared object
+// libmedley_device_cuda.so beside the backends; used by the engine and the staging of CUDA buffers.
+#pragma once
+
+#include <cstddef>
+#include <medley/error.hpp>
+#include <medley/export.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace medley {
+
+inline constexpr std::string_view device_abi = "medley-device-2";
+
+/// One CUDA device as one context uses it. Streams and events are CUDA's own handles. Every method may be called from
+/// any thread, keeps the thread's current device, and is allowed while another thread captures a graph. But for
+/// copy_now() none waits for work on the device.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string name() const = 0;
+
+  /// An event recorded in a stream now, from a pool; give it back when it is no longer needed.
+  virtual void* record(void* stream) = 0;
+  virtual void give_back(void* event) noexcept = 0;
+  /// Whether everything before the event is done.
+  virtual bool reached(void* event) = 0;
+  virtual void wait(void* stream, void* event) = 0;
+  virtual bool capturing(void* stream) = 0;
+
+  /// Page-locked host memory of a pool of the process. It is never freed, since freeing waits for all running kernels.
+  virtual void* pinned(std::size_t bytes) = 0;
+  virtual void give_back_pinned(void* memory, std::size_t bytes) noexcept = 0;
+
+  /// A stream that waits for no other. They are kept as long as the device.
+  virtual void* make_stream() = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes, void* stream) = 0;
+
+  /// For programs such as tests and benchmarks, which have no CUDA of their own.
+  virtual void* allocate(std::size_t bytes) = 0;
+  virtual void free(void* memory) noexcept = 0;
+  /// Copies and waits; ordered after all work of the legacy default stream.
+  virtual void copy_now(void* to, const void* from, std::size_t bytes) = 0;
+};
+
+/// What the shared object exports: extern "C" const DevicePlugin* medley_device(). `abi` stays the first member.
+struct DevicePlugin {
+  std::string_view abi;
+  std::unique_ptr<Device> (*open)(int device);   ///< throws Error(unavailable) with the reason
+  int (*count)();                                ///< devices of this machine; throws Error(unavailable) with the reason
+};
+
+/// Whether CUDA devices can be expected here, found out without touching CUDA: the shared object lies beside the
+/// backends and the driver's control file exists. MEDLEY_CUDA=0 says no, MEDLEY_CUDA=1 skips the second question.
+/// Empty if so, otherwise why not.
+MEDLEY_API std::string why_no_device();
+
+/// Loads the shared object and opens a device. Throws Error(unavailable) with the reason.
+MEDLEY_API std::unique_ptr<Device> open_device(int index);
+/// Loads the shared object and counts the devices, at least one. Throws Error(unavailable) with the reason.
+MEDLEY_API int device_count();
+
+}  // namespace medley

@@ -1,0 +1,53 @@
+// Memory of objects that come and go with every operation, kept by each thread for its next ones: the C library has seven of a
+// size at hand and is slow beyond that, while dozens of launches on a device may be under way. A base of these classes.
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <utility>
+
+namespace medley {
+
+template <class T>
+class Recycled {
+ public:
+  // Not inlined: the compiler would see one half of a pair and warn.
+  [[gnu::noinline]] static void* operator new(std::size_t bytes) {
+    Kept& kept = of_thread();
+    if (!kept.first) return ::operator new(bytes);
+    --kept.count;
+    return std::exchange(kept.first, kept.first->next);
+  }
+  [[gnu::noinline]] static void operator delete(void* memory) noexcept {
+    Kept& kept = of_thread();
+    if (kept.count == room || thread_ends_) return ::operator delete(memory);
+    kept.first = new (memory) Free{kept.first};
+    ++kept.count;
+  }
+
+ private:
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static constexpr std::size_t room = 0;   // or they would miss the use of what is gone
+#else
+  static constexpr std::size_t room = 64;
+#endif
+  struct Free {
+    Free* next;
+  };
+  struct Kept {
+    Free* first = nullptr;
+    std::size_t count = 0;
+    ~Kept() {
+      thread_ends_ = true;
+      while (first) ::operator delete(std::exchange(first, first->next));
+      static_assert(sizeof(T) >= sizeof(Free));
+    }
+  };
+  static Kept& of_thread() {
+    thread_local Kept kept;
+    return kept;
+  }
+  static inline thread_local bool thread_ends_ = false;   ///< objects of static storage may go after this
+};
+
+}  // namespace medley

@@ -1,0 +1,48 @@
+// Store accesses on a thread of their own, for backends: a round trip to the store must not be made under the engine's lock.
+// Each access returns a ticket at once, which the backend polls. One agent per backend and context.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <medley/export.hpp>
+#include <medley/store.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace medley {
+
+class MEDLEY_API StoreAgent {
+ public:
+  /// What became of an access.
+  class Ticket {
+   public:
+    bool done() const { return done_.load(std::memory_order_acquire); }   // pairs with the release store in the agent's thread
+    /// Once done: the value, or nothing where there is none, or where the store could not be reached.
+    const std::optional<std::string>& value() const { return value_; }
+
+   private:
+    friend class StoreAgent;
+    std::optional<std::string> value_;
+    std::atomic<bool> done_{false};
+  };
+  using TicketRef = std::shared_ptr<const Ticket>;
+
+  StoreAgent();
+  /// Waits for what was posted, but not beyond two seconds: a store that does not answer keeps its own thread only.
+  ~StoreAgent();
+  StoreAgent(const StoreAgent&) = delete;
+  StoreAgent& operator=(const StoreAgent&) = delete;
+
+  TicketRef set(std::shared_ptr<Store> store, std::string key, std::string value);
+  TicketRef try_get(std::shared_ptr<Store> store, std::string key);
+  /// Any access; what it returns is the ticket's value. An exception counts as nothing.
+  TicketRef post(std::function<std::optional<std::string>()> access);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;   ///< shared with the thread, which may be inside the store when the agent goes
+};
+
+}  // namespace medley

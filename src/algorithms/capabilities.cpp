@@ -1,0 +1,53 @@
+#include "algorithms/capabilities.hpp"
+
+namespace medley::core {
+
+Capabilities::Capabilities(const Backend& backend) {
+  for (std::size_t m = 0; m < memory_kinds; ++m) {
+    const auto memory = static_cast<Memory>(m);
+    // A barrier moves no memory, so it is asked of every backend for every kind.
+    if (backend.native(Op::barrier, DType::u8, ReduceOp::sum, memory)) {
+      bits_.set(index(Op::barrier, DType::u8, ReduceOp::sum, memory));
+    }
+    if (!backend.has_memory(memory)) continue;
+    bits_.set(memory_bits + m);
+    for (int op = 0; op < op_count; ++op) {
+      for (int dtype = 0; dtype < dtype_count; ++dtype) {
+        for (int reduce = 0; reduce < reduce_op_count; ++reduce) {
+          const auto o = static_cast<Op>(op);
+          const auto d = static_cast<DType>(dtype);
+          const auto r = static_cast<ReduceOp>(reduce);
+          if (backend.native(o, d, r, memory)) bits_.set(index(o, d, r, memory));
+        }
+      }
+    }
+  }
+  if (backend.fixed_order()) bits_.set(order_bit);
+}
+
+// Runs of equal bits, since backends differ by whole rows: a few dozen characters instead of thousands.
+std::string Capabilities::to_text() const {
+  std::string text;
+  std::size_t begin = 0;
+  for (std::size_t i = 1; i <= bits_.size(); ++i) {
+    if (i < bits_.size() && bits_[i] == bits_[begin]) continue;
+    if (bits_[begin]) text += std::to_string(begin) + "-" + std::to_string(i) + ",";
+    begin = i;
+  }
+  return text;
+}
+
+Capabilities Capabilities::from_text(const std::string& text) {
+  Capabilities result;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t used = 0;
+    const std::size_t begin = std::stoul(text.substr(at), &used);
+    at += used + 1;
+    const std::size_t end = std::stoul(text.substr(at), &used);
+    at += used + 1;
+    for (std::size_t i = begin; i < end && i < result.bits_.size(); ++i) result.bits_.set(i);
+  }
+  return result;
+}
+
+}  // namespace medley::core

@@ -1,0 +1,13 @@
+// Where shared objects of Medley are looked for: backends and the device plugin.
+#pragma once
+
+#include <filesystem>
+#include <medley/export.hpp>
+#include <vector>
+
+namespace medley::core {
+
+/// The folders of MEDLEY_BACKEND_PATH (separated by colons), then the folder `medley` beside libmedley.so.
+MEDLEY_API std::vector<std::filesystem::path> plugin_folders();
+
+}  // namespace medley::core

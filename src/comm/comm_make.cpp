@@ -1,0 +1,101 @@
+// Making comms from comms: all members exchange what they ask for while the engine goes on.
+#include <medley/comm.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "comm/context_state.hpp"
+
+namespace medley {
+namespace {
+
+struct Bid {
+  int color = 0;
+  int key = 0;
+  std::string rules;   ///< in one spelling
+};
+
+/// Everyone's bid, by rank of the parent; operations of other comms go on meanwhile.
+std::vector<Bid> exchange_bids(core::ContextState& context, core::CommState& parent, const std::string& name, const Bid& mine) {
+  const auto texts = context.gather("bids/" + name, fmt::format("making a comm from {}", parent.name), parent.world_ranks,
+                                    fmt::format("{} {} {}", mine.color, mine.key, mine.rules),
+                                    deadline_after(parent.deadline), &parent);
+  std::vector<Bid> bids;
+  for (const std::string& text : texts) {
+    Bid bid;
+    int rules_at = 0;
+    sscanf(text.c_str(), "%d %d %n", &bid.color, &bid.key, &rules_at);
+    bid.rules = text.substr(static_cast<std::size_t>(rules_at));
+    bids.push_back(std::move(bid));
+  }
+  return bids;
+}
+
+void compare_rules(const std::string& name, const std::vector<Bid>& bids, const std::vector<int>& members) {
+  const int first = members.front();
+  for (int r : members) {
+    const std::string &here = bids[static_cast<std::size_t>(r)].rules, &there = bids[static_cast<std::size_t>(first)].rules;
+    if (here == there) continue;
+    throw Error(ErrorKind::mismatch,
+                fmt::format("making comm {}: rank {} gives the rules \"{}\" but rank {} gives \"{}\"", name, first, there, r, here),
+                {.comm = name, .ranks = {first, r}});
+  }
+}
+
+std::shared_ptr<core::ContextState> context_of(const core::CommState& comm) {
+  auto context = comm.context.lock();
+  if (!context) {
+    throw Error(ErrorKind::invalid, fmt::format("comm {}: its context no longer exists", comm.name), {.comm = comm.name});
+  }
+  return context;
+}
+
+}  // namespace
+
+Comm Comm::split(int color, int key, const CommOptions& options) {
+  core::CommState& parent = state();
+  parent.engine->refuse_forked_child();
+  const auto context = context_of(parent);
+  const Rules rules = Rules::parse(options.rules);
+  const std::string name = fmt::format("{}/{}", parent.name, ++parent.children);
+  const std::vector<Bid> bids = exchange_bids(*context, parent, name, {color, key, rules.text()});
+  if (color < 0) return {};
+  std::vector<int> members;
+  for (int r = 0; r < parent.size; ++r) {
+    if (bids[static_cast<std::size_t>(r)].color == color) members.push_back(r);
+  }
+  std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+    return bids[static_cast<std::size_t>(a)].key < bids[static_cast<std::size_t>(b)].key;
+  });
+  std::vector<int> world_ranks;
+  for (int r : members) world_ranks.push_back(parent.world_ranks[static_cast<std::size_t>(r)]);
+  const std::string own_name = fmt::format("{}.{}", name, color);
+  compare_rules(own_name, bids, members);
+  return Comm(context->make_comm(own_name, world_ranks, rules, options.deadline.count() > 0 ? options.deadline : parent.deadline));
+}
+
+Comm Comm::subset(std::span<const int> ranks, const CommOptions& options) {
+  core::CommState& parent = state();
+  std::vector<int> seen(static_cast<std::size_t>(parent.size), 0);
+  for (int r : ranks) {
+    if (r < 0 || r >= parent.size) {
+      throw Error(ErrorKind::invalid, fmt::format("subset of comm {}: {} is not one of its ranks 0 to {}", parent.name, r,
+                                                  parent.size - 1), {.comm = parent.name});
+    }
+    if (seen[static_cast<std::size_t>(r)]++) {
+      throw Error(ErrorKind::invalid, fmt::format("subset of comm {}: rank {} is listed twice", parent.name, r),
+                  {.comm = parent.name});
+    }
+  }
+  if (ranks.empty()) {
+    throw Error(ErrorKind::invalid, fmt::format("subset of comm {}: no ranks are listed", parent.name), {.comm = parent.name});
+  }
+  const auto place = std::find(ranks.begin(), ranks.end(), parent.rank);
+  return split(place == ranks.end() ? -1 : 0, static_cast<int>(place - ranks.begin()), options);
+}
+
+Comm Comm::dup(const CommOptions& options) { return split(0, state().rank, options); }
+
+}  // namespace medley

@@ -1,0 +1,253 @@
+#include <medley/context.hpp>
+#include <medley/sdk/current_error.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "bootstrap/environment.hpp"
+#include "bootstrap/rendezvous.hpp"
+#include "bootstrap/store.hpp"
+#include "comm/context_state.hpp"
+#include "device/staged_lane.hpp"
+
+namespace medley {
+namespace core {
+namespace {
+
+std::string text_of_rules(const ContextOptions& options) {
+  const char* text = std::getenv("MEDLEY_RULES");
+  return options.rules.empty() && text ? text : options.rules;
+}
+
+void find_place_in_job(const ContextOptions& options, ContextState& state) {
+  const Deadline deadline = deadline_after(options.deadline);
+  if (options.rank >= 0 || options.size > 0 || options.store) {
+    if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
+      throw Error(ErrorKind::invalid, fmt::format("a context cannot be rank {} of {}", options.rank, options.size));
+    }
+    if (!options.store && options.size > 1) {
+      throw Error(ErrorKind::invalid, fmt::format("a context of rank {} of {} needs a store to meet the others; give "
+                                                  "one, or leave rank and size to the launcher", options.rank, options.size));
+    }
+    state.rank = options.rank;
+    state.size = options.size;
+    state.store = options.store ? options.store : make_local_store();
+    return;
+  }
+  const std::optional<Place> place = find_place(process_environment());
+  if (!place) {
+    state.store = make_local_store();
+    return;
+  }
+  state.rank = place->rank;
+  state.size = place->size;
+  state.store = connect_store(*place, deadline);
+}
+
+/// A library may throw anything; a caller of Medley meets errors of Medley.
+std::unique_ptr<Lane> connect_backend(Backend& backend, const Group& group) {
+  try {
+    return backend.connect(group);
+  } catch (const Error&) {
+    throw;
+  } catch (...) {
+    throw Error(ErrorKind::system, fmt::format("making comm {} over {} failed: {}", group.name, backend.name(), current_error().what()),
+                {.comm = group.name, .backend = std::string(backend.name())});
+  }
+}
+
+}  // namespace
+
+ContextState::ContextState(const ContextOptions& options) : deadline(options.deadline), announces_losses(options.announce_losses) {
+  if (options.deadline <= std::chrono::nanoseconds{0}) {
+    throw Error(ErrorKind::invalid, "a context's deadline must be positive");
+  }
+  rules = Rules::parse(text_of_rules(options));
+  find_place_in_job(options, *this);
+  make_backends(options);
+  device = options.device;
+  engine->allow_thread(options.progress_thread != UseThread::never);
+  if (options.progress_thread == UseThread::always) engine->start_thread();
+}
+
+std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& ready, bool staged) {
+  const std::string suffix = staged ? "+cuda" : "";
+  const std::string name = comm.name + suffix;
+  const Group group{.name = name, .rank = comm.rank, .size = comm.size, .world_ranks = comm.world_ranks,
+                    .store = std::make_shared<PrefixStore>(store, fmt::format("comm/{}/{}/", name, ready.backend->name())),
+                    .deadline = deadline_after(deadline),
+                    .progress = [engine = engine] { engine->progress(); },
+                    .gather = [this, backend = std::string(ready.backend->name()), rounds = std::map<std::string, int>()](
+                                  const std::string& group_name, const std::vector<int>& members, const std::string& mine) mutable {
+                      return gather(fmt::format("lane/{}/{}/{}", group_name, backend, rounds[group_name]++),
+                                    fmt::format("making comm {} over {}", group_name, backend), members, mine,
+                                    deadline_after(deadline), nullptr);
+                    }};
+  auto lane = std::make_unique<LaneState>();
+  lane->backend = ready.backend.get();
+  lane->comm = &comm;
+  lane->name = ready.backend->name();
+  lane->note = ready.note;
+  lane->waiter = staged ? nullptr : ready.backend->waiter();   // the device rings nobody
+  auto filled = std::make_unique<algorithms::FilledLane>(connect_backend(*ready.backend, group), ready.capabilities, lane->name,
+                                                         comm.rank, comm.size);
+  lane->filled = filled.get();
+  lane->staged = staged;
+  lane->in_streams = filled->in_streams();
+  lane->messages = MessageOrder(!lane->in_streams);   // there messages of a pair share a stream, whatever their tags
+  lane->host = !staged && ready.capabilities.has_memory(Memory::host);
+  lane->cuda = staged || ready.capabilities.has_memory(Memory::cuda);
+  if (staged) {
+    lane->lane = std::make_unique<StagedLane>(std::move(filled), engine->shared_device(), comm.rank, comm.size);
+  } else {
+    lane->lane = std::move(filled);
+  }
+  return lane;
+}
+
+std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, const std::vector<int>& world_ranks,
+                                                   const Rules& own_rules, std::chrono::nanoseconds comm_deadline) {
+  check_rules(own_rules);
+  std::shared_ptr<CommState> comm(new CommState, [engine = engine](CommState* gone) { engine->reclaim(gone); });
+  comm->name = name;
+  comm->world_ranks = world_ranks;
+  comm->size = static_cast<int>(world_ranks.size());
+  comm->rank = static_cast<int>(std::find(world_ranks.begin(), world_ranks.end(), rank) - world_ranks.begin());
+  comm->deadline = comm_deadline;
+  comm->engine = engine;
+  comm->device = device;
+  comm->why_no_cuda = why_no_cuda_;
+  comm->context = weak_from_this();
+  comm->note = engine->note_comm(name, world_ranks);
+  std::vector<const Ready*> to_stage;
+  for (const Ready& ready : backends_) {
+    if (std::string why = ready.backend->refuses(world_ranks); !why.empty()) {
+      comm->refusals.emplace_back(ready.backend->name(), std::move(why));
+      continue;
+    }
+    comm->lanes.push_back(connect(*comm, ready, false));
+    if (why_no_cuda_.empty() && !ready.capabilities.has_memory(Memory::cuda)) to_stage.push_back(&ready);
+  }
+  // After all others, so that a backend that moves CUDA memory itself is preferred.
+  for (const Ready* ready : to_stage) comm->lanes.push_back(connect(*comm, *ready, true));
+  if (comm->lanes.empty()) {
+    std::string reasons;
+    for (const auto& [refusing, why] : comm->refusals) reasons += (reasons.empty() ? "" : "; ") + why;
+    throw Error(ErrorKind::unavailable, fmt::format("comm {}: no backend can serve it: {}", name,
+                                                    reasons.empty() ? "none is available" : reasons), {.comm = name});
+  }
+  for (std::size_t place = 0; place < comm->lanes.size(); ++place) comm->lanes[place]->place = static_cast<int>(place);
+  comm->status = engine->board().add(*comm);
+  comm->checked = checking && comm->size > 1;
+  const route::Shape shape = shape_of(world_ranks);
+  comm->routing = Routing({own_rules, rules, table ? &*table : nullptr, shape}, comm->lanes);
+  comm->sizes = SizeAgreement::make(*comm);
+  engine->compare_order_of(*comm);
+  say_stand_in(*comm, shape);
+  decltype(failed_early_)::node_type early;
+  {
+    const std::lock_guard lock(comms_mutex_);
+    std::erase_if(comms_, [](const auto& weak) { return weak.expired(); });
+    comms_.push_back(comm);
+    early = failed_early_.extract(name);
+  }
+  if (early) engine->fail_as_told(*comm, early.mapped());
+  return comm;
+}
+
+route::Shape ContextState::shape_of(const std::vector<int>& world_ranks) const {
+  std::vector<std::string_view> of_each;
+  for (int r : world_ranks) of_each.emplace_back(hosts[static_cast<std::size_t>(r)]);
+  return route::shape_of(of_each);
+}
+
+/// Once per job, by one rank: somebody tuned, and should know that the table does not reach this far.
+void ContextState::say_stand_in(const CommState& comm, const route::Shape& shape) {
+  if (!comm.routing.stand_in() || said_stand_in_ || rank != 0) return;
+  said_stand_in_ = true;
+  fmt::print(stderr, "medley: the route table {} has no rows for {} (comm {}); those for {} stand in where it has none\n",
+             table_info.path, route::text(shape), comm.name, route::text(*comm.routing.stand_in()));
+}
+
+void ContextState::check_rules(const Rules& checked) const {
+  for (const Rules::Rule& rule : checked.list()) {
+    std::string known, reason = "it is not one of this context's";
+    for (const BackendInfo& info : infos) {
+      if (info.name == rule.choice.backend) reason = info.reason;
+      if (info.available) known += (known.empty() ? "" : ", ") + info.name;
+    }
+    if (reason.empty()) continue;
+    throw Error(ErrorKind::unavailable, fmt::format("a rule names backend {}, which cannot be used: {}; available: {}",
+                                                    rule.choice.backend, reason, known),
+                {.backend = rule.choice.backend});
+  }
+}
+
+ContextState::~ContextState() {
+  if (!fork_guard_.here()) {   // a forked child leaves the parent's comms and segments alone
+    for (auto& ready : backends_) static_cast<void>(ready.backend.release());
+    static_cast<void>(control_.release());
+    return;
+  }
+  engine->stop_thread();
+  engine->finish_telling();
+  for (const auto& weak : comms_) {
+    if (const auto comm = weak.lock()) engine->close(*comm);
+  }
+  if (control_) control_->stop();
+  engine->connect_outside({});
+  world.reset();
+  engine->reclaim_all();
+}
+
+}  // namespace core
+
+Context::Context(ContextOptions options) : state_(std::make_shared<core::ContextState>(options)) {
+  std::vector<int> everyone(static_cast<std::size_t>(state_->size));
+  for (int r = 0; r < state_->size; ++r) everyone[static_cast<std::size_t>(r)] = r;
+  state_->world = state_->make_comm("world", everyone, {}, state_->deadline);
+}
+
+Context::~Context() = default;
+Context::Context(Context&&) noexcept = default;
+Context& Context::operator=(Context&&) noexcept = default;
+
+Comm Context::world() const { return Comm(state_->world); }
+
+Comm Context::make_comm(const std::string& name, std::span<const int> world_ranks, const CommOptions& options) const {
+  state_->engine->refuse_forked_child();
+  std::vector<int> members(world_ranks.begin(), world_ranks.end());
+  std::sort(members.begin(), members.end());
+  const bool twice = std::adjacent_find(members.begin(), members.end()) != members.end();
+  if (members.empty() || twice || members.front() < 0 || members.back() >= state_->size) {
+    throw Error(ErrorKind::invalid, fmt::format("making comm {}: its ranks must be different ones of 0 to {}, not [{}]", name,
+                                                state_->size - 1, fmt::join(world_ranks, ", ")), {.comm = name});
+  }
+  if (!std::binary_search(members.begin(), members.end(), state_->rank)) {
+    throw Error(ErrorKind::invalid, fmt::format("making comm {}: rank {} is not one of its members [{}]", name, state_->rank,
+                                                fmt::join(world_ranks, ", ")), {.comm = name});
+  }
+  const Rules rules = Rules::parse(options.rules);
+  const auto deadline = options.deadline.count() > 0 ? options.deadline : state_->deadline;
+  const auto own = std::find(world_ranks.begin(), world_ranks.end(), state_->rank) - world_ranks.begin();
+  const auto everyones = state_->gather("made/" + name, "making comm " + name, {world_ranks.begin(), world_ranks.end()}, rules.text(),
+                                        deadline_after(deadline), nullptr);
+  for (std::size_t r = 0; r < everyones.size(); ++r) {
+    if (everyones[r] == rules.text()) continue;
+    throw Error(ErrorKind::mismatch, fmt::format("making comm {}: rank {} gives the rules \"{}\" but rank {} gives \"{}\"", name,
+                                                 own, rules.text(), r, everyones[r]), {.comm = name});
+  }
+  return Comm(state_->make_comm("made/" + name, {world_ranks.begin(), world_ranks.end()}, rules, deadline));
+}
+
+int Context::rank() const noexcept { return state_->rank; }
+int Context::size() const noexcept { return state_->size; }
+const std::vector<BackendInfo>& Context::backends() const noexcept { return state_->infos; }
+const TableInfo& Context::table() const noexcept { return state_->table_info; }
+void Context::progress() { state_->engine->progress(); }
+
+}  // namespace medley

@@ -1,0 +1,261 @@
+// What a context does with the news of its control thread: lost ranks, failures of comms, and questions about who is where.
+//
+// Two sides. On the control thread (on_message, on_gone, on_tick, judge) nothing waits: no comm is held there, no lock of the
+// engine is taken, no backend and no callback of the user's is called; it answers from the status board and posts the rest.
+// On the engine's threads (act_on_events and what it calls) comms fail and backends hear of losses.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+
+#include "comm/context_state.hpp"
+#include "engine/diagnosis.hpp"
+
+namespace medley::core {
+namespace {
+
+using nlohmann::json;
+using std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+// A rank that died has published what it had; what it published may need some polls to be taken in.
+constexpr auto loss_grace = 50ms;
+// One that left in order owes nothing; whoever still waits for it after this long waits in vain.
+constexpr auto leave_grace = 1s;
+constexpr auto answer_limit = 400ms;   // of ranks that are alive; a stopped one never answers
+// A rank that waits in Medley polls every 20 ms at least.
+constexpr auto stuck_after = 1s;
+
+/// One line on stderr, unless whoever reads that is stuck: the control thread waits for nobody.
+void print_notice(const std::string& line) {
+  const std::string text = fmt::format("medley: {}\n", line);
+  pollfd file{STDERR_FILENO, POLLOUT, 0};
+  if (text.size() > PIPE_BUF || poll(&file, 1, 0) != 1) return;
+  static_cast<void>(write(STDERR_FILENO, text.data(), text.size()) == 0);
+}
+
+int member_of(const CommState& comm, int world_rank) {
+  const auto at = std::find(comm.world_ranks.begin(), comm.world_ranks.end(), world_rank);
+  return at == comm.world_ranks.end() ? -1 : static_cast<int>(at - comm.world_ranks.begin());
+}
+
+control::Message failure_notice(const std::string& comm, const std::vector<int>& members, int by, const Error& why) {
+  return {"failed", json{{"comm", comm}, {"kind", static_cast<int>(why.kind())}, {"what", why.what()},
+                         {"ranks", why.context().ranks}, {"by", by}, {"members", members}}.dump()};
+}
+
+}  // namespace
+
+void ContextState::listen_for_control() {
+  if (size == 1) return;
+  const bool one_host = std::all_of(hosts.begin(), hosts.end(), [&](const std::string& host) { return host == hosts[0]; });
+  control_ = std::make_unique<control::Control>(rank, size, one_host);
+}
+
+void ContextState::start_control(const std::vector<json>& answers) {
+  if (!control_) return;
+  std::vector<control::Endpoint> endpoints;
+  for (const json& answer : answers) endpoints.push_back(control::Endpoint::from_text(answer["control"]));
+  engine->connect_outside({[this](const CommState& comm, const Error& why) { tell_failure(comm, why); },
+                           [this](const CommState& comm, const Operation& waiting) { return who_is_where(comm, waiting); },
+                           [this](const CommState& comm, const Operation& operation) { ask_referee(comm, operation); },
+                           &events_, [this] { act_on_events(); }});
+  polled_ = steady_clock::now();
+  const auto on_message_or_nonsense = [this](int from, const control::Message& message) {
+    try {
+      on_message(from, message);
+    } catch (const json::exception&) {   // of a rank of another version: what it means is not known here
+    }
+  };
+  control_->start(std::move(endpoints), answers[0]["token"],
+                  {on_message_or_nonsense,
+                   [this](int lost, const std::string& how) { on_gone(lost, how); },
+                   [this](int left) { on_gone(left, ""); }, [this] { on_tick(); }, print_notice},
+                  control::DetectorLimits::from([](const char* name) { return std::getenv(name); }));
+}
+
+std::shared_ptr<CommState> ContextState::find_comm_locked(const std::string& name) const {
+  for (const auto& weak : comms_) {
+    if (auto comm = weak.lock(); comm && comm->name == name) return comm;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<CommState> ContextState::find_comm(const std::string& name) {
+  const std::lock_guard lock(comms_mutex_);
+  return find_comm_locked(name);
+}
+
+/// The comm; while it is still being made here null, and the error waits for it.
+std::shared_ptr<CommState> ContextState::find_comm_for(const std::string& name, const Error& error) {
+  const std::lock_guard lock(comms_mutex_);
+  auto comm = find_comm_locked(name);
+  if (!comm) failed_early_.emplace(name, error);
+  return comm;
+}
+
+void ContextState::on_gone(int world_rank, const std::string& how) {
+  if (!how.empty() && announces_losses && !std::exchange(announced_loss_, true)) {
+    print_notice(fmt::format("rank {}: rank {} was lost: {}", rank, world_rank, how));
+  }
+  any_gone_ = true;
+  events_.post(RankGone{world_rank, how});
+}
+
+void ContextState::on_tick() {
+  if (any_gone_ && !events_.any()) events_.post(LookForGone{});
+  const std::uint64_t polls = engine->board().polls();
+  if (polls != polls_seen_) {
+    polls_seen_ = polls;
+    polled_ = steady_clock::now();
+  }
+}
+
+/// On any of the engine's threads, without its lock. Two may act at the same time; none of the events depends on another.
+void ContextState::act_on_events() {
+  for (const ControlEvent& event : events_.take()) {
+    if (const auto* gone = std::get_if<RankGone>(&event)) {
+      note_gone(*gone);
+    } else if (const auto* failed = std::get_if<CommFailed>(&event)) {
+      if (const auto comm = find_comm_for(failed->comm, failed->why)) engine->fail_as_told(*comm, failed->why);
+    } else if (const auto* agreed = std::get_if<CollectiveAgreed>(&event)) {
+      if (const auto comm = find_comm(agreed->comm)) engine->let_start(*comm, agreed->sequence);
+    } else {
+      look_for_gone();
+    }
+  }
+}
+
+void ContextState::note_gone(const RankGone& event) {
+  {
+    const std::lock_guard lock(gone_mutex_);
+    gone_[event.world_rank] = {event.how, steady_clock::now()};
+  }
+  if (event.how.empty()) return;
+  std::vector<Backend*> all;
+  for (const Ready& ready : backends_) all.push_back(ready.backend.get());
+  engine->rank_lost(event.world_rank, all);
+}
+
+void ContextState::look_for_gone() {
+  std::vector<std::shared_ptr<CommState>> comms;
+  {
+    const std::lock_guard lock(comms_mutex_);
+    for (const auto& weak : comms_) {
+      if (auto comm = weak.lock()) comms.push_back(std::move(comm));
+    }
+  }
+  std::map<int, Gone> all_gone;
+  {
+    const std::lock_guard lock(gone_mutex_);
+    all_gone = gone_;
+  }
+  for (const auto& [world_rank, gone] : all_gone) {
+    const bool lost = !gone.how.empty();
+    if (steady_clock::now() - gone.since < (lost ? loss_grace : leave_grace)) continue;
+    for (const auto& comm : comms) {
+      const int member = member_of(*comm, world_rank);
+      if (member < 0 || comm->size == 1 || (!lost && !engine->awaits(*comm, member))) continue;
+      const std::string who = member == world_rank ? fmt::format("rank {}", member)
+                                                   : fmt::format("rank {} (rank {} of the world)", member, world_rank);
+      engine->fail_as_told(*comm, Error(ErrorKind::rank_lost,
+                                        lost ? fmt::format("{} was lost: {}", who, gone.how)
+                                             : fmt::format("{} has left the job though it is awaited", who),
+                                        {.ranks = {member}}));
+    }
+  }
+}
+
+void ContextState::tell_failure(const CommState& comm, const Error& why) {
+  if (!control_ || comm.size == 1) return;
+  control_->send(control::Control::everyone, failure_notice(comm.name, comm.world_ranks, comm.rank, why));
+}
+
+void ContextState::ask_referee(const CommState& comm, const Operation& operation) {
+  const Fingerprint made = fingerprint_of(operation.call, comm.size, operation.lane->name);
+  control_->send(comm.world_ranks[0], {"call", json{{"comm", comm.name}, {"sequence", operation.sequence}, {"rank", comm.rank},
+                                                    {"size", comm.size}, {"call", made.call}, {"route", made.route},
+                                                    {"ranks", comm.world_ranks}, {"before", engine->note_issue(operation)}}.dump()});
+}
+
+/// On the comm's first rank: all alike may start; a difference ends the comm on every rank, this one included.
+void ContextState::judge(const json& call) {
+  const std::string name = call["comm"];
+  const auto verdict = referee_.hear(name, call["sequence"], call["rank"], call["size"], {call["call"], call["route"]},
+                                     call["before"].get<IssuedBefore>());
+  if (!verdict) return;
+  if (verdict->agreed) {
+    for (int world_rank : call["ranks"].get<std::vector<int>>()) {
+      control_->send(world_rank, {"alike", json{{"comm", name}, {"sequence", call["sequence"]}}.dump()});
+    }
+    return;
+  }
+  referee_.forget(name);
+  const Error different(ErrorKind::mismatch, verdict->difference, {.ranks = verdict->ranks});
+  control_->send(control::Control::everyone, failure_notice(name, call["ranks"], 0, different));
+  events_.post(CommFailed{name, different});
+}
+
+void ContextState::on_message(int from, const control::Message& message) {
+  const json body = json::parse(message.body, nullptr, false);
+  if (body.is_discarded() || !body.contains("comm")) return;
+  if (message.kind == "failed") {
+    const Error told(static_cast<ErrorKind>(body["kind"].get<int>()),
+                     fmt::format("rank {} says: {}", body["by"].get<int>(), body["what"].get<std::string>()),
+                     {.ranks = body["ranks"]});
+    const auto members = body["members"].get<std::vector<int>>();
+    if (std::find(members.begin(), members.end(), rank) == members.end()) return;
+    events_.post(CommFailed{body["comm"], told});
+  } else if (message.kind == "call") {
+    judge(body);
+  } else if (message.kind == "alike") {
+    events_.post(CollectiveAgreed{body["comm"], body["sequence"]});
+  } else if (message.kind == "ask") {
+    json answer{{"comm", body["comm"]}, {"question", body["question"]}};
+    answer["status"] = engine->board().status(body["comm"]);
+    const std::chrono::duration<double> unpolled = steady_clock::now() - polled_;
+    if (unpolled > stuck_after) answer["status"]["unpolled_s"] = unpolled.count();
+    control_->send(from, {"answer", answer.dump()});
+  } else if (message.kind == "answer") {
+    const std::lock_guard lock(answers_mutex_);
+    const auto open = answers_.find(body["question"]);
+    if (open == answers_.end()) return;
+    open->second[from] = body["status"];
+    answered_.notify_all();
+  }
+}
+
+Diagnosis ContextState::who_is_where(const CommState& comm, const Operation& waiting) {
+  std::string question;
+  {
+    const std::lock_guard lock(answers_mutex_);
+    question = fmt::format("{}.{}", rank, ++questions_);
+    answers_[question];
+  }
+  std::map<int, json> by_member;
+  std::size_t asked = 0;
+  for (int member = 0; member < comm.size; ++member) {
+    const int other = comm.world_ranks[static_cast<std::size_t>(member)];
+    const auto standing = control_->standing(other);
+    if (standing == control::Control::Standing::present) {
+      control_->send(other, {"ask", json{{"comm", comm.name}, {"question", question}}.dump()});
+      ++asked;
+    } else {
+      by_member[member] = {{"gone", standing == control::Control::Standing::left ? "has left the job" : "was lost"}};
+    }
+  }
+  std::unique_lock lock(answers_mutex_);
+  answered_.wait_for(lock, answer_limit,
+                     [&] { return answers_[question].size() == asked; });
+  for (auto& [world_rank, status] : answers_[question]) by_member[member_of(comm, world_rank)] = std::move(status);
+  answers_.erase(question);
+  lock.unlock();
+  return diagnose(comm.name, comm.size, waiting.collective() ? waiting.sequence : 0, by_member);
+}
+
+}  // namespace medley::core

@@ -1,0 +1,63 @@
+// Exchanges that make comms: every member's string to every member over the control links, while the engine goes on.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/ranks_text.hpp"
+#include "comm/context_state.hpp"
+
+namespace medley::core {
+namespace {
+
+using std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr auto gather_check_interval = 20ms;   // how soon a lost member is noticed
+constexpr auto gather_nap = 100us;             // while something is pending that needs polling
+constexpr auto who_called_limit = 400ms;       // for ranks that are alive to say whether they called
+
+}  // namespace
+
+std::vector<std::string> ContextState::gather(const std::string& name, const std::string& purpose, const std::vector<int>& members,
+                                              const std::string& mine, Deadline until, CommState* parent) {
+  const auto own = static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
+  if (members.size() == 1) return {mine};
+  const auto gathering = std::make_shared<control::Gathering>(name, members, own, mine);
+  control_->start(gathering);
+  try {
+    // Not at once: a check asks the kernel about every member of the parent, and most exchanges are over before.
+    for (Deadline next_check = steady_clock::now() + gather_check_interval;;) {
+      if (gathering->done()) return gathering->all();
+      const Deadline now = steady_clock::now();
+      if (now > until) {
+        control_->ask_who_called(*gathering);
+        const std::vector<int> missing = gathering->not_called(who_called_limit);
+        throw Error(ErrorKind::timeout,
+                    fmt::format("{}: {} did not take part within the deadline", purpose, missing.empty() ? "somebody" : ranks_text(missing)),
+                    {.comm = parent ? parent->name : name, .ranks = missing});
+      }
+      if (now >= next_check) {
+        if (parent) engine->check(*parent);
+        check_members(members, purpose);
+        next_check = now + gather_check_interval;
+      }
+      engine->progress();
+      gathering->wait_until(std::min(until, now + (engine->idle() ? std::chrono::nanoseconds(gather_check_interval) : gather_nap)));
+    }
+  } catch (...) {
+    control_->abandon(name);
+    throw;
+  }
+}
+
+void ContextState::check_members(const std::vector<int>& members, const std::string& purpose) const {
+  using Standing = control::Control::Standing;
+  for (std::size_t place = 0; place < members.size(); ++place) {
+    const Standing standing = control_->standing(members[place]);
+    if (standing == Standing::present) continue;
+    throw Error(ErrorKind::rank_lost, fmt::format("{}: rank {} {}", purpose, place, standing == Standing::left ? "has left the job" : "was lost"),
+                {.ranks = {static_cast<int>(place)}});
+  }
+}
+
+}  // namespace medley::core

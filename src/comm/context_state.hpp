@@ -1,0 +1,119 @@
+// What a Context stands for: its place in the job, its backends, its comms.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <medley/backend.hpp>
+#include <medley/context.hpp>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "algorithms/capabilities.hpp"
+#include "control/control.hpp"
+#include "engine/comm_state.hpp"
+#include "engine/control_events.hpp"
+#include "engine/engine.hpp"
+#include "engine/referee.hpp"
+
+namespace medley::core {
+
+/// The backends to load for a list that may name pairs such as shm+mpi: the plain ones, then the pairs' halves.
+std::vector<std::string> with_halves(const std::vector<std::string>& wanted);
+
+class ContextState : public std::enable_shared_from_this<ContextState> {
+ public:
+  explicit ContextState(const ContextOptions& options);
+  ~ContextState();
+
+  /// Makes a comm of these world ranks; called by all of them together, with the same name.
+  std::shared_ptr<CommState> make_comm(const std::string& name, const std::vector<int>& world_ranks, const Rules& own_rules,
+                                       std::chrono::nanoseconds comm_deadline);
+  /// Every member's string, by its place among `members` (world ranks); called by all of them, under one name. Runs the engine
+  /// meanwhile. An Error of kind timeout names who did not come; a failure of `parent`, if one is given, ends it.
+  std::vector<std::string> gather(const std::string& name, const std::string& purpose, const std::vector<int>& members,
+                                  const std::string& mine, Deadline until, CommState* parent);
+  /// Throws when a rule names a backend that the context does not have.
+  void check_rules(const Rules& checked) const;
+
+  int rank = 0;
+  int size = 1;
+  int device = 0;
+  std::chrono::nanoseconds deadline{};
+  std::shared_ptr<Store> store;
+  std::shared_ptr<Engine> engine = std::make_shared<Engine>();
+  std::vector<BackendInfo> infos;
+  std::vector<std::string> hosts;   ///< of each rank: equal ones share a host
+  Rules rules;
+  std::optional<route::Table> table;
+  TableInfo table_info;
+  bool announces_losses = false;
+  bool checking = false;            ///< check mode: MEDLEY_CHECK=1 on any rank, or a debug build
+  std::shared_ptr<CommState> world;
+
+ private:
+  struct Ready {
+    std::unique_ptr<Backend> backend;
+    Capabilities capabilities;   ///< common to all ranks
+    std::uint8_t note;           ///< its number in records
+  };
+  void make_backends(const ContextOptions& options);
+  /// One backend on one comm; `staged`: for CUDA memory that the backend does not move itself.
+  std::unique_ptr<LaneState> connect(CommState& comm, const Ready& ready, bool staged);
+  std::vector<nlohmann::json> ask_all(const std::string& about, const nlohmann::json& mine, Deadline until);
+  static std::vector<std::string> names_of_all(const std::vector<nlohmann::json>& answers);
+  std::string create(const std::string& name, const Surroundings& surroundings, std::unique_ptr<Backend>& made);
+  void agree_on_made(const std::vector<nlohmann::json>& answers, bool named,
+                     std::map<std::string, std::unique_ptr<Backend>>& made);
+  void make_pairs(const std::vector<std::string>& wanted);
+  std::vector<std::string> with_every_pair(std::vector<std::string> wanted) const;
+  void note_job();
+  route::Shape shape_of(const std::vector<int>& world_ranks) const;
+  void say_stand_in(const CommState& comm, const route::Shape& shape);
+  std::vector<Ready> backends_;   ///< in order of preference
+  std::string why_no_cuda_;       ///< why CUDA memory is not staged, on the first rank where it is not; empty if it is
+  std::mutex comms_mutex_;
+  std::map<std::string, Error> failed_early_;   ///< comms that others gave up before they were made here
+  std::vector<std::weak_ptr<CommState>> comms_;
+  bool said_stand_in_ = false;
+  ForkGuard fork_guard_;
+
+  // What the control thread brings and carries (context_control.cpp).
+  void listen_for_control();
+  void start_control(const std::vector<nlohmann::json>& answers);
+  std::shared_ptr<CommState> find_comm(const std::string& name);
+  std::shared_ptr<CommState> find_comm_locked(const std::string& name) const;
+  std::shared_ptr<CommState> find_comm_for(const std::string& name, const Error& error);
+  void check_members(const std::vector<int>& members, const std::string& purpose) const;
+  void on_message(int from, const control::Message& message);
+  void on_gone(int world_rank, const std::string& how);
+  void on_tick();
+  void act_on_events();
+  void note_gone(const RankGone& event);
+  void look_for_gone();
+  void tell_failure(const CommState& comm, const Error& why);
+  void ask_referee(const CommState& comm, const Operation& operation);
+  void judge(const nlohmann::json& call);
+  Referee referee_;                                 ///< the control thread's, as are the next four
+  bool any_gone_ = false;
+  bool announced_loss_ = false;
+  std::uint64_t polls_seen_ = 0;                    ///< of the engine
+  Deadline polled_{};                               ///< when that last changed
+  ControlEvents events_;                            ///< from the control thread to the engine's
+  Diagnosis who_is_where(const CommState& comm, const Operation& waiting);
+  struct Gone {
+    std::string how;   ///< empty: it left in order
+    Deadline since;
+  };
+  std::mutex gone_mutex_;
+  std::map<int, Gone> gone_;                        ///< by world rank
+  std::mutex answers_mutex_;
+  std::condition_variable answered_;
+  std::map<std::string, std::map<int, nlohmann::json>> answers_;   ///< to open questions, by question and world rank
+  std::uint64_t questions_ = 0;
+  std::unique_ptr<control::Control> control_;       ///< last: its thread uses everything above
+};
+
+}  // namespace medley::core

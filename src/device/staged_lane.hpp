@@ -1,0 +1,56 @@
+// A host backend's lane for CUDA memory: operations go through pinned memory in pieces, so that copies to and from the
+// device overlap the host's work. The context puts one beside every lane of a host backend where there are devices.
+#pragma once
+
+#include <medley/backend.hpp>
+#include <medley/sdk/device.hpp>
+#include <memory>
+#include <vector>
+
+#include "device/staged_plan.hpp"
+
+namespace medley::core {
+
+class StagedTransfer;
+
+/// Driven by polling like every lane; nothing here waits for the device.
+class StagedLane final : public Lane {
+ public:
+  /// `device`: set before the first operation, and longer there than the lane.
+  StagedLane(std::unique_ptr<Lane> inner, const std::shared_ptr<Device>& device, int rank, int ranks)
+      : inner_(std::move(inner)), device_(device), rank_(rank), ranks_(ranks) {}
+  ~StagedLane() override;
+
+  Transfer* start(const Call& call) override;
+  void progress() override { inner_->progress(); }
+  bool undelivered() const override { return inner_->undelivered(); }
+  bool concurrent_collectives() const override { return inner_->concurrent_collectives(); }
+  void check() override { inner_->check(); }
+  void abort(const Error& why) noexcept override;
+  bool poll_abort() noexcept override;
+  bool poll_close() noexcept override;
+
+ private:
+  friend class StagedTransfer;
+  struct PinnedPiece;
+  /// A piece that was given up: its host operation and its copies may still use its pinned memory.
+  struct Orphan {
+    Transfer* transfer;
+    void* event;
+    std::shared_ptr<PinnedPiece> piece;
+  };
+  bool give_up(Orphan& orphan) noexcept;
+  bool abandon_orphans() noexcept;
+
+  std::unique_ptr<Lane> inner_;
+  const std::shared_ptr<Device>& device_;
+  int rank_, ranks_;
+  void* to_host_ = nullptr;     ///< streams of copies alone, made by the first operation
+  void* to_device_ = nullptr;
+  std::vector<StagedTransfer*> running_;
+  std::vector<Orphan> orphans_;
+  Deadline copy_limit_{};       ///< of copies that were under way when it was aborted
+  bool closing_ = false;
+};
+
+}  // namespace medley::core

@@ -1,0 +1,58 @@
+#include "engine/backoff.hpp"
+
+#include <sched.h>
+
+#include <medley/sdk/pause.hpp>
+
+namespace medley::core {
+namespace {
+
+using std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr std::chrono::nanoseconds taken_by_computation = 500us;
+constexpr std::chrono::nanoseconds taken_by_another_rank = 5us;
+
+}  // namespace
+
+/// Yields the core and says how many of the policy's yields that took.
+int Backoff::yield(const Waiting& waiting) {
+  const BackoffPolicy& policy = waiting.policy;
+  if (!waiting.waiter && !policy.oversubscribed) {
+    sched_yield();
+    return 1;
+  }
+  const Deadline before = steady_clock::now();
+  sched_yield();
+  // A yield that comes back late was taken up by two ranks that share this core while another is free: a sleeper is woken on
+  // the free one. Among oversubscribed ranks it was taken up by one that computes: those that only answer are back in
+  // microseconds. Whoever yields to it gives away a slice each time, and a sleeper comes before it when woken.
+  const bool late = steady_clock::now() - before > (policy.oversubscribed ? taken_by_computation : taken_by_another_rank);
+  return late ? policy.yields : 1;
+}
+
+bool Backoff::step(const Waiting& waiting) {
+  if (spins_++ < waiting.policy.spins) {
+    pause();
+  } else if (yields_ < waiting.policy.yields) {
+    yields_ += yield(waiting);
+  } else {
+    return true;
+  }
+  return false;
+}
+
+std::chrono::nanoseconds Backoff::next_sleep(const Waiting& waiting) {
+  const std::chrono::nanoseconds own = sleep_;
+  sleep_ = std::min(2 * sleep_, longest_sleep);
+  if (waiting.owing || !waiting.waiter) return short_nap;
+  return somebody_lost_ ? std::chrono::nanoseconds(1ms) : own;
+}
+
+bool Backoff::check_due(Deadline now) {
+  if (now - last_check_ < longest_sleep && !somebody_lost_) return false;
+  last_check_ = now;
+  return true;
+}
+
+}  // namespace medley::core

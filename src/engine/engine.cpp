@@ -1,0 +1,218 @@
+// Issuing: the inline path of blocking calls, and operations that become pending.
+#include "engine/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <medley/sdk/current_error.hpp>
+#include <medley/sdk/device.hpp>
+#include <medley/sdk/pause.hpp>
+#include <utility>
+
+#include "engine/hazard_index.hpp"
+
+namespace medley::core {
+namespace {
+
+// How often a blocking call polls before it becomes an operation that others could wait for; a peer in the same call
+// answers well within this. Without a core for each rank, polling only keeps the peer from running.
+constexpr int inline_polls = 200;
+// The first of them without a pause, which takes 20 ns or more: a peer that called at the same time answers within 100.
+constexpr int eager_polls = 32;
+
+/// Makes the operation own what its call points to.
+void copy_lists(Operation& operation, int ranks) {
+  Call& call = operation.call;
+  const std::int64_t** lists[] = {&call.in_counts, &call.in_offsets, &call.out_counts, &call.out_offsets};
+  operation.algorithm = call.algorithm;   // the caller's may go before a held operation starts
+  call.algorithm = operation.algorithm;
+  if (!call.in_counts && !call.out_counts) return;
+  const auto n = static_cast<std::size_t>(ranks);
+  operation.lists = std::make_shared_for_overwrite<std::int64_t[]>(4 * n);
+  for (std::size_t i = 0; i < 4; ++i) {
+    if (!*lists[i]) continue;
+    std::int64_t* const own = operation.lists.get() + i * n;
+    std::copy_n(*lists[i], n, own);
+    *lists[i] = own;
+  }
+}
+
+/// Whether a blocking call may start from the caller's own memory, which lasts until the call returns. One with patience may
+/// return before it is complete; lists may be read by a library that cannot give up what it has begun (MPI).
+bool may_borrow(const Call& call, const Options& options) {
+  return options.patience.count() == 0 && !call.in_counts && !call.out_counts;
+}
+
+}  // namespace
+
+void Engine::refuse_forked_child() const {
+  if (fork_guard_.here()) return;
+  throw Error(ErrorKind::invalid,
+              "this process was forked from the one that made the context; make a new context here");
+}
+
+Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, const Options& options, int& source) {
+  refuse_forked_child();   // before the lock, which the parent may have held
+  attend();
+  if (call.memory == Memory::cuda) return issue_on_device(shared, call, options);
+  CommState& comm = *shared;
+  Operation* operation = nullptr;
+  {
+    const Hold hold(*this);
+    const Route* route = &admit(comm, call, options.backend);
+    comm.count(is_collective(call.op));
+    OpenSize open;
+    if (comm.sizes) [[unlikely]] route = &settle_route(comm, call, options.backend, *route, open);
+    const Route& chosen = *route;
+    LaneState& lane = *chosen.lane;
+    if (!options.async && !open && quiet() && !comm.checked) {
+      // Nothing is pending, so nothing can conflict and the lane is free: no bookkeeping unless it takes long.
+      std::uint64_t record = 0;
+      OperationRef owner;
+      if (!may_borrow(call, options)) [[unlikely]] owner = make_operation(shared, call, options, lane);
+      Transfer* transfer = owner ? try_inline(comm, owner->call, owner->lists, chosen, options, source, record)
+                                 : try_inline(comm, call, nullptr, chosen, options, source, record);
+      if (!transfer) return nullptr;
+      if (!owner) owner = make_operation(shared, call, options, lane);
+      operation = enlist(std::move(owner), options);
+      operation->record = record;
+      scheduler_.add(*operation);   // nothing is pending, so nothing holds it
+      adopt(*operation, transfer);
+    } else {
+      operation = enlist_behind(shared, call, options, chosen, std::move(open));
+    }
+  }
+  if (options.async) return operation;
+  OperationRef held(operation);
+  if (options.patience.count() == 0) {
+    wait(*operation, operation->deadline);
+  } else if (!wait_until(*operation, deadline_after(options.patience))) {
+    return held.release();
+  }
+  source = operation->source;
+  return nullptr;
+}
+
+/// Check mode: a collective starts once the comm's referee has seen that all ranks called the same.
+void Engine::have_compared(Operation& operation) {
+  if (!operation.comm->checked || !operation.collective() || !outside_.ask_referee) return;
+  operation.compared = true;
+  Scheduler::hold(operation);
+  if (!operation.size) outside_.ask_referee(*operation.comm, operation);   // otherwise once its route is known
+}
+
+Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists,
+                             const Route& route, const Options& options, int& source, std::uint64_t& number) {
+  LaneState& lane = *route.lane;   // on host memory, so never one that stages
+  Transfer* transfer = nullptr;
+  const std::uint64_t begun = ticks();
+  if (comm.status) board_.show_inline(*comm.status, lane.place, call.op, call.root);
+  try {
+    transfer = lane.filled->start(call);
+    number = record(comm, call, route, options, begun);   // while the peers' answers are on their way
+    const int polls = lane.waiter && lane.waiter->spins() == 0 ? 1 : inline_polls;
+    for (int i = 0; transfer && i < polls; ++i) {
+      if (transfer->poll() == Poll::complete) {
+        source = transfer->source();
+        transfer->release();
+        transfer = nullptr;
+        break;
+      }
+      // messages come in beside their transfers, and so do those that a filled-in collective is made of
+      if (!is_collective(call.op) || lane.filled->exchanging()) lane.filled->progress();
+      if (i >= eager_polls) pause();
+    }
+  } catch (...) {
+    const Error error = current_error();
+    board_.hide_inline();
+    if (number == 0) number = record(comm, call, route, options, begun);
+    note_end(number, true);
+    const Error full = with_context(error, comm, call, is_collective(call.op) ? comm.collectives : comm.messages, lane.name);
+    if (ends_comm(call, error)) fail_locked(comm, full);
+    if (transfer) transfer->abandon(lists);   // after the lane was aborted
+    throw full;
+  }
+  board_.hide_inline();
+  if (!transfer) note_end(number, false);
+  if (!transfer && lane.owes()) watch_owing(lane);
+  return transfer;
+}
+
+/// Has what the lane still owes to its peers delivered, though nobody waits for it.
+void Engine::watch_owing(LaneState& lane) {
+  if (progress_.add_owing(lane) && thread_) thread_->nudge();
+}
+
+OperationRef Engine::make_operation(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+                                    LaneState& lane) {
+  OperationRef operation(new Operation);
+  operation->comm = comm;
+  operation->lane = &lane;
+  operation->call = call;
+  copy_lists(*operation, comm->size);
+  operation->sequence = operation->collective() ? comm->collectives : comm->messages;
+  operation->deadline = deadline_after(options.deadline.count() > 0 ? options.deadline : comm->deadline);
+  return operation;
+}
+
+/// From here on it is pending, and the engine holds a reference. The caller gets another: it may be complete once it starts.
+Operation* Engine::enlist(OperationRef made, const Options& options) {
+  Operation* const operation = made.get();
+  operation->accesses = accesses_of(operation->call, operation->comm->size);
+  if (operation->call.memory == Memory::cuda) {
+    operation->before.ready = device_->record(operation->call.stream);
+    operation->call.before = &operation->before;
+  }
+  pending_.push_back(*operation);
+  made.release()->retain();
+  board_.show(*operation);
+  // Who waits on the host moves it, and calls the thread when leaving earlier.
+  if (thread_ && (options.async || operation->call.memory == Memory::cuda)) thread_->nudge();
+  return operation;
+}
+
+/// Behind what it conflicts with and what comes before it on its lane; starts at once where there is no such thing.
+Operation* Engine::enlist_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+                                 const Route& chosen, OpenSize open) {
+  Operation* operation = enlist(make_operation(comm, call, options, *chosen.lane), options);
+  operation->size = std::move(open);
+  operation->record = record(*comm, call, chosen, options, ticks());
+  if (operation->size) note_route(*operation, {});
+  scheduler_.add(*operation);
+  if (operation->collective() && !comm->awaiting_lane_order.empty()) open_routes_.insert(comm.get());
+  have_compared(*operation);
+  if (operation->blockers == 0) start(*operation);
+  return operation;
+}
+
+Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls,
+                               const Options& options) {
+  refuse_forked_child();
+  attend();
+  if (calls.front().memory == Memory::cuda) use_device(*comm);
+  const Hold hold(*this);
+  std::vector<const Route*> routes;
+  for (Call& call : calls) {   // all or none
+    routes.push_back(&admit(*comm, call, options.backend));
+    if (call.memory == Memory::cuda) admit_on_device(*comm, call, *routes.back()->lane);
+  }
+  auto* group = new Operation;
+  group->comm = comm;
+  group->call = calls.front();
+  group->members = static_cast<int>(calls.size());
+  group->sequence = comm->messages + 1;
+  group->references = 1 + group->members;   // the caller's, and one for each member
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    comm->count(false);
+    Operation* operation = enlist(make_operation(comm, calls[i], options, *routes[i]->lane), options);
+    operation->group = group;
+    group->batch.push_back(operation);
+    operation->record = record(*comm, calls[i], *routes[i], options, ticks());
+    group->deadline = operation->deadline;
+    scheduler_.add(*operation);
+    if (operation->blockers == 0) start(*operation);
+  }
+  return group;
+}
+
+}  // namespace medley::core

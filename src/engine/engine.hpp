@@ -1,0 +1,257 @@
+// The engine of a context: issues operations, completes them, waits for them and fails them, over parts that each know one
+// thing: Scheduler (what may start when), Progress (polling), Backoff (how to wait), StatusBoard (what others may ask).
+// It has one lock; nobody blocks while holding it, and every library is called under it.
+#pragma once
+
+#include <functional>
+#include <medley/backend.hpp>
+#include <medley/options.hpp>
+#include <medley/sdk/fork_guard.hpp>
+#include <medley/sdk/spinlock.hpp>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "engine/backoff.hpp"
+#include "engine/comm_state.hpp"
+#include "engine/control_events.hpp"
+#include "engine/diagnosis.hpp"
+#include "engine/operation.hpp"
+#include "engine/progress.hpp"
+#include "engine/progress_thread.hpp"
+#include "engine/referee.hpp"
+#include "engine/scheduler.hpp"
+#include "engine/status_board.hpp"
+#include "record/recorder.hpp"
+
+namespace medley {
+class Device;
+}
+
+namespace medley::core {
+
+class Engine final : private Progress::Events {
+ public:
+  Engine() : scheduler_([this](Operation& operation) { start(operation); }), progress_(*this) {}
+  ~Engine();
+  /// Before the first comm is made.
+  void record_to(std::unique_ptr<Recorder> recorder) { recorder_ = std::move(recorder); }
+  Recorder* recorder() { return recorder_.get(); }
+  /// The number of a new comm in records.
+  std::uint32_t note_comm(const std::string& name, const std::vector<int>& world_ranks);
+  /// Issues an operation and, unless it is async, waits for it. Returns null when it is already complete;
+  /// otherwise a reference that the caller takes over. `source` gets the sender of a completed receive.
+  /// The call's algorithm is filled in by its route.
+  Operation* issue(const std::shared_ptr<CommState>& comm, Call& call, const Options& options, int& source);
+  /// Issues several that belong together; the result is complete when all are.
+  Operation* issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls, const Options& options);
+  /// Waits until it is complete and throws its error.
+  void wait(Operation& operation, Deadline deadline);
+  /// On CUDA memory: makes the operation's stream wait for it instead, as soon as that is possible.
+  void wait_in_stream(Operation& operation, Deadline deadline);
+  /// The same for any stream, no longer than until then; says whether that stream waits now. Throws the operation's error.
+  bool wait_in_stream_until(Operation& operation, void* stream, Deadline until);
+  /// Waits no longer than until then and says whether it is complete. Throws its error.
+  bool wait_until(Operation& operation, Deadline until);
+  /// Remembers whom to call when it is complete; false when it is complete already.
+  bool call_back(Operation& operation, std::function<void()>& callback);
+  /// Moves everything that is pending.
+  void progress();
+  /// Whether nothing is pending, so that nobody needs to poll.
+  bool idle() {
+    const std::lock_guard lock(mutex_);
+    return quiet();
+  }
+  /// Whether the first operation on CUDA memory may start that thread.
+  void allow_thread(bool allowed) { thread_allowed_ = allowed; }
+  /// Of the operations on CUDA memory; opened by the first of them.
+  Device& device() const { return *device_; }
+  const std::shared_ptr<Device>& shared_device() const { return device_; }
+  /// Moves everything from a thread of its own from now on. Who starts it stops it, before the comms are closed.
+  void start_thread();
+  void stop_thread();
+  /// The body of that thread: returns when nothing is pending.
+  void tend(ProgressThread& thread);
+  /// Makes all operations of a comm fail, now and later, and has the other ranks told.
+  void fail(CommState& comm, const Error& why);
+  /// The same, as another rank says: nobody is told.
+  void fail_as_told(CommState& comm, const Error& why);
+  /// What this rank is doing, for others that ask.
+  StatusBoard& board() { return board_; }
+  const StatusBoard& board() const { return board_; }
+  /// Check mode: all ranks called the same as this collective; it may start.
+  void let_start(CommState& comm, std::uint64_t sequence);
+  /// Check mode: has the order of comms compared whose operations run in streams. The second counts an operation, says what
+  /// was issued before it, and is called under the lock.
+  void compare_order_of(const CommState& comm);
+  IssuedBefore note_issue(const Operation& operation);
+  /// Lets the backends know, under the lock.
+  void rank_lost(int world_rank, const std::vector<Backend*>& backends);
+  /// Whether a pending operation of the comm waits for this member.
+  bool awaits(const CommState& comm, int member);
+  /// How the engine tells the other ranks that a comm failed, and asks them what they are doing. The first is called under
+  /// the lock, the second without it.
+  struct Outside {
+    std::function<void(const CommState& comm, const Error& why)> tell_failure;
+    std::function<Diagnosis(const CommState& comm, const Operation& waiting)> who_is_where;
+    /// Check mode: sends what was called to the comm's referee. Under the lock.
+    std::function<void(const CommState& comm, const Operation& operation)> ask_referee;
+    /// What the control thread has left for the engine's threads, and how they act on it. Without the lock.
+    const ControlEvents* events = nullptr;
+    std::function<void()> act_on_events;
+  };
+  void connect_outside(Outside outside) { outside_ = std::move(outside); }
+  /// The same, when its context goes: lanes are let go as well.
+  void close(CommState& comm);
+  /// Before the comms of a context are closed: lets what their ranks told each other leave, which takes no longer than a
+  /// peer takes to poll.
+  void finish_telling();
+  /// The last reference to a comm is gone: its lanes are destroyed under the lock, at once or, where the calling thread holds it or
+  /// a lane still owes something to a peer, in a later progress.
+  void reclaim(CommState* comm) noexcept;
+  /// Destroys every lane that is left of such comms; before their backends go.
+  void reclaim_all() noexcept;
+  /// Throws when the comm has failed, or a member is known to be lost. For loops that wait outside the engine.
+  void check(CommState& comm);
+  /// Throws in a child forked from the process that made the context. Every way in asks this before it takes the lock,
+  /// which another thread may have held at the fork.
+  void refuse_forked_child() const;
+
+ private:
+  /// Holds the lock. Letting it go tells the callbacks of what was completed meanwhile, which may call in again.
+  class Hold {
+   public:
+    explicit Hold(Engine& engine) : engine_(engine) { engine_.mutex_.lock(); }
+    ~Hold() {
+      if (!engine_.some_complete_) [[likely]] {
+        engine_.mutex_.unlock();
+        return;
+      }
+      engine_.wake_sleepers();
+      const auto told = std::exchange(engine_.to_tell_, {});
+      engine_.mutex_.unlock();
+      for (const auto& callback : told) callback();
+    }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    Engine& engine_;
+  };
+
+  void wake_sleepers() noexcept {
+    some_complete_ = false;
+    for (Waiter* asleep : sleepers_) asleep->wake_own();
+  }
+  /// Acts on what the control thread has posted. Every way in passes here before it takes the lock.
+  void attend() {
+    if (outside_.events && outside_.events->any()) [[unlikely]] outside_.act_on_events();
+  }
+  void show_awaited();
+  const Route& admit(CommState& comm, Call& call, std::string_view backend) const;
+  const Route& settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
+                            OpenSize& open);
+  const Route& route(CommState& comm, const Call& call, std::string_view backend) const;
+  Transfer* try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists, const Route& route,
+                       const Options& options, int& source, std::uint64_t& record);
+  static OperationRef make_operation(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+                                     LaneState& lane);
+  Operation* enlist(OperationRef made, const Options& options);
+  Operation* enlist_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+                           const Route& chosen, OpenSize open);
+  Operation* issue_on_device(const std::shared_ptr<CommState>& comm, Call& call, const Options& options);
+  void use_device(const CommState& comm);
+  void admit_on_device(const CommState& comm, Call& call, const LaneState& lane);
+  std::uint64_t record(const CommState& comm, const Call& call, const Route& route, const Options& options,
+                       std::uint64_t issued);
+  void note_route(const Operation& operation, const Route& route) noexcept;
+  void note_start(std::uint64_t record) noexcept;
+  /// The time from here to the end of the operation is not overlapped by anything.
+  void note_wait(const Operation& operation) noexcept;
+  void note_device_times(std::uint64_t record, const DeviceTimes& times) noexcept;
+  void note_end(std::uint64_t record, bool failed) noexcept;
+  bool assign_lane_orders(CommState& comm);
+  void take_agreed_route(Operation& operation);
+  void have_compared(Operation& operation);
+  static std::vector<Transfer*> running_before(const Operation& operation);
+  bool order_stream_behind(Operation& operation, void* stream);
+  bool order_stream_behind_locked(Operation& operation, void* stream);
+  void finish_in_streams(const CommState& comm);
+  void start(Operation& operation);
+  void look_for_launch(Operation& operation);
+  void adopt(Operation& operation, Transfer* transfer);
+  void watch_owing(LaneState& lane);
+  void settle(Operation& operation);
+  void complete(Operation& operation);
+  void finish(Operation& operation);
+  void finish_with_error(Operation& operation, const Error& error);
+  void on_complete(Operation& operation) override { settle(operation); }
+  void on_error(Operation& operation, const Error& error) override { finish_with_error(operation, error); }
+  void on_poll(Operation& operation) override { look_for_launch(operation); }
+  void on_lane_error(LaneState& lane, const Error& error) override;
+  /// True if anything moved.
+  bool progress_locked(Progress::Extent extent = Progress::Extent::some);
+  template <class Condition>
+  void progress_until(Condition condition);
+  void fail_locked(CommState& comm, const Error& why, bool tell = true);
+  bool finish_aborts();
+  void end_operations_of(CommState& comm);
+  void reclaim_closed(bool hurry = false) noexcept;
+  static bool may_destroy_lanes(CommState& comm, bool hurry) noexcept;
+  void destroy_lanes(CommState& comm) noexcept;
+  class Caller;
+  Poll advance(Operation& operation, bool first, Waiting& waiting);
+  enum class Verdict { go_on, late };
+  Verdict expire(Operation& operation, Deadline deadline, Backoff& backoff);
+  static Operation& blamed_for(Operation& operation);
+  void fail_late(Operation& operation);
+  OperationRef expire_all(Backoff& backoff);
+  void expire_in_streams(Backoff& backoff);
+  void look_for_lost(CommState& comm, Deadline now);
+  bool sleep(Operation* operation, Deadline deadline, const Waiting& waiting, Backoff& backoff);
+  bool leave_to_callers(ProgressThread& thread);
+  /// Where a wait takes place: on the host, or in a stream if one is given.
+  using WaitIn = std::optional<void*>;
+  bool poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream);
+  bool quiet() const { return pending_.empty() && !progress_.owing() && !ending_; }
+
+  Spinlock mutex_;
+  std::unique_ptr<Recorder> recorder_;
+  Outside outside_;
+  StatusBoard board_;
+  ForkGuard fork_guard_;
+  PendingList pending_;                    ///< issued and not complete, in order of issue; a reference each
+  Scheduler scheduler_;
+  Progress progress_;
+  std::set<CommState*> open_routes_;       ///< comms with collectives that wait for their lane order
+  std::vector<CommState*> aborting_;       ///< comms whose lanes have yet to finish their abort
+  std::vector<std::unique_ptr<CommState>> closing_;   ///< comms that nobody refers to any more
+  bool ending_ = false;                    ///< one of the two above is not empty; one load for quiet()
+  bool some_complete_ = false;             ///< since the lock was taken: sleepers are woken when it is released
+  std::vector<std::function<void()>> to_tell_;   ///< callbacks of what is complete, told when the lock is let go
+  std::vector<Waiter*> sleepers_;          ///< of threads asleep in wait()
+  Deadline last_look_{};                   ///< for the lost and the late by progress()
+  std::atomic<int> callers_{0};            ///< threads inside wait(); relaxed: the last one leaves under the lock, others only save polls
+  std::mutex thread_mutex_;                ///< of starting and stopping it
+  std::unique_ptr<ProgressThread> thread_;
+  std::shared_ptr<Device> device_;         ///< opened by the first operation on CUDA memory
+  std::atomic<bool> device_used_{false};   ///< its acquire in use_device() pairs with the release there: device_ is set before
+  unsigned launches_ = 0;                  ///< on CUDA memory
+  IssuedBefore order_checked_;                ///< in check mode: collectives issued on each comm that has a lane in streams
+  std::atomic<bool> thread_allowed_{true};
+};
+
+/// The operation, its comm, its number and its backend in front of what went wrong.
+Error with_context(const Error& error, const CommState& comm, const Call& call, std::uint64_t sequence,
+                   std::string_view backend);
+Error with_context(const Error& error, const Operation& operation);
+
+/// Whether a comm is of no more use after this error in a call: a collective that failed on one rank leaves the others
+/// in the middle of it, and a lost rank is lost for every operation.
+bool ends_comm(const Call& call, const Error& error);
+
+}  // namespace medley::core

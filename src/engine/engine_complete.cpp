@@ -1,0 +1,328 @@
+// Starting, completing and failing operations and comms.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <medley/sdk/current_error.hpp>
+#include <thread>
+#include <utility>
+
+#include "engine/engine.hpp"
+
+namespace medley::core {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto longest_close = 1s;   // for what ranks told each other to leave, when a context goes
+
+void nap() {
+  may_block("its nap");
+  std::this_thread::sleep_for(Backoff::short_nap);
+}
+
+}  // namespace
+
+Error with_context(const Error& error, const CommState& comm, const Call& call, std::uint64_t sequence,
+                   std::string_view backend) {
+  ErrorContext context = error.context();
+  if (context.op) return error;   // it says already where it happened
+  context.op = call.op;
+  context.comm = comm.name;
+  context.sequence = sequence;
+  context.backend = std::string(backend);
+  std::string where = fmt::format("{} #{} on comm {}", name(call.op), sequence, comm.name);
+  if (!backend.empty()) where += fmt::format(" over {}", backend);
+  return Error(error.kind(), where + ": " + error.what(), context);
+}
+
+Error with_context(const Error& error, const Operation& operation) {
+  return with_context(error, *operation.comm, operation.call, operation.sequence,
+                      operation.lane && !operation.size ? operation.lane->name : "");
+}
+
+bool ends_comm(const Call& call, const Error& error) {
+  return (call.op != Op::send && call.op != Op::recv) || error.kind() == ErrorKind::rank_lost;
+}
+
+void Engine::start(Operation& operation) {
+  LaneState& lane = *operation.lane;
+  if (operation.comm->failure) return finish_with_error(operation, *operation.comm->failure);
+  Transfer* transfer = nullptr;
+  const std::vector<Transfer*> before = running_before(operation);
+  operation.before.transfers = before;
+  try {
+    transfer = lane.lane->start(operation.call);
+  } catch (...) {
+    operation.before.transfers = {};
+    return finish_with_error(operation, current_error());
+  }
+  operation.before.transfers = {};
+  if (!transfer) return settle(operation);   // complete at once
+  adopt(operation, transfer);
+}
+
+void Engine::let_start(CommState& comm, std::uint64_t sequence) {
+  const Hold hold(*this);
+  for (Operation& operation : pending_) {
+    if (operation.comm.get() != &comm || operation.sequence != sequence || !operation.compared) continue;
+    operation.compared = false;
+    return scheduler_.release(operation);
+  }
+}
+
+void Engine::adopt(Operation& operation, Transfer* transfer) {
+  operation.transfer = transfer;
+  note_start(operation.record);
+  operation.state.store(Operation::State::active, std::memory_order_relaxed);   // relaxed: read under the lock; only `complete` is not
+  board_.show(operation);
+  ++operation.lane->active;
+  progress_.add(operation);
+  look_for_launch(operation);
+}
+
+/// Gives the transfer back to its library, and completes the operation.
+void Engine::settle(Operation& operation) {
+  LaneState& lane = *operation.lane;
+  if (operation.transfer) {
+    operation.source = operation.transfer->source();
+    if (lane.in_streams && !operation.error) note_device_times(operation.record, operation.transfer->device_times());
+    progress_.remove(operation);
+    Transfer* const transfer = std::exchange(operation.transfer, nullptr);
+    if (operation.error) {
+      transfer->abandon(operation.lists);
+    } else {
+      transfer->release();
+    }
+    --lane.active;
+  }
+  operation.size.reset();
+  operation.launched = true;
+  if (operation.before.ready) device_->give_back(std::exchange(operation.before.ready, nullptr));
+  const OperationRef held(&operation);   // the engine's reference
+  pending_.erase(operation);
+  if (std::exchange(operation.compared, false)) operation.release();   // nobody else will release that hold
+  complete(operation);
+}
+
+void Engine::finish(Operation& operation) {
+  std::move(operation.callbacks.begin(), operation.callbacks.end(), std::back_inserter(to_tell_));
+  operation.callbacks.clear();
+  for (Operation* member : std::exchange(operation.batch, {})) member->release();
+  board_.hide(operation);
+  some_complete_ = true;
+  operation.state.store(Operation::State::complete, std::memory_order_release);   // pairs with Operation::complete()
+}
+
+bool Engine::call_back(Operation& operation, std::function<void()>& callback) {
+  refuse_forked_child();
+  const std::lock_guard lock(mutex_);
+  if (operation.complete()) return false;
+  operation.callbacks.push_back(std::move(callback));
+  return true;
+}
+
+void Engine::complete(Operation& operation) {
+  note_end(operation.record, operation.error.has_value());
+  finish(operation);
+  scheduler_.finished(operation);
+  if (Operation* group = std::exchange(operation.group, nullptr)) {
+    if (operation.error && !group->error) group->error = operation.error;
+    if (operation.source >= 0) group->source = operation.source.load();
+    if (--group->members == 0) finish(*group);
+    group->release();
+  }
+}
+
+void Engine::finish_with_error(Operation& operation, const Error& error) {
+  const Error full = with_context(error, operation);
+  // This aborts the lanes before it settles the operation: until then a library may use the operation's memory.
+  if (ends_comm(operation.call, error) && !operation.comm->failure) return fail_locked(*operation.comm, full);
+  if (operation.comm->aborting && operation.transfer) return;   // its comm failed meanwhile: it ends with the abort
+  if (!operation.error) {
+    operation.error = full;
+    scheduler_.withdraw({&operation}, pending_);
+  }
+  settle(operation);
+}
+
+void Engine::on_lane_error(LaneState& lane, const Error& error) {
+  ErrorContext context = error.context();
+  context.comm = lane.comm->name;
+  context.backend = lane.name;
+  fail_locked(*lane.comm, Error(error.kind(), fmt::format("{} on comm {} failed: {}", lane.name, lane.comm->name, error.what()), context));
+}
+
+bool Engine::progress_locked(Progress::Extent extent) {
+  board_.note_poll();
+  bool moved = progress_.run(extent);
+  scheduler_.look_for_connections();
+  for (auto at = open_routes_.begin(); at != open_routes_.end();) {
+    CommState& comm = **at;
+    moved = assign_lane_orders(comm) || moved;
+    at = comm.awaiting_lane_order.empty() ? open_routes_.erase(at) : std::next(at);
+  }
+  if (!aborting_.empty()) moved = finish_aborts() || moved;
+  if (!closing_.empty()) reclaim_closed();
+  ending_ = !aborting_.empty() || !closing_.empty();
+  return moved;
+}
+
+/// Without the lock: moves everything until the condition, which is asked under the lock, holds.
+template <class Condition>
+void Engine::progress_until(Condition condition) {
+  for (;; nap()) {
+    const Hold hold(*this);
+    progress_locked();
+    if (condition()) return;
+  }
+}
+
+void Engine::check(CommState& comm) {
+  attend();
+  const std::lock_guard lock(mutex_);
+  if (comm.failure) throw *comm.failure;
+  try {
+    for (auto& lane : comm.lanes) lane->lane->check();
+  } catch (...) {
+    throw current_error();
+  }
+}
+
+void Engine::fail(CommState& comm, const Error& why) {
+  refuse_forked_child();
+  {
+    const Hold hold(*this);
+    fail_locked(comm, why);
+    if (!comm.aborting) return;
+  }
+  progress_until([&comm] { return !comm.aborting; });
+}
+
+void Engine::fail_as_told(CommState& comm, const Error& why) {
+  const Hold hold(*this);
+  fail_locked(comm, why, false);
+}
+
+/// The operations of the comm fail now; they end once the lanes have finished their abort, since until then a library may
+/// write to their memory.
+void Engine::fail_locked(CommState& comm, const Error& why, bool tell) {
+  if (comm.failure) return;
+  if (tell && outside_.tell_failure) outside_.tell_failure(comm, why);
+  // Later operations get the cause with their own place in front, so the first one's place is dropped.
+  ErrorContext context = why.context();
+  context.op.reset();
+  comm.failure = Error(why.kind(), std::string("the comm failed earlier: ") + why.what(), context);
+  std::vector<Operation*> failing;
+  for (Operation& operation : pending_) {
+    if (operation.comm.get() != &comm) continue;
+    operation.error = with_context(why, operation);
+    progress_.remove(operation);
+    failing.push_back(&operation);
+  }
+  scheduler_.withdraw(failing, pending_);
+  for (auto& lane : comm.lanes) {
+    if (lane->lane) lane->lane->abort(why);
+    lane->tellings.drop();
+  }
+  comm.aborting = true;
+  ending_ = true;
+  aborting_.push_back(&comm);
+  finish_aborts();
+}
+
+/// Ends the operations of comms whose lanes have finished their abort. Whether there were any.
+bool Engine::finish_aborts() {
+  bool any = false;
+  for (std::size_t i = 0; i < aborting_.size();) {
+    CommState& comm = *aborting_[i];
+    bool over = true;
+    for (auto& lane : comm.lanes) over = (!lane->lane || lane->lane->poll_abort()) && over;
+    if (!over) {
+      ++i;
+      continue;
+    }
+    any = true;
+    comm.aborting = false;
+    aborting_.erase(aborting_.begin() + static_cast<std::ptrdiff_t>(i));
+    end_operations_of(comm);
+  }
+  return any;
+}
+
+void Engine::end_operations_of(CommState& comm) {
+  std::vector<OperationRef> failing;
+  for (Operation& operation : pending_) {
+    if (operation.comm.get() != &comm) continue;
+    operation.retain();
+    failing.emplace_back(&operation);
+  }
+  for (const OperationRef& operation : failing) {   // ending one may end others
+    if (!operation->complete()) settle(*operation);
+  }
+  for (Operation* unordered : std::exchange(comm.awaiting_lane_order, {})) unordered->release();
+}
+
+void Engine::close(CommState& comm) {
+  finish_in_streams(comm);
+  {
+    const Hold hold(*this);
+    if (comm.lanes.empty()) return;
+    const bool pending = std::any_of(pending_.begin(), pending_.end(), [&](const Operation& operation) { return operation.comm.get() == &comm; });
+    if (pending) fail_locked(comm, Error(ErrorKind::aborted, "its context was destroyed before the operation was complete"));
+    comm.failure = Error(ErrorKind::invalid, "its context no longer exists", {});
+  }
+  const Deadline limit = std::chrono::steady_clock::now() + longest_close;
+  progress_until([&] { return may_destroy_lanes(comm, std::chrono::steady_clock::now() >= limit); });
+  const Hold hold(*this);
+  destroy_lanes(comm);
+}
+
+void Engine::reclaim(CommState* comm) noexcept {
+  std::unique_ptr<CommState> gone(comm);
+  if (!fork_guard_.here()) return static_cast<void>(gone.release());   // the libraries are the parent's
+  const bool inside = mutex_.held_here();
+  std::unique_lock<Spinlock> lock(mutex_, std::defer_lock);
+  if (!inside) lock.lock();
+  closing_.push_back(std::move(gone));
+  ending_ = true;
+  if (inside) return;
+  reclaim_closed();
+  ending_ = !aborting_.empty() || !closing_.empty();
+  if (!closing_.empty() && thread_) thread_->nudge();
+}
+
+void Engine::reclaim_all() noexcept {
+  const Deadline limit = std::chrono::steady_clock::now() + longest_close;
+  progress_until([&] {
+    reclaim_closed(std::chrono::steady_clock::now() >= limit);
+    return closing_.empty();
+  });
+}
+
+void Engine::reclaim_closed(bool hurry) noexcept {
+  const auto ready = [&](const std::unique_ptr<CommState>& comm) { return may_destroy_lanes(*comm, hurry); };
+  for (auto at = closing_.begin(); (at = std::find_if(closing_.begin(), closing_.end(), ready)) != closing_.end();) {
+    const std::unique_ptr<CommState> gone = std::move(*at);
+    closing_.erase(at);
+    destroy_lanes(*gone);
+  }
+}
+
+/// Whether its lanes owe nothing to their peers, so that destroying them does not wait. Each lane bounds the time of its abort and
+/// its close; sizes that peers have not taken are given up in a hurry only.
+bool Engine::may_destroy_lanes(CommState& comm, bool hurry) noexcept {
+  bool ready = !comm.aborting;
+  for (auto& lane : comm.lanes) ready = (hurry || lane->tellings.empty()) && (!lane->lane || lane->lane->poll_close()) && ready;
+  return ready;
+}
+
+void Engine::destroy_lanes(CommState& comm) noexcept {
+  std::erase(aborting_, &comm);
+  open_routes_.erase(&comm);
+  progress_.remove_lanes(comm);
+  comm.lanes.clear();
+  order_checked_.erase(comm.name);
+}
+
+}  // namespace medley::core

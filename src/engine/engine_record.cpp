@@ -1,0 +1,99 @@
+// What the engine writes down about every operation.
+#include <medley/sdk/memory_barrier.hpp>
+#include <nlohmann/json.hpp>
+
+#include "engine/engine.hpp"
+
+namespace medley::core {
+
+std::uint32_t Engine::note_comm(const std::string& name, const std::vector<int>& world_ranks) {
+  const std::lock_guard lock(mutex_);
+  if (!recorder_) return 0;
+  return recorder_->note(NoteKind::comm, nlohmann::json{{"name", name}, {"ranks", world_ranks}}.dump());
+}
+
+std::uint64_t Engine::record(const CommState& comm, const Call& call, const Route& route, const Options& options,
+                             std::uint64_t issued) {
+  if (!recorder_) return 0;
+  Record& record = recorder_->next();
+  record.sequence = is_collective(call.op) ? comm.collectives : comm.messages;
+  record.issued = issued;
+  record.started = 0;
+  record.completed = 0;
+  record.waited = 0;
+  record.in_count = call.in_count;
+  record.out_count = call.out_count;
+  record.part_of = 0;
+  record.gpu_started = record.gpu_completed = record.gpu_waited = 0;
+  record.comm = comm.note;
+  record.scope = recorder_->scope();
+  record.root = call.root;
+  record.tag = call.tag;
+  record.op = static_cast<std::uint8_t>(call.op);
+  record.dtype = static_cast<std::uint8_t>(call.dtype);
+  record.reduce = static_cast<std::uint8_t>(call.reduce);
+  record.memory = static_cast<std::uint8_t>(call.memory);
+  record.reason = route.reason;
+  record.backend = route.lane->note;
+  record.algorithm = call.algorithm.empty() ? 0 : recorder_->algorithm(call.algorithm);
+  record.flags = options.async ? record_async : 0;
+  write_barrier();   // for readers of a running job, and of one that was killed
+  record.state = RecordState::issued;
+  return record.index;
+}
+
+/// Of an operation whose route was open; an empty route says that it is.
+void Engine::note_route(const Operation& operation, const Route& route) noexcept {
+  Record* record = operation.record ? recorder_->find(operation.record) : nullptr;
+  if (!record) return;
+  record->reason = route.reason;
+  record->backend = route.lane ? route.lane->note : 0;
+  record->algorithm = operation.call.algorithm.empty() ? 0 : recorder_->algorithm(operation.call.algorithm);
+}
+
+void Engine::note_start(std::uint64_t number) noexcept {
+  Record* record = number ? recorder_->find(number) : nullptr;
+  if (!record) return;
+  record->started = ticks();
+  write_barrier();
+  record->state = RecordState::started;
+}
+
+void Engine::note_wait(const Operation& operation) noexcept {
+  const auto stamp = [this](const Operation& waited_for) {
+    Record* record = waited_for.record ? recorder_->find(waited_for.record) : nullptr;
+    if (record && record->waited == 0 && !waited_for.complete()) record->waited = ticks();
+  };
+  stamp(operation);
+  for (const Operation* member : operation.batch) stamp(*member);
+}
+
+void Engine::note_device_times(std::uint64_t number, const DeviceTimes& times) noexcept {
+  Record* record = number && times.ended != Deadline{} ? recorder_->find(number) : nullptr;
+  if (!record) return;
+  const auto now = std::chrono::steady_clock::now();
+  const std::uint64_t now_ticks = ticks();
+  const auto ticks_at = [&](Deadline moment) -> std::uint64_t {
+    if (moment == Deadline{}) return 0;
+    const std::chrono::duration<double, std::nano> ago = now - moment;
+    return now_ticks - static_cast<std::uint64_t>(static_cast<std::int64_t>(ago.count() / ns_per_tick()));
+  };
+  record->gpu_started = ticks_at(times.begun);
+  record->gpu_waited = ticks_at(times.awaited);
+  record->gpu_completed = ticks_at(times.ended);
+}
+
+void Engine::note_end(std::uint64_t number, bool failed) noexcept {
+  Record* record = number ? recorder_->find(number) : nullptr;
+  if (!record) return;
+  record->completed = ticks();
+  if (record->started == 0 && !failed) {
+    record->started = record->issued;   // it ran where it was called
+    record->flags |= record_inline;
+  }
+  write_barrier();
+  record->state = failed ? RecordState::failed : RecordState::complete;
+  if (failed) recorder_->keep();
+}
+
+}  // namespace medley::core

@@ -1,0 +1,343 @@
+// Waiting: polls as long as an answer may come at once, then yields the core, then sleeps until a peer rings or
+// something must be looked after: the deadline, a peer that died, an abort.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <ctime>
+#include <medley/sdk/current_error.hpp>
+#include <thread>
+
+#include "engine/engine.hpp"
+
+namespace medley::core {
+namespace {
+
+using std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+// A peer that ended in order has published all it owes; what it published may still need some polls to be taken in.
+constexpr auto death_grace = 50ms;
+constexpr auto longest_telling = 1s;
+constexpr timespec nap_beside_callers{0, 200'000};
+// Callers that wait for a millisecond are left alone: on oversubscribed cores each nap's end takes one from a rank that computes.
+constexpr int naps_beside_callers = 5;
+constexpr timespec nap_beside_streams{0, 5'000'000};
+
+/// A collective may be waiting for a rank that itself waits for the one that is missing: what the ranks said about
+/// themselves comes first. The peer of a message is who it is.
+std::vector<int> blamed_ranks(const Operation& operation, const Diagnosis& found) {
+  if (operation.collective() && !found.at_fault.empty()) return found.at_fault;
+  return operation.awaited();
+}
+
+Error timeout_error(const Operation& operation, const Diagnosis& found) {
+  const std::vector<int> awaited = blamed_ranks(operation, found);
+  std::string sentence = "the deadline passed";
+  if (!awaited.empty()) {
+    sentence += fmt::format(" while waiting for rank{} {}", awaited.size() == 1 ? "" : "s", fmt::join(awaited, ", "));
+  }
+  if (operation.size && !awaited.empty()) {
+    sentence += fmt::format(" to tell the size of earlier {} calls, which decides its route", name(operation.call.op));
+  } else if (operation.compared) {
+    sentence += " before all ranks had called it";
+  } else if (!operation.transfer && operation.lane) {
+    sentence += " before it could start, since earlier operations are not complete";
+  }
+  return Error(ErrorKind::timeout, sentence + found.text, {.ranks = awaited});
+}
+
+}  // namespace
+
+Poll Engine::advance(Operation& operation, bool first, Waiting& waiting) {
+  attend();
+  const Hold hold(*this);
+  if (first) note_wait(operation);
+  bool moved = progress_locked();
+  if (progress_.active() > Progress::polled_in_a_pass) moved = progress_.poll(operation) || moved;
+  if (operation.complete()) return Poll::complete;
+  if (moved) return Poll::moved;
+  waiting = progress_.how_to_wait();
+  waiting.owing = waiting.owing || !aborting_.empty();
+  return Poll::waiting;
+}
+
+/// Throws once a member of the comm has been gone for longer than the grace.
+void Engine::look_for_lost(CommState& comm, Deadline now) {
+  try {
+    for (auto& lane : comm.lanes) lane->lane->check();
+    comm.lost_since = {};
+  } catch (...) {
+    if (comm.lost_since == Deadline{}) comm.lost_since = now;
+    if (now - comm.lost_since >= death_grace) throw current_error();
+  }
+}
+
+/// Of a batch, the first that is not complete.
+Operation& Engine::blamed_for(Operation& operation) {
+  for (Operation* member : operation.batch) {
+    if (!member->complete()) return *member;
+  }
+  return operation;
+}
+
+Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Backoff& backoff) {
+  const Deadline now = steady_clock::now();
+  CommState& comm = *operation.comm;
+  if (comm.failure) return Verdict::go_on;   // it ends with the abort
+  if (now >= deadline) return Verdict::late;
+  if (!backoff.check_due(now)) return Verdict::go_on;
+  show_awaited();
+  try {
+    look_for_lost(comm, now);
+    backoff.expect_loss(comm.lost_since != Deadline{});
+  } catch (const Error& error) {
+    fail_locked(comm, with_context(error, blamed_for(operation)));
+  }
+  return Verdict::go_on;
+}
+
+/// The deadline has passed: the other ranks are asked where they are, without the lock, and all are told.
+void Engine::fail_late(Operation& operation) {
+  CommState& comm = *operation.comm;
+  Diagnosis found;
+  try {
+    if (outside_.who_is_where) found = outside_.who_is_where(comm, operation);
+  } catch (const std::exception& error) {   // the timeout is told without it
+    found.text = fmt::format("; where the ranks are could not be found out: {}", error.what());
+  }
+  attend();   // a rank that was late a moment earlier saw more: its word, which comes before its answer, counts
+  const Hold hold(*this);
+  if (operation.complete()) return;
+  const Operation& blamed = blamed_for(operation);
+  fail_locked(comm, with_context(timeout_error(blamed, found), blamed));
+}
+
+/// The first that is late, if any, with a reference; those of lost ranks fail here.
+OperationRef Engine::expire_all(Backoff& backoff) {
+  const Deadline now = steady_clock::now();
+  if (!backoff.check_due(now)) return nullptr;
+  std::vector<OperationRef> of_each_comm;   // the lost are looked for once in a comm
+  for (Operation& operation : pending_) {
+    if (operation.comm->failure) continue;
+    if (now >= operation.deadline) {
+      operation.retain();
+      return OperationRef(&operation);
+    }
+    const bool again = std::any_of(of_each_comm.begin(), of_each_comm.end(), [&](const OperationRef& one) { return one->comm == operation.comm; });
+    if (again) continue;
+    operation.retain();
+    of_each_comm.emplace_back(&operation);
+  }
+  bool somebody_lost = false;
+  for (const OperationRef& operation : of_each_comm) {
+    Backoff own;
+    if (!operation->complete()) expire(*operation, Deadline::max(), own);
+    somebody_lost = somebody_lost || own.loss_expected();
+  }
+  backoff.expect_loss(somebody_lost);
+  return nullptr;
+}
+
+/// For those who never wait but test: the lost and the late fail here too.
+void Engine::progress() {
+  refuse_forked_child();
+  attend();
+  OperationRef late;
+  {
+    const Hold hold(*this);
+    progress_locked();
+    if (pending_.empty()) return;
+    Backoff backoff(last_look_);
+    late = expire_all(backoff);
+    last_look_ = backoff.last_check();
+  }
+  if (late) fail_late(*late);
+}
+
+/// Sleeps until something may have moved; true when the operation, or with none given everything, is complete.
+bool Engine::sleep(Operation* operation, Deadline deadline, const Waiting& waiting, Backoff& backoff) {
+  Waiter* const waiter = waiting.waiter;
+  // Announce the sleep, look at everything once more, then sleep: what arrives in between rings the bell.
+  const std::uint32_t ticket = waiter ? waiter->prepare() : 0;
+  OperationRef late;
+  {
+    const Hold hold(*this);
+    const bool moved = progress_locked(Progress::Extent::all);
+    bool done = operation ? operation->complete() : quiet();
+    if (!done && operation) {
+      if (expire(*operation, deadline, backoff) == Verdict::late) operation->retain(), late.reset(operation);
+      done = operation->complete();
+    } else if (!done) {
+      late = expire_all(backoff);
+    }
+    if (done || late || moved || waiter != progress_.how_to_wait().waiter) {
+      if (waiter) waiter->cancel();
+      if (!late) return done;
+    } else if (waiter) {
+      sleepers_.push_back(waiter);
+    }
+  }
+  if (late) {
+    fail_late(*late);
+    return operation && operation->complete();
+  }
+  const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(deadline - steady_clock::now(), 1us);
+  const std::chrono::nanoseconds at_most = std::min(backoff.next_sleep(waiting), left);
+  if (!waiter) {
+    std::this_thread::sleep_for(at_most);
+    return false;
+  }
+  waiter->sleep(ticket, at_most);
+  const std::lock_guard lock(mutex_);
+  sleepers_.erase(std::find(sleepers_.begin(), sleepers_.end(), waiter));
+  return false;
+}
+
+/// Counts a thread inside a wait.
+class Engine::Caller {
+ public:
+  explicit Caller(Engine& engine) : engine_(engine) { engine_.callers_.fetch_add(1, std::memory_order_relaxed); }
+  ~Caller() {
+    const std::lock_guard lock(engine_.mutex_);
+    // The last to leave hands over what it moved beside its own operation.
+    if (engine_.callers_.fetch_sub(1, std::memory_order_relaxed) == 1 && engine_.thread_ && !engine_.quiet()) engine_.thread_->nudge();
+  }
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+
+ private:
+  Engine& engine_;
+};
+
+/// Drives everything until the operation is complete, the stream waits for it where one is given, or `until` has passed,
+/// and says whether the first or the second came; past `deadline` it fails.
+bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream) {
+  refuse_forked_child();
+  const bool in_stream = stream && operation.call.memory == Memory::cuda;
+  bool ordered = false;
+  Backoff backoff;
+  Waiting waiting;
+  const Caller caller(*this);
+  for (bool first = true; !operation.complete(); first = false) {
+    if (in_stream && (ordered = order_stream_behind(operation, *stream))) break;
+    const Poll seen = advance(operation, first, waiting);
+    if (seen == Poll::complete) break;
+    if (seen == Poll::moved) {
+      backoff.reset();
+    } else if (backoff.step(waiting) && sleep(&operation, deadline, waiting, backoff)) {
+      break;
+    } else if (until < deadline && steady_clock::now() >= until) {
+      // On a busy machine a short wait may never come to sleep, where the lost and the late are looked for.
+      Verdict verdict = Verdict::go_on;
+      bool failing = false;
+      {
+        const Hold hold(*this);
+        if (!operation.complete()) verdict = expire(operation, deadline, backoff);
+        failing = operation.comm->aborting;
+      }
+      if (verdict == Verdict::late) fail_late(operation);
+      if (verdict != Verdict::late && !failing) break;   // what fails ends with the abort, which is bounded
+    }
+  }
+  if (ordered || !operation.complete()) return ordered;
+  if (operation.error) throw *operation.error;
+  return true;
+}
+
+void Engine::finish_telling() {
+  const Deadline until = steady_clock::now() + longest_telling;
+  for (bool left = true; left && steady_clock::now() < until; sched_yield()) {
+    const Hold hold(*this);
+    progress_locked();
+    left = progress_.has_tellings();
+  }
+}
+
+void Engine::wait(Operation& operation, Deadline deadline) {
+  poll_until_complete(operation, deadline, Deadline::max(), std::nullopt);
+}
+
+void Engine::wait_in_stream(Operation& operation, Deadline deadline) {
+  poll_until_complete(operation, deadline, Deadline::max(), operation.call.stream);
+}
+
+bool Engine::wait_in_stream_until(Operation& operation, void* stream, Deadline until) {
+  return poll_until_complete(operation, operation.deadline, until, stream);
+}
+
+bool Engine::wait_until(Operation& operation, Deadline until) {
+  return poll_until_complete(operation, operation.deadline, until, std::nullopt);
+}
+
+void Engine::expire_in_streams(Backoff& backoff) {
+  OperationRef late;
+  {
+    const Hold hold(*this);
+    late = expire_all(backoff);
+  }
+  if (late) fail_late(*late);
+}
+
+/// Whether there are callers; the last of them will call the thread back.
+bool Engine::leave_to_callers(ProgressThread& thread) {
+  const std::lock_guard lock(mutex_);
+  if (callers_.load(std::memory_order_relaxed) == 0) return false;
+  thread.going_idle();
+  return true;
+}
+
+void Engine::tend(ProgressThread& thread) {
+  Backoff backoff;
+  int naps = 0;
+  while (!thread.stopping()) {
+    if (callers_.load(std::memory_order_relaxed) > 0) {   // they move everything; two would only contend
+      if (naps++ >= naps_beside_callers && leave_to_callers(thread)) return;
+      nanosleep(&nap_beside_callers, nullptr);
+      continue;
+    }
+    naps = 0;
+    attend();
+    Waiting waiting;
+    bool moved = false, in_streams = false;
+    {
+      const Hold hold(*this);
+      moved = progress_locked();
+      in_streams = !pending_.empty() && !scheduler_.streams().any_left_to_host();
+      waiting = progress_.how_to_wait();
+      if (quiet()) return thread.going_idle();
+    }
+    if (in_streams) {   // the device moves them; what is left is deadlines and deaths
+      nanosleep(&nap_beside_streams, nullptr);
+      expire_in_streams(backoff);
+    } else if (moved) {
+      backoff.reset();
+    } else if (backoff.step(waiting)) {
+      sleep(nullptr, steady_clock::now() + Backoff::longest_sleep, waiting, backoff);
+    }
+  }
+}
+
+Engine::~Engine() {
+  if (!fork_guard_.here()) static_cast<void>(thread_.release());   // the thread stayed in the parent
+}
+
+void Engine::start_thread() {
+  const std::lock_guard lock(thread_mutex_);
+  if (thread_) return;
+  auto made = std::make_unique<ProgressThread>(*this);
+  const std::lock_guard engine_lock(mutex_);
+  thread_ = std::move(made);
+}
+
+void Engine::stop_thread() {
+  const std::lock_guard lock(thread_mutex_);
+  std::unique_ptr<ProgressThread> ended;
+  {
+    const std::lock_guard engine_lock(mutex_);
+    ended = std::move(thread_);
+  }
+}
+
+}  // namespace medley::core

@@ -1,0 +1,83 @@
+// Which pending operations touch which memory: the scheduler asks it what a new operation must wait for.
+//
+// Memory that pending operations touch is cut into segments, so that each operation covers whole ones. A segment knows the
+// last operation that writes it and those that read it since. A new operation waits for these alone: the last writer itself
+// waited for everything before it. So the cost of an operation depends on how many segments it covers, not on how many
+// operations are pending.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "engine/operation.hpp"
+
+namespace medley::core {
+
+class MEDLEY_API HazardIndex {
+ public:
+  /// Adds an operation, which is later than all that are in it, and calls `visit` once for each operation it conflicts with and
+  /// must follow directly: one of the two writes what both touch.
+  template <class Visit>
+  void add(Operation& operation, Visit&& visit) {
+    for (const Access& access : operation.accesses) {
+      for (auto at = cover(access.begin, access.end); at != segments_.end() && at->first < access.end; ++at) {
+        Segment& segment = at->second;
+        report(segment.writer, operation, visit);
+        if (access.write) {
+          for (const Reader& reader : segment.readers) report(reader.operation, operation, visit);
+          segment.readers.clear();
+          segment.live_readers = 0;
+          segment.writer = &operation;
+        } else {
+          segment.add_reader(operation);
+        }
+      }
+    }
+  }
+  /// Once it is complete. One that fails before it has started leaves those it waited for unaccounted: rebuild then.
+  void remove(Operation& operation);
+  void clear();
+  bool empty() const { return segments_.empty(); }
+  std::size_t size() const { return segments_.size(); }
+
+ private:
+  /// An entry without an operation is of one that is complete.
+  struct Reader {
+    std::uint64_t order;
+    Operation* operation;
+  };
+  struct Segment {
+    const std::byte* end = nullptr;
+    Operation* writer = nullptr;
+    std::vector<Reader> readers{};   ///< since the writer, in order of issue
+    std::size_t live_readers = 0;    ///< those of them that have an operation
+
+    void add_reader(Operation& operation);
+    void remove_reader(const Operation& operation);
+    bool unused() const { return !writer && live_readers == 0; }
+  };
+  using Segments = std::map<const std::byte*, Segment>;   ///< by first byte; they do not overlap
+
+  template <class Visit>
+  static void report(Operation* earlier, Operation& operation, Visit&& visit) {
+    if (!earlier || earlier == &operation || earlier->reported_to == operation.order) return;
+    earlier->reported_to = operation.order;
+    visit(*earlier);
+  }
+  Segments::iterator cover(const std::byte* begin, const std::byte* end);
+  Segments::iterator insert(Segments::iterator before, const std::byte* begin, const std::byte* end);
+  Segments::iterator split(Segments::iterator at, const std::byte* where);
+  Segments::iterator drop(Segments::iterator at);
+
+  Segments segments_;
+  std::vector<Segments::node_type> spare_;   ///< of segments that are gone, for new ones: nothing is allocated in the long run
+};
+
+/// Exact intervals, one per segment of a v-form: a false conflict would be a wait that nobody wrote.
+MEDLEY_API Accesses accesses_of(const Call& call, int ranks);
+
+/// Whether one writes what the other reads or writes.
+MEDLEY_API bool conflict(const Accesses& a, const Accesses& b);
+
+}  // namespace medley::core

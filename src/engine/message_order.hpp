@@ -1,0 +1,52 @@
+// Messages of one lane that wait to be started, and which of them a new one must follow: libraries match messages of one
+// peer, direction and tag by their order. Part of the scheduler.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "engine/operation.hpp"
+
+namespace medley::core {
+
+class MessageOrder {
+ public:
+  /// On a lane in streams messages of a pair and direction share a communicator, whatever their tags.
+  explicit MessageOrder(bool by_tag = true) : by_tag_(by_tag) {}
+  bool empty() const { return lines_.empty(); }
+
+  /// Calls `visit` for those that the message must start after, directly: of its own peer the last one, and since a receive from
+  /// any source may match every peer's, it follows the last of each, and each follows it.
+  template <class Visit>
+  void each_before(const Operation& message, Visit&& visit) const {
+    const auto found = lines_.find(line_of(message));
+    if (found == lines_.end()) return;
+    const int peer = message.call.root;
+    for (auto at = found->second.rbegin(); at != found->second.rend(); ++at) {
+      const int other = (*at)->call.root;
+      if (peer >= 0 && other >= 0 && other != peer) continue;
+      visit(**at);
+      if (other < 0 || other == peer) return;   // this one follows all that are before it
+    }
+  }
+  void add(Operation& message) { lines_[line_of(message)].push_back(&message); }
+  /// It has started, or will not.
+  void remove(Operation& message) {
+    const auto found = lines_.find(line_of(message));
+    if (found == lines_.end()) return;
+    const auto at = std::find(found->second.begin(), found->second.end(), &message);   // they start in order: near the front
+    if (at != found->second.end()) found->second.erase(at);
+    if (found->second.empty()) lines_.erase(found);
+  }
+
+ private:
+  using Line = std::pair<Op, int>;   ///< direction and tag
+  Line line_of(const Operation& message) const { return {message.call.op, by_tag_ ? message.call.tag : 0}; }
+
+  bool by_tag_;
+  std::map<Line, std::deque<Operation*>> lines_;
+};
+
+}  // namespace medley::core

@@ -1,0 +1,121 @@
+// An issued operation as the engine keeps it until it is complete: what it does, what it waits for, how it ended.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <medley/backend.hpp>
+#include <medley/sdk/intrusive_list.hpp>
+#include <medley/sdk/recycled.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/size_agreement.hpp"
+
+namespace medley::core {
+
+class CommState;
+struct LaneState;
+
+/// A stretch of memory that an operation reads or writes.
+struct Access {
+  const std::byte* begin;
+  const std::byte* end;
+  bool write;
+};
+
+/// All that an operation touches. Two stretches, kept in place, unless it is a v-form.
+class Accesses {
+ public:
+  void push_back(const Access& access) {
+    if (count_ < few_.size()) {
+      few_[count_] = access;
+    } else {
+      if (many_.empty()) many_.assign(few_.begin(), few_.end());
+      many_.push_back(access);
+    }
+    ++count_;
+  }
+  const Access* begin() const { return many_.empty() ? few_.data() : many_.data(); }
+  const Access* end() const { return begin() + count_; }
+
+ private:
+  std::array<Access, 2> few_;
+  std::vector<Access> many_;
+  std::size_t count_ = 0;
+};
+
+/// Owned by its references: the engine holds one until it is complete, every Work holds one, and so does every
+/// operation that it waits for.
+/// All fields but `references` and `state` are guarded by the engine's lock.
+class Operation final : public Recycled<Operation> {
+ public:
+  enum class State : std::uint8_t { waiting, active, complete };
+
+  std::atomic<int> references{1};
+  std::atomic<State> state{State::waiting};   ///< complete is stored last, with release
+  std::shared_ptr<CommState> comm;
+  LaneState* lane = nullptr;                  ///< where `size` is set, the one of the nominal size
+  Call call;
+  std::shared_ptr<std::int64_t[]> lists;      ///< what the call's counts and offsets point into
+  std::string algorithm;                      ///< what the call's algorithm points into
+  Before before{};                            ///< what the call's before points to
+  std::uint64_t sequence = 0;
+  std::uint64_t record = 0;                   ///< its number in the recorder
+  int slot = -1;                              ///< on the status board
+  Deadline deadline{};
+  Transfer* transfer = nullptr;
+  std::optional<Error> error;
+  std::atomic<int> source{-1};                ///< of a receive, once it is known
+
+  ListLinks<Operation> among_pending;         ///< in order of issue
+  ListLinks<Operation> among_active;          ///< those that are polled
+  bool left_to_host = false;                  ///< counted by StreamOrder: the host must still do something for it
+
+  // What the scheduler keeps.
+  Accesses accesses;
+  std::uint64_t order = 0;                    ///< of issue, in this engine
+  std::uint64_t reported_to = 0;              ///< the order of the last operation that was told to follow this one
+  bool orphaned = false;                      ///< one that it waited for failed before it started
+  OpenSize size;                              ///< its route is open until this is answered
+  bool launched = false;                      ///< started, and on CUDA memory also in its stream
+  bool waited_for = false;                    ///< its stream waits for it, so for the caller it is as good as complete
+  std::vector<Operation*> follows;            ///< whose streams this one's waits for; a reference each
+  int blockers = 0;                           ///< operations that must start or complete before this one starts
+  std::vector<Operation*> after_start;        ///< those that wait for this one to start; a reference each
+  std::vector<Operation*> after_connecting;   ///< those that wait for this one to start, but not beyond `connect_limit`
+  Deadline connect_limit{};
+  std::vector<Operation*> after_completion;   ///< those that wait for this one to be complete; a reference each
+  bool compared = false;                      ///< the referee has yet to say that all ranks called the same
+  Operation* group = nullptr;                 ///< the batch it belongs to
+  std::vector<Operation*> batch;              ///< of a batch: its members, a reference each
+  int members = 0;                            ///< of a batch: how many are not complete
+  std::vector<std::function<void()>> callbacks;   ///< to be called, without the lock, when it is complete
+
+  bool collective() const { return is_collective(call.op); }
+  /// The ranks that it waits for, as far as they are known.
+  std::vector<int> awaited() const {
+    if (size) return size.awaited();
+    return transfer ? transfer->awaited() : std::vector<int>{};
+  }
+  bool complete() const { return state.load(std::memory_order_acquire) == State::complete; }   // pairs with Engine::finish()
+  void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }   // relaxed: who copies one holds one
+  void release() noexcept {
+    if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;   // pairs with itself: the others' last uses come first
+  }
+};
+
+using PendingList = IntrusiveList<Operation, &Operation::among_pending>;
+using ActiveList = IntrusiveList<Operation, &Operation::among_active>;
+
+struct ReleaseOperation {
+  void operator()(Operation* operation) const noexcept { operation->release(); }
+};
+/// One reference.
+using OperationRef = std::unique_ptr<Operation, ReleaseOperation>;
+
+}  // namespace medley::core

@@ -1,0 +1,118 @@
+#include "engine/routing.hpp"
+
+#include <algorithm>
+
+#include "algorithms/registry.hpp"
+#include "base/v_collectives.hpp"
+#include "engine/comm_state.hpp"
+#include "route/choose.hpp"
+
+namespace medley::core {
+namespace {
+
+using Lanes = std::vector<std::unique_ptr<LaneState>>;
+
+LaneState* lane_named(const Lanes& lanes, std::string_view name, Op op, Memory memory) {
+  for (const auto& lane : lanes) {
+    if (lane->name == name && lane->moves(op, memory)) return lane.get();
+  }
+  return nullptr;
+}
+
+/// Without rules and rows: NCCL for CUDA memory, shared memory inside a host, or the first that can. Lanes that stage come
+/// last among a comm's, so CUDA memory is staged only where no backend moves it itself.
+LaneState* built_in_choice(const Lanes& lanes, Op op, Memory memory) {
+  if (LaneState* usual = lane_named(lanes, memory == Memory::cuda ? "nccl" : "shm", op, memory)) return usual;
+  for (const auto& lane : lanes) {
+    if (lane->has(memory)) return lane.get();
+  }
+  for (const auto& lane : lanes) {
+    if (lane->moves(op, memory)) return lane.get();
+  }
+  return nullptr;
+}
+
+/// Algorithms over messages run on host memory, which a staged operation is on as well.
+bool has_algorithm(const LaneState& lane, Op op, Memory memory, const std::string& algorithm) {
+  if (algorithm == algorithms::native) return true;
+  return (memory == Memory::host || lane.staged) && algorithms::find(op, algorithm);
+}
+
+bool covers_all(std::int64_t from, std::int64_t to) { return from == 0 && to == INT64_MAX; }
+
+}  // namespace
+
+std::int64_t tensor_bytes(const Call& call, int ranks) noexcept {
+  const auto element = static_cast<std::int64_t>(size_of(call.dtype));
+  switch (call.op) {
+    case Op::gather: return call.in_count * ranks * element;
+    case Op::scatter: return call.out_count * ranks * element;
+    case Op::reduce: return call.in_count * element;   // only the root has an output
+    default: return std::max(call.in_count, call.out_count) * element;   // all_gatherv: every rank knows all counts
+  }
+}
+
+/// A value that is equal on all ranks. One rank alone knows every size.
+std::int64_t Routing::equal_bytes(const Call& call, int ranks) noexcept {
+  return is_uneven(call.op) && ranks > 1 ? nominal_v_bytes : tensor_bytes(call, ranks);
+}
+
+bool Routing::by_size(Op op, Memory memory) const noexcept {
+  const Steps& steps = of(op, memory, route::DTypeClass::any);
+  if (std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.route.lane->in_streams; })) return false;
+  return std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
+    return step.route.lane != steps.front().route.lane || step.route.algorithm != steps.front().route.algorithm;
+  });
+}
+
+Routing::Routing(const RoutingSources& sources, const Lanes& lanes) {
+  for (const Memory memory : {Memory::host, Memory::cuda}) {
+    for (int i = 0; i < op_count; ++i) {
+      for (int c = 0; c < route::dtype_class_count; ++c) {
+        const auto op = static_cast<Op>(i);
+        const auto dtype = static_cast<route::DTypeClass>(c);
+        if (reduces(op) == (dtype == route::DTypeClass::any)) continue;   // never asked for
+        steps_[static_cast<std::size_t>(memory)][static_cast<std::size_t>(i)][static_cast<std::size_t>(c)] =
+            steps_for(op, memory, dtype, sources, lanes);
+      }
+    }
+  }
+}
+
+Routing::Steps Routing::steps_for(Op op, Memory memory, route::DTypeClass dtype, const RoutingSources& sources,
+                                  const Lanes& lanes) {
+  Steps steps;
+  for (const Rules* rules : {&sources.of_comm, &sources.of_context}) {
+    for (const Rules::Rule& rule : rules->list()) {
+      LaneState* lane = lane_named(lanes, rule.choice.backend, op, memory);
+      if (!lane || !rule.fits(op, memory)) continue;
+      steps.push_back({rule.from, rule.to, {lane, rule.choice.algorithm, RouteReason::rule}});
+      if (covers_all(rule.from, rule.to)) return steps;
+    }
+  }
+  add_rows(steps, op, memory, dtype, sources, lanes);
+  if (!steps.empty() && steps.back().to == INT64_MAX && steps.back().route.reason == RouteReason::table) return steps;
+  if (LaneState* lane = built_in_choice(lanes, op, memory)) steps.push_back({0, INT64_MAX, {lane, {}, RouteReason::fallback}});
+  return steps;
+}
+
+void Routing::add_rows(Steps& steps, Op op, Memory memory, route::DTypeClass dtype, const RoutingSources& sources,
+                       const Lanes& lanes) {
+  if (!sources.table || sources.shape == route::Shape{}) return;   // one rank alone needs no rows
+  const auto usable = [&](const Choice& choice) {
+    const LaneState* lane = lane_named(lanes, choice.backend, op, memory);
+    return lane && has_algorithm(*lane, op, memory, choice.algorithm);
+  };
+  const route::Chosen chosen = route::choose(*sources.table, op, memory, dtype, sources.shape, usable);
+  if (chosen.stretches.empty()) return;
+  if (chosen.shape != sources.shape) stand_in_ = chosen.shape;
+  for (const route::Stretch& stretch : chosen.stretches) {
+    // "native" is the lane's own choice, which also knows what to do where the library lacks a type.
+    const bool own = stretch.route.algorithm == algorithms::native;
+    steps.push_back({stretch.from, stretch.to,
+                     {lane_named(lanes, stretch.route.backend, op, memory), own ? std::string{} : stretch.route.algorithm,
+                      RouteReason::table}});
+  }
+}
+
+}  // namespace medley::core

@@ -1,0 +1,94 @@
+// Where the operations of one comm go: the rules and the table rows that apply to it, made into a short list per
+// operation when the comm is made. A look-up depends only on values that are equal on all its ranks.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <medley/backend.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <medley/rules.hpp>
+
+#include "record/record.hpp"
+#include "route/table.hpp"
+
+namespace medley::core {
+
+struct LaneState;
+
+struct Route {
+  LaneState* lane = nullptr;
+  std::string algorithm{};   ///< empty: the lane's own choice
+  RouteReason reason = RouteReason::fallback;
+};
+
+/// Bytes of the whole tensor, as tables and rules count them; equal on all ranks, except for uneven operations (v_forms.hpp):
+/// of these it is what this rank knows.
+MEDLEY_API std::int64_t tensor_bytes(const Call& call, int ranks) noexcept;
+
+/// What decides the routes of a comm, besides its lanes.
+struct RoutingSources {
+  const Rules& of_comm;                  ///< counted first
+  const Rules& of_context;
+  const route::Table* table = nullptr;   ///< counted where no rule fits
+  route::Shape shape{};
+};
+
+class MEDLEY_API Routing {
+ public:
+  Routing() = default;
+  /// Rules and rows for backends the comm does not have are passed over, which all its ranks do alike. What neither
+  /// covers goes to nccl for CUDA memory, to shm for host memory, or to the first lane that moves it.
+  Routing(const RoutingSources& sources, const std::vector<std::unique_ptr<LaneState>>& lanes);
+
+  /// Null when no lane moves this kind of memory. An uneven operation counts with its nominal size.
+  const Route* find(const Call& call, int ranks) const noexcept {
+    const Steps& steps = of(call);
+    if (steps.size() == 1) return &steps.front().route;   // not by size
+    return at(steps, equal_bytes(call, ranks));
+  }
+  /// The same for an uneven operation of the agreed size.
+  const Route* find_by_size(const Call& call, std::int64_t bytes) const noexcept { return at(of(call), bytes); }
+  /// Whether the size of an uneven operation decides its route. Never where a route runs in streams: such an operation is
+  /// launched when it is issued, for graphs to capture it and in one order over all comms, and can wait for nobody.
+  bool by_size(Op op, Memory memory) const noexcept;
+  /// Calls `see` with every route that the call may take.
+  template <typename See>
+  void each_route(const Call& call, const See& see) const {
+    for (const Step& step : of(call)) see(step.route);
+  }
+  /// The shape whose rows stand in for this comm's, where the table has none of its own.
+  const std::optional<route::Shape>& stand_in() const noexcept { return stand_in_; }
+
+ private:
+  struct Step {
+    std::int64_t from, to;
+    Route route;
+  };
+  using Steps = std::vector<Step>;
+  const Steps& of(Op op, Memory memory, route::DTypeClass dtype) const noexcept {
+    return steps_[static_cast<std::size_t>(memory)][static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)];
+  }
+  const Steps& of(const Call& call) const noexcept {
+    return of(call.op, call.memory, route::class_of(call.op, call.dtype));
+  }
+  static const Route* at(const Steps& steps, std::int64_t bytes) noexcept {
+    for (const Step& step : steps) {
+      if (bytes >= step.from && bytes <= step.to) return &step.route;
+    }
+    return nullptr;
+  }
+  static std::int64_t equal_bytes(const Call& call, int ranks) noexcept;
+  Steps steps_for(Op op, Memory memory, route::DTypeClass dtype, const RoutingSources& sources,
+                  const std::vector<std::unique_ptr<LaneState>>& lanes);
+  void add_rows(Steps& steps, Op op, Memory memory, route::DTypeClass dtype, const RoutingSources& sources,
+                const std::vector<std::unique_ptr<LaneState>>& lanes);
+
+  std::array<std::array<std::array<Steps, route::dtype_class_count>, op_count>, 2> steps_;
+  std::optional<route::Shape> stand_in_;
+};
+
+}  // namespace medley::core

@@ -1,0 +1,193 @@
+#include "engine/scheduler.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "engine/comm_state.hpp"
+
+namespace medley::core {
+namespace {
+
+// Connecting takes up to half a second where many ranks do it at once. A peer that has not come by then may itself wait for
+// the collective that is held.
+constexpr std::chrono::seconds longest_connecting(1);
+
+// Collectives that a library is given at once on one lane: it looks at all of them whenever it is polled (Open MPI takes 17 µs for
+// each of 2,000 and 66 µs for each of 20,000). Why holding back the others is safe is in docs/guarantees.md.
+constexpr std::size_t most_started = 64;
+
+bool both_in_streams(const Operation& a, const Operation& b) { return a.lane->in_streams && b.lane->in_streams; }
+
+}  // namespace
+
+/// A reference each: the comm may fail and the caller drop the operation before the earlier one releases it.
+void Scheduler::behind(std::vector<Operation*>& list, Operation& operation) {
+  list.push_back(&operation);
+  hold(operation);
+}
+
+void Scheduler::hold(Operation& operation) {
+  operation.retain();
+  ++operation.blockers;
+}
+
+/// Two that touch the same memory. In streams the later one is launched after the earlier one and waits for it there.
+void Scheduler::behind_memory(Operation& earlier, Operation& operation) {
+  if (!both_in_streams(earlier, operation)) return behind(earlier.after_completion, operation);
+  // Launched collectives of one lane run in its stream, one after the other.
+  if (earlier.launched && earlier.lane == operation.lane && earlier.collective() && operation.collective()) return;
+  earlier.retain();
+  operation.follows.push_back(&earlier);
+  behind_launch(earlier, operation);
+}
+
+void Scheduler::behind_launch(Operation& earlier, Operation& operation) {
+  if (!earlier.launched) behind(earlier.after_start, operation);
+}
+
+void Scheduler::behind_connection(Operation& message, Operation& collective) {
+  if (message.after_connecting.empty()) message.connect_limit = std::chrono::steady_clock::now() + longest_connecting;
+  behind(message.after_connecting, collective);
+}
+
+/// In its place on its lane: libraries match collectives by their order.
+void Scheduler::behind_last_collective(Operation& operation, bool even_if_reported) {
+  LaneState& lane = *operation.lane;
+  std::deque<Operation*>& before = lane.collectives;
+  if (!before.empty() && (before.back()->reported_to != operation.order || even_if_reported)) behind_launch(*before.back(), operation);
+  if (!lane.in_streams) {
+    const std::size_t most = lane.filled->concurrent_collectives() ? most_started : 1;
+    if (before.size() >= most) behind(before[before.size() - most]->after_completion, operation);
+  }
+  before.push_back(&operation);
+}
+
+void Scheduler::order_in_streams(Operation& operation) {
+  if (operation.collective()) {
+    Operation* const before = streams_.last_collective();
+    if (before && before->reported_to != operation.order) behind_launch(*before, operation);
+    for (Operation* message : streams_.connecting()) {
+      if (message->reported_to != operation.order) behind_connection(*message, operation);
+    }
+  }
+}
+
+void Scheduler::order_message(Operation& message) {
+  MessageOrder& line = message.lane->messages;
+  if (!line.empty()) {
+    line.each_before(message, [&](Operation& earlier) {
+      if (earlier.reported_to != message.order) behind_launch(earlier, message);
+    });
+  }
+  // On host memory one that nothing holds is launched at once; on a device the library may get it later.
+  if (message.blockers > 0 || message.call.memory == Memory::cuda) line.add(message);
+}
+
+void Scheduler::add(Operation& operation) {
+  operation.order = ++issued_;
+  hazards_.add(operation, [&](Operation& earlier) { behind_memory(earlier, operation); });
+  LaneState& lane = *operation.lane;
+  if (lane.in_streams) order_in_streams(operation);
+  streams_.add(operation);
+  if (!operation.collective()) return order_message(operation);
+  CommState& comm = *operation.comm;
+  // Behind an operation that may yet go to the same lane none can know its place there. A route in streams is never open.
+  if (lane.in_streams || (!operation.size && comm.awaiting_lane_order.empty())) return behind_last_collective(operation, false);
+  comm.awaiting_lane_order.push_back(&operation);
+  hold(operation);
+}
+
+void Scheduler::assign_lane_order(Operation& operation) {
+  operation.comm->awaiting_lane_order.pop_front();
+  behind_last_collective(operation, true);
+  release(operation);
+}
+
+void Scheduler::release(Operation& operation) {
+  Operation* const one[] = {&operation};
+  release_all(one);
+}
+
+void Scheduler::release_all(std::span<Operation* const> waiting) {
+  for (Operation* next : waiting) {
+    if (--next->blockers == 0 && !next->complete()) {
+      ready_.push_back(next);
+    } else {
+      next->release();
+    }
+  }
+  if (starting_) return;   // the loop below is already running further up the stack: a chain may be thousands long
+  struct Starting {
+    explicit Starting(bool& flag) : flag_(flag) { flag_ = true; }
+    ~Starting() { flag_ = false; }
+    bool& flag_;
+  } const starting(starting_);
+  while (!ready_.empty()) {
+    const OperationRef next(ready_.front());
+    ready_.pop_front();
+    if (!next->complete()) start_(*next);
+  }
+}
+
+void Scheduler::launched(Operation& operation) {
+  if (!operation.collective() && !operation.lane->messages.empty()) operation.lane->messages.remove(operation);
+  streams_.launched(operation);
+  if (!operation.after_start.empty()) release_all(std::exchange(operation.after_start, {}));
+}
+
+void Scheduler::finished(Operation& operation) {
+  LaneState& lane = *operation.lane;
+  hazards_.remove(operation);
+  streams_.finished(operation);
+  if (!operation.collective() && !lane.messages.empty()) lane.messages.remove(operation);
+  if (operation.collective()) {   // they complete in order, nearly: it is near the front
+    const auto at = std::find(lane.collectives.begin(), lane.collectives.end(), &operation);
+    if (at != lane.collectives.end()) lane.collectives.erase(at);
+  }
+  for (Operation* earlier : std::exchange(operation.follows, {})) earlier->release();
+  for (auto* list : {&operation.after_completion, &operation.after_start, &operation.after_connecting}) {
+    if (!list->empty()) release_all(std::exchange(*list, {}));
+  }
+}
+
+void Scheduler::look_for_connections() {
+  if (streams_.connecting().empty()) return;
+  const auto now = std::chrono::steady_clock::now();
+  for (Operation* message : std::vector<Operation*>(streams_.connecting())) {
+    if (!message->after_connecting.empty() && now >= message->connect_limit) release_all(std::exchange(message->after_connecting, {}));
+  }
+}
+
+void Scheduler::withdraw(const std::vector<Operation*>& failing, const PendingList& pending) {
+  bool any = false;
+  for (Operation* operation : failing) {
+    if (operation->launched && !operation->lane->in_streams) continue;   // what it waited for is complete
+    any = true;
+    for (auto* list : {&operation->after_completion, &operation->after_start}) {
+      for (Operation* waiting : *list) waiting->orphaned = true;
+    }
+  }
+  if (!any) return;
+  // Rare, so that it may look at all pairs; the index forgot what a failing writer stood in for.
+  hazards_.clear();
+  for (Operation& operation : pending) {
+    if (operation.error) continue;
+    for (Operation* earlier = operation.orphaned ? pending.front() : &operation; earlier != &operation; earlier = PendingList::next(*earlier)) {
+      if (earlier->error) continue;
+      if (conflict(earlier->accesses, operation.accesses)) {
+        behind_memory(*earlier, operation);
+      } else if (both_in_streams(*earlier, operation) && operation.collective()) {
+        if (earlier->collective()) {
+          behind_launch(*earlier, operation);
+        } else if (!earlier->launched) {
+          behind_connection(*earlier, operation);
+        }
+      }
+    }
+    operation.orphaned = false;
+    hazards_.add(operation, [](Operation&) {});
+  }
+}
+
+}  // namespace medley::core

@@ -1,0 +1,166 @@
+#include "engine/status_board.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <nlohmann/json.hpp>
+
+#include "engine/comm_state.hpp"
+#include "engine/operation.hpp"
+
+namespace medley::core {
+namespace {
+
+// Word 0: the comm's number, then lane, op, whether it runs, and a bit that says that the slot is taken. Word 1: the sequence
+// number. Word 2: the peer of a message, or no_peer. Then the awaited ranks of the comm, a bit each.
+constexpr std::uint64_t slot_taken = 1, slot_running = 2;
+constexpr int no_peer = -2;   // -1 is any source
+
+std::uint64_t first_word(const Operation& operation) {
+  const bool known = operation.lane && !operation.size;   // where the size is open the lane is a stand-in
+  return static_cast<std::uint64_t>(operation.comm->status->number) << 32 |
+         static_cast<std::uint64_t>(known ? operation.lane->place : StatusBoard::no_lane) << 16 |
+         static_cast<std::uint64_t>(operation.call.op) << 8 |
+         // relaxed: written under the engine's lock, which is held here
+         (operation.state.load(std::memory_order_relaxed) == Operation::State::active ? slot_running : 0) | slot_taken;
+}
+
+std::uint64_t third_word(const Operation& operation) {
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(operation.collective() ? no_peer : operation.call.root));
+}
+
+}  // namespace
+
+void StatusBoard::Slot::write(const std::uint64_t* from, std::size_t count) noexcept {
+  const std::uint32_t now = version.load(std::memory_order_relaxed);   // relaxed: written by the holder of the engine's lock alone
+  version.store(now + 1, std::memory_order_relaxed);   // relaxed: ordered by the stores of the words, which release it
+  for (std::size_t i = 0; i < count; ++i) words[i].store(from[i], std::memory_order_release);   // pairs with read()
+  version.store(now + 2, std::memory_order_release);                                            // pairs with read()
+}
+
+StatusBoard::Words StatusBoard::Slot::read() const noexcept {
+  Words copy{};
+  for (int tries = 0; tries < 1000; ++tries) {
+    const std::uint32_t before = version.load(std::memory_order_acquire);   // pairs with the last store of write()
+    for (std::size_t i = 0; i < copy.size(); ++i) copy[i] = words[i].load(std::memory_order_acquire);   // with its others
+    // relaxed: behind the words' acquire loads; who read a new word sees here that its writer had begun
+    if (before % 2 == 0 && version.load(std::memory_order_relaxed) == before) return copy;
+  }
+  return {};   // a writer that was descheduled in the middle: nothing is shown of it
+}
+
+std::shared_ptr<CommStatus> StatusBoard::add(const CommState& comm) {
+  auto made = std::make_shared<CommStatus>();
+  made->name = comm.name;
+  made->rank = comm.rank;
+  made->world_ranks = comm.world_ranks;
+  for (const auto& lane : comm.lanes) made->lanes.push_back(lane->name);
+  const std::lock_guard lock(comms_mutex_);
+  std::erase_if(comms_, [](const auto& entry) { return entry.second.expired(); });
+  made->number = ++next_;
+  comms_[made->number] = made;
+  return made;
+}
+
+void StatusBoard::show(Operation& operation) noexcept {
+  if (!operation.comm->status) return;
+  if (operation.slot < 0) {
+    note_poll();
+    if (free_ == 0) return;
+    operation.slot = std::countr_zero(free_);
+    free_ &= free_ - 1;
+  }
+  const std::uint64_t words[] = {first_word(operation), operation.sequence, third_word(operation)};
+  slots_[static_cast<std::size_t>(operation.slot)].write(words, std::size(words));
+}
+
+void StatusBoard::show_awaited(Operation& operation) {
+  show(operation);
+  if (operation.slot < 0) return;
+  Words words{};
+  words[0] = first_word(operation);
+  words[1] = operation.sequence;
+  words[2] = third_word(operation);
+  for (const int member : operation.awaited()) {
+    if (member >= 0 && member < most_ranks) words[static_cast<std::size_t>(3 + member / 64)] |= std::uint64_t{1} << (member % 64);
+  }
+  slots_[static_cast<std::size_t>(operation.slot)].write(words.data(), words.size());
+  awaited_shown_ |= 1u << operation.slot;
+}
+
+void StatusBoard::hide(Operation& operation) noexcept {
+  if (operation.slot < 0) return;
+  const Words nothing{};
+  const std::uint32_t bit = 1u << operation.slot;
+  slots_[static_cast<std::size_t>(operation.slot)].write(nothing.data(), awaited_shown_ & bit ? nothing.size() : 1);
+  awaited_shown_ &= ~bit;
+  free_ |= bit;
+  operation.slot = -1;
+}
+
+std::shared_ptr<const CommStatus> StatusBoard::find(std::uint32_t number) const {
+  const std::lock_guard lock(comms_mutex_);
+  const auto found = comms_.find(number);
+  return found == comms_.end() ? nullptr : found->second.lock();
+}
+
+nlohmann::json StatusBoard::describe(const Words& words) const {
+  const auto comm = find(static_cast<std::uint32_t>(words[0] >> 32));
+  if (!comm) return nullptr;
+  const auto lane = static_cast<std::size_t>(words[0] >> 16 & 0xffff);
+  const auto peer = static_cast<int>(static_cast<std::int64_t>(words[2]));
+  nlohmann::json text{{"op", name(static_cast<Op>(words[0] >> 8 & 0xff))}, {"sequence", words[1]},
+                      {"state", words[0] & slot_running ? "running" : "held back"}, {"comm", comm->name}};
+  if (lane < comm->lanes.size()) text["backend"] = comm->lanes[lane];
+  if (peer != no_peer) text["peer"] = peer;
+  for (std::size_t member = 0; member < comm->world_ranks.size() && member < most_ranks; ++member) {
+    if ((words[3 + member / 64] >> (member % 64) & 1) == 0) continue;
+    text["awaits"].push_back(member);
+    text["awaits_world"].push_back(comm->world_ranks[member]);
+  }
+  return text;
+}
+
+nlohmann::json StatusBoard::status(const std::string& name) const {
+  std::shared_ptr<const CommStatus> comm;
+  {
+    const std::lock_guard lock(comms_mutex_);
+    for (const auto& [number, weak] : comms_) {
+      if (auto found = weak.lock(); found && found->name == name) comm = std::move(found);
+    }
+  }
+  if (!comm) return {{"unknown", true}};
+  const std::uint64_t issued = comm->collectives.load(std::memory_order_relaxed);   // relaxed: as is `messages`, a count alone
+  nlohmann::json status{{"rank", comm->rank}, {"world_rank", comm->world_ranks[static_cast<std::size_t>(comm->rank)]}, {"issued", issued},
+                        {"messages", comm->messages.load(std::memory_order_relaxed)},
+                        {"pending", nlohmann::json::array()}, {"elsewhere", nlohmann::json::array()}};
+  std::vector<nlohmann::json> shown;
+  for (const Slot& slot : slots_) {
+    const Words words = slot.read();
+    if (words[0] & slot_taken) shown.push_back(describe(words));
+  }
+  if (const std::uint64_t word = inline_.load(std::memory_order_acquire)) {   // pairs with show_inline()
+    const std::uint32_t number = static_cast<std::uint32_t>(word >> 32);
+    const auto here = find(number);
+    const Op op = static_cast<Op>(word >> 1 & 0x7f);
+    Words words{};
+    words[0] = (word >> 32) << 32 | (word >> 8 & 0xff) << 16 | static_cast<std::uint64_t>(op) << 8 | slot_running | slot_taken;
+    // relaxed: behind the acquire load of inline_
+    words[1] = !here ? 0 : (is_collective(op) ? here->collectives : here->messages).load(std::memory_order_relaxed);
+    const auto root = static_cast<std::int64_t>(static_cast<std::int16_t>(word >> 16 & 0xffff));
+    words[2] = static_cast<std::uint64_t>(is_collective(op) ? no_peer : root);
+    shown.push_back(describe(words));
+  }
+  std::erase(shown, nullptr);
+  std::stable_sort(shown.begin(), shown.end(), [](const auto& a, const auto& b) { return a["sequence"] < b["sequence"]; });
+  std::uint64_t completed = issued;
+  for (auto& operation : shown) {
+    const bool here = operation["comm"] == comm->name;
+    if (here && !operation.contains("peer")) completed = std::min(completed, operation["sequence"].get<std::uint64_t>() - 1);
+    nlohmann::json& list = status[here ? "pending" : "elsewhere"];
+    if (list.size() < 8) list.push_back(std::move(operation));
+  }
+  status["completed"] = completed;
+  return status;
+}
+
+}  // namespace medley::core

@@ -1,0 +1,40 @@
+#include "engine/stream_order.hpp"
+
+#include <algorithm>
+
+#include "engine/comm_state.hpp"
+
+namespace medley::core {
+
+void StreamOrder::add(Operation& operation) {
+  operation.left_to_host = true;
+  ++left_to_host_;
+  if (!operation.lane->in_streams) return;
+  if (operation.collective()) {
+    last_collective_ = &operation;
+  } else {
+    connecting_.push_back(&operation);
+  }
+}
+
+void StreamOrder::launched(Operation& operation) {
+  if (!operation.lane->in_streams) return;   // the host moves it
+  if (operation.left_to_host) --left_to_host_;
+  operation.left_to_host = false;
+  if (last_collective_ == &operation) last_collective_ = nullptr;
+  if (!operation.collective()) std::erase(connecting_, &operation);
+}
+
+void StreamOrder::finished(Operation& operation) {
+  if (operation.left_to_host) --left_to_host_;
+  operation.left_to_host = false;
+  if (last_collective_ == &operation) last_collective_ = nullptr;
+  if (operation.lane->in_streams && !operation.collective()) std::erase(connecting_, &operation);
+}
+
+bool StreamOrder::others_left_to_host(const Operation& waited) const {
+  const auto own = std::count_if(waited.batch.begin(), waited.batch.end(), [](const Operation* member) { return member->left_to_host; });
+  return left_to_host_ > (waited.left_to_host ? 1 : 0) + own;
+}
+
+}  // namespace medley::core

@@ -1,0 +1,12 @@
+// The backends that libmedley.so has built in; all others are plugins that comm/plugins.cpp finds and opens.
+#include "backends/shm/plugin.hpp"
+#include "comm/plugins.hpp"
+
+namespace medley::core {
+
+std::span<const BackendPlugin* const> builtin_backends() {
+  static const BackendPlugin* const plugins[] = {&shm::plugin()};
+  return plugins;
+}
+
+}  // namespace medley::core

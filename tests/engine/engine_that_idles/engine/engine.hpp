@@ -1,0 +1,28 @@
+// In place of src/engine/engine.hpp for progress_thread_stop_test.cpp: an engine that has nothing to do, so that a thread of its is
+// stopped just when it goes idle.
+#pragma once
+
+#include <atomic>
+
+#include "engine/progress_thread.hpp"
+
+namespace medley::core {
+
+class Engine {
+ public:
+  /// `delay`: how long after this is visible to others the thread goes idle, in turns of a loop.
+  explicit Engine(int delay) : delay_(delay) {}
+
+  void tend(ProgressThread& thread) {
+    tended_.store(true, std::memory_order_release);
+    for (int turn = 0; turn < delay_; ++turn) asm volatile("" ::: "memory");
+    thread.going_idle();
+  }
+  bool tended() const { return tended_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<bool> tended_{false};
+  int delay_;
+};
+
+}  // namespace medley::core

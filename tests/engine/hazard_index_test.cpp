@@ -1,0 +1,129 @@
+// The index of memory that pending operations touch, against a list of all of them: what it reports is enough and never too
+// much, and its cost does not grow with the number of operations.
+#include "engine/hazard_index.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <vector>
+
+#include "engine/scheduling.hpp"
+
+namespace medley::core {
+namespace {
+
+std::byte arena[256];
+
+struct Pending {
+  OperationRef operation;
+  std::set<std::size_t> after;   ///< by number: those that must be complete first
+};
+
+/// Random intervals, several for each operation; completes them in any order that the reports allow.
+class RandomHazards {
+ public:
+  explicit RandomHazards(unsigned seed) : random_(seed) {}
+
+  void run(int operations) {
+    for (int i = 0; i < operations; ++i) {
+      add();
+      while (random_() % 3 == 0 && complete_one()) {
+      }
+    }
+    while (complete_one()) {
+    }
+    EXPECT_TRUE(index_.empty());
+  }
+
+ private:
+  void add() {
+    auto made = std::make_unique<Pending>();
+    made->operation.reset(new Operation);
+    Operation& operation = *made->operation;
+    operation.order = all_.size() + 1;
+    for (unsigned intervals = 1 + random_() % 4; intervals > 0; --intervals) {
+      const std::size_t begin = random_() % 255, length = 1 + random_() % std::min<std::size_t>(40, 256 - begin);
+      operation.accesses.push_back({arena + begin, arena + begin + length, random_() % 2 == 0});
+    }
+    std::set<std::size_t> reported;
+    index_.add(operation, [&](Operation& earlier) {
+      const std::size_t number = earlier.order - 1;
+      EXPECT_TRUE(reported.insert(number).second) << "reported twice";
+      ASSERT_TRUE(all_[number]) << "it is complete";
+      EXPECT_TRUE(conflict(earlier.accesses, operation.accesses)) << "a wait that nobody wrote";
+    });
+    made->after = reported;
+    for (const std::size_t number : reported) made->after.insert(all_[number]->after.begin(), all_[number]->after.end());
+    for (std::size_t number = 0; number < all_.size(); ++number) {
+      if (!all_[number] || !conflict(all_[number]->operation->accesses, operation.accesses)) continue;
+      EXPECT_TRUE(made->after.contains(number)) << "operation " << operation.order << " does not wait for " << number + 1;
+    }
+    all_.push_back(std::move(made));
+  }
+
+  /// One that waits for nothing.
+  bool complete_one() {
+    std::vector<std::size_t> free;
+    for (std::size_t number = 0; number < all_.size(); ++number) {
+      if (all_[number] && std::none_of(all_[number]->after.begin(), all_[number]->after.end(), [this](std::size_t other) { return all_[other] != nullptr; })) {
+        free.push_back(number);
+      }
+    }
+    if (free.empty()) return false;
+    const std::size_t number = free[random_() % free.size()];
+    index_.remove(*all_[number]->operation);
+    all_[number].reset();
+    return true;
+  }
+
+  std::mt19937 random_;
+  HazardIndex index_;
+  std::vector<std::unique_ptr<Pending>> all_;
+};
+
+TEST(HazardIndex, reports_what_must_come_before_and_nothing_else) {
+  for (unsigned seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomHazards(seed).run(120);
+  }
+}
+
+TEST(HazardIndex, reports_one_of_thousands_that_write_the_same_memory) {
+  HazardIndex index;
+  std::vector<OperationRef> operations;
+  std::size_t reports = 0;
+  for (std::uint64_t i = 1; i <= 20'000; ++i) {
+    operations.emplace_back(new Operation);
+    operations.back()->order = i;
+    operations.back()->accesses.push_back({arena, arena + 64, false});
+    operations.back()->accesses.push_back({arena, arena + 64, true});   // in place
+    index.add(*operations.back(), [&](Operation&) { ++reports; });
+  }
+  EXPECT_EQ(reports, operations.size() - 1);
+  EXPECT_EQ(index.size(), 1u);
+  for (const OperationRef& operation : operations) index.remove(*operation);
+  EXPECT_TRUE(index.empty());
+}
+
+TEST(HazardIndex, lets_thousands_read_the_same_memory) {
+  HazardIndex index;
+  std::vector<OperationRef> readers;
+  const auto none = [](Operation&) { FAIL() << "two readers do not conflict"; };
+  for (std::uint64_t i = 1; i <= 20'000; ++i) {
+    readers.emplace_back(new Operation);
+    readers.back()->order = i;
+    readers.back()->accesses.push_back({arena, arena + 64, false});
+    index.add(*readers.back(), none);
+    if (i > 100) index.remove(*readers[i - 100]);   // some are always pending
+  }
+  Operation writer;
+  writer.order = 30'000;
+  writer.accesses.push_back({arena + 32, arena + 33, true});
+  std::size_t reports = 0;
+  index.add(writer, [&](Operation&) { ++reports; });
+  EXPECT_EQ(reports, 100u);
+}
+
+}  // namespace
+}  // namespace medley::core

@@ -1,0 +1,130 @@
+// Polling started operations: all of few, a bounded number of many, and what they throw.
+#include "engine/progress.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <stdexcept>
+
+#include "engine/scheduling.hpp"
+
+namespace medley::core {
+namespace {
+
+using test::make;
+using test::TestComm;
+
+struct Counted final : Transfer {
+  Poll poll() override {
+    ++polls;
+    if (on_poll) on_poll();
+    return result;
+  }
+  void release() noexcept override {}
+  int polls = 0;
+  Poll result = Poll::waiting;
+  std::function<void()> on_poll;
+};
+
+class Polling : public testing::Test, protected Progress::Events {
+ protected:
+  void add(int count) {
+    for (int i = 0; i < count; ++i) {
+      operations_.push_back(make(comm_, Op::send, nullptr, nullptr, false));
+      transfers_.push_back(std::make_unique<Counted>());
+      operations_.back()->transfer = transfers_.back().get();
+      operations_.back()->launched = true;
+      progress_.add(*operations_.back());
+    }
+  }
+  int polls() const {
+    int all = 0;
+    for (const auto& transfer : transfers_) all += transfer->polls;
+    return all;
+  }
+  void on_complete(Operation& operation) override {
+    ++complete_;
+    progress_.remove(operation);
+  }
+  void on_error(Operation& operation, const Error& error) override {
+    errors_.push_back(error.what());
+    progress_.remove(operation);
+  }
+  void on_poll(Operation&) override {}
+  void on_lane_error(LaneState&, const Error& error) override { errors_.push_back(error.what()); }
+
+  TestComm comm_;
+  std::vector<OperationRef> operations_;
+  std::vector<std::unique_ptr<Counted>> transfers_;
+  std::vector<std::string> errors_;
+  int complete_ = 0;
+  Progress progress_{*this};
+};
+
+TEST_F(Polling, looks_at_all_of_few) {
+  add(100);
+  EXPECT_FALSE(progress_.run());
+  EXPECT_EQ(polls(), 100);
+}
+
+TEST_F(Polling, looks_at_a_part_of_many_and_at_each_in_time) {
+  add(1000);
+  progress_.run();
+  EXPECT_EQ(polls(), static_cast<int>(Progress::polled_in_a_pass));
+  for (int pass = 0; pass < 16; ++pass) progress_.run();
+  for (const auto& transfer : transfers_) EXPECT_GE(transfer->polls, 1);
+  const int before = polls();
+  progress_.run(Progress::Extent::all);   // before a thread sleeps
+  EXPECT_GE(polls(), before + 1000);
+  transfers_[0]->result = Poll::moved;
+  const int after = polls();
+  EXPECT_TRUE(progress_.run(Progress::Extent::all));   // nobody sleeps after that: the rest is for the next pass
+  EXPECT_LE(polls(), after + static_cast<int>(Progress::polled_in_a_pass));
+}
+
+TEST_F(Polling, completes_and_survives_the_removal_of_others_in_a_pass) {
+  add(10);
+  transfers_[2]->result = Poll::complete;
+  transfers_[2]->on_poll = [this] {
+    for (int i : {3, 4, 9}) progress_.remove(*operations_[static_cast<std::size_t>(i)]);
+  };
+  EXPECT_TRUE(progress_.run());
+  EXPECT_EQ(complete_, 1);
+  EXPECT_EQ(transfers_[3]->polls + transfers_[4]->polls + transfers_[9]->polls, 0);
+  EXPECT_EQ(transfers_[5]->polls, 1);
+  EXPECT_EQ(progress_.active(), 6u);
+}
+
+TEST_F(Polling, turns_any_exception_into_an_error_of_that_operation) {
+  add(3);
+  transfers_[0]->on_poll = [] { throw std::runtime_error("a library's own"); };
+  transfers_[1]->on_poll = [] { throw 7; };
+  EXPECT_TRUE(progress_.run());
+  ASSERT_EQ(errors_.size(), 2u);
+  EXPECT_NE(errors_[0].find("a library's own"), std::string::npos);
+  EXPECT_EQ(transfers_[2]->polls, 1);
+}
+
+TEST(BackoffSteps, polls_then_yields_then_sleeps_longer_each_time) {
+  using namespace std::chrono_literals;
+  Backoff backoff;
+  const Waiting waiting{.policy = {.spins = 3, .yields = 2}};
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(backoff.step(waiting)) << i;
+  EXPECT_TRUE(backoff.step(waiting));
+  backoff.reset();
+  EXPECT_FALSE(backoff.step(waiting));
+  EXPECT_EQ(backoff.next_sleep(waiting), Backoff::short_nap) << "nobody rings";
+}
+
+TEST(BackoffSteps, looks_for_deaths_every_20_ms_and_at_once_when_one_is_expected) {
+  using namespace std::chrono_literals;
+  const Deadline now = std::chrono::steady_clock::now();
+  Backoff backoff;
+  EXPECT_TRUE(backoff.check_due(now));
+  EXPECT_FALSE(backoff.check_due(now + 19ms));
+  backoff.expect_loss(true);
+  EXPECT_TRUE(backoff.check_due(now + 19ms));
+}
+
+}  // namespace
+}  // namespace medley::core
