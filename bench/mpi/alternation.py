@@ -1,4 +1,4 @@
-"""Runs the contestants by turns, in short repetitions, until every cell is stable or the time is used.
+"""Runs the candidates by turns, in short repetitions, until every cell is stable or the time is used.
 
 Used by bench/mpi/compare.
 """
@@ -7,7 +7,7 @@ import sys
 import time
 from statistics import median
 
-import contestants
+import candidates
 import ratios
 
 CHANGE = 4 / 3   # of the gauge within a repetition: its two states are a factor of three apart, its noise is 10 %
@@ -62,7 +62,7 @@ class Comparison:
 
     def attempt(self, chunk):
         try:
-            # Three tries at a repetition in steady weather; then the last is kept rather than none, and counted.
+            # Three tries at a repetition in steady noise; then the last is kept rather than none, and counted.
             for tries in (1, 2, 3):
                 self.bystanders.reset()
                 times, readings = self.everyone_once(chunk)
@@ -71,26 +71,26 @@ class Comparison:
                     self.unsettled += not steady
                     return self.record(chunk, times, readings)
                 self.discarded += 1
-        except contestants.Failure as error:
+        except candidates.Failure as error:
             self.failures += 1
             print(f"compare: {error}", file=sys.stderr)
             if self.failures == 3:
-                raise contestants.Failure("three runs failed; giving up") from error
+                raise candidates.Failure("three runs failed; giving up") from error
 
     def everyone_once(self, chunk):
         """One run of everyone, in an order that turns, and the gauge before, between and after."""
         turn = self.repetition % len(self.everyone)
         times, readings = {}, [self.gauge.read(self.options.batch)]
-        for contestant in self.everyone[turn:] + self.everyone[:turn]:
+        for candidate in self.everyone[turn:] + self.everyone[:turn]:
             timeout = max(120, self.end - time.monotonic())
-            times[contestant.name] = contestant.measure(*chunk, self.options.seconds, self.options.batch, timeout)
+            times[candidate.name] = candidate.measure(*chunk, self.options.seconds, self.options.batch, timeout)
             readings.append(self.gauge.read(self.options.batch))
         return times, readings
 
     def record(self, chunk, times, readings):
         common = set.intersection(*(set(rows) for rows in times.values()))
         if not common:
-            raise contestants.Failure(f"{chunk[0]}: no size was measured by all of {', '.join(times)}")
+            raise candidates.Failure(f"{chunk[0]}: no size was measured by all of {', '.join(times)}")
         for key in sorted(common):
             self.cells.setdefault(key, ratios.Cell(*key, chunk)).repetitions.append(
                 {name: rows[key] for name, rows in times.items()})

@@ -1,6 +1,6 @@
 """How much faster, and how sure: medians of paired ratios over alternating repetitions, with bootstrap intervals.
 
-Used by bench/mpi/compare. A repetition is one short run of every contestant in the same seconds. The ratio is taken
+Used by bench/mpi/compare. A repetition is one short run of every candidate in the same seconds. The ratio is taken
 inside each repetition and repetitions are resampled whole, so that a slow spell of the machine, which slows everyone,
 cancels out; medians over all repetitions would compare one's slow spells with the other's fast ones.
 """
@@ -24,7 +24,7 @@ def geometric_mean(values):
 
 
 class Cell:
-    """One operation at one size: the repetitions, each {contestant: median_us}, and what follows from them."""
+    """One operation at one size: the repetitions, each {candidate: median_us}, and what follows from them."""
 
     def __init__(self, op, size, chunk):
         self.op, self.size, self.chunk = op, size, chunk

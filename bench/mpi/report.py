@@ -48,7 +48,7 @@ def summary(cells, comparison):
                      "slower": cell.slower(), "repetitions": cell.repetitions})
     result = {"ranks": comparison.options.ranks, "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "machine": machine(),
               "gauge_us": comparison.readings, "discarded": comparison.discarded, "unsettled": comparison.unsettled,
-              "contestants": {c.name: c.about for c in comparison.everyone},
+              "candidates": {c.name: c.about for c in comparison.everyone},
               "rows": rows,
               "means": {name: dict(zip(("ratio", "low", "high"), values)) for name, values in ratios.means(cells).items()}}
     if floor:
@@ -60,12 +60,12 @@ def summary(cells, comparison):
 
 
 def markdown(report):
-    names = [name for name in report["contestants"] if name != "medley"]
+    names = [name for name in report["candidates"] if name != "medley"]
     host = report["machine"]
     lines = [f"### {report['ranks']} ranks, {host['processor']}, {host['cores']} cores", "",
              f"{report['date']}, kernel {host['kernel']}. Times are medians of the slowest rank over alternating "
              "repetitions; the ratio is the median over repetitions of the better MPI's time over Medley's.", ""]
-    for name, about in report["contestants"].items():
+    for name, about in report["candidates"].items():
         carried = f"; transports {about['transports']}" if "transports" in about else ""
         lines.append(f"- {name}: {about['version']}; `{about['command']}`{carried}")
     gauge = sorted(report["gauge_us"])

@@ -21,18 +21,18 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int rounds = 200, operations = 4000;  // less than the ring holds; a file grows by 2^18
 
-struct Contestant {
+struct Candidate {
   const char* name;
   std::unique_ptr<medley::Context> context;
   std::vector<double> ns;
 };
 
-Contestant make(const char* name, const char* variable, const char* value) {
+Candidate make(const char* name, const char* variable, const char* value) {
   if (variable) setenv(variable, value, 1);
   medley::ContextOptions options;
   options.rank = 0;
   options.size = 1;
-  Contestant out{name, std::make_unique<medley::Context>(options), {}};
+  Candidate out{name, std::make_unique<medley::Context>(options), {}};
   if (variable) unsetenv(variable);
   return out;
 }
@@ -55,23 +55,23 @@ double quantile(std::vector<double> values, double share) {
 int main() {
   std::string folder = std::filesystem::temp_directory_path() / "medley-bench-trace-XXXXXX";
   if (!mkdtemp(folder.data())) throw std::runtime_error("cannot make the folder " + folder);
-  std::vector<Contestant> all;
+  std::vector<Candidate> all;
   all.push_back(make("off", "MEDLEY_RECORD", "off"));
   all.push_back(make("ring", nullptr, nullptr));
   all.push_back(make("file", "MEDLEY_TRACE", folder.c_str()));
-  for (auto& contestant : all) ns_per_operation(*contestant.context);
+  for (auto& candidate : all) ns_per_operation(*candidate.context);
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < all.size(); ++i) {
-      auto& contestant = all[(i + static_cast<std::size_t>(round)) % all.size()];
-      contestant.ns.push_back(ns_per_operation(*contestant.context));
+      auto& candidate = all[(i + static_cast<std::size_t>(round)) % all.size()];
+      candidate.ns.push_back(ns_per_operation(*candidate.context));
     }
   }
   fmt::print("{:<6} {:>10} {:>10} {:>22}\n", "", "best ns", "median ns", "median over off, ns");
-  for (const auto& contestant : all) {
+  for (const auto& candidate : all) {
     std::vector<double> more;  // round by round, so that the machine's mood cancels
-    for (std::size_t r = 0; r < contestant.ns.size(); ++r) more.push_back(contestant.ns[r] - all[0].ns[r]);
-    fmt::print("{:<6} {:>10.1f} {:>10.1f} {:>22.1f}\n", contestant.name, quantile(contestant.ns, 0),
-               quantile(contestant.ns, 0.5), quantile(more, 0.5));
+    for (std::size_t r = 0; r < candidate.ns.size(); ++r) more.push_back(candidate.ns[r] - all[0].ns[r]);
+    fmt::print("{:<6} {:>10.1f} {:>10.1f} {:>22.1f}\n", candidate.name, quantile(candidate.ns, 0),
+               quantile(candidate.ns, 0.5), quantile(more, 0.5));
   }
   all.clear();
   std::filesystem::remove_all(folder);

@@ -10,7 +10,7 @@ using namespace medley;
 
 class SocketBackend final : public Backend {
  public:
-  explicit SocketBackend(const Surroundings& surroundings) : hosts_(surroundings.hosts) {}
+  explicit SocketBackend(const BackendParams& params) : hosts_(params.hosts) {}
   std::string_view name() const override { return "socket"; }
   std::string version() const override { return "Unix-domain sockets"; }
   bool has_memory(Memory memory) const override { return memory == Memory::host; }
@@ -27,7 +27,7 @@ class SocketBackend final : public Backend {
     }
     return {};
   }
-  std::unique_ptr<Lane> connect(const Group& group) override {
+  std::unique_ptr<Lane> connect(const CommParams& group) override {
     return std::make_unique<socket_backend::SocketLane>(group);
   }
 
@@ -39,10 +39,9 @@ class SocketBackend final : public Backend {
 
 extern "C" const medley::BackendPlugin* medley_backend() {
   static const BackendPlugin plugin{
-      .abi = backend_abi,
       .name = "socket",
       .unavailable = []() -> std::string { return {}; },  // every Linux has them
-      .create = [](const Surroundings& s) -> std::unique_ptr<Backend> {
+      .create = [](const BackendParams& s) -> std::unique_ptr<Backend> {
         return std::make_unique<SocketBackend>(s);
       },
   };

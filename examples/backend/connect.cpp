@@ -13,7 +13,7 @@ namespace {
 
 using medley::Error;
 using medley::ErrorKind;
-using medley::Group;
+using medley::CommParams;
 
 Error system_error(const std::string& what) {
   return Error(ErrorKind::system, what + ": " + std::strerror(errno));
@@ -26,7 +26,7 @@ Socket new_socket() {
 }
 
 /// Connecting must not stop the rest of the program: every loop that waits for a peer lets Medley go on.
-void go_on(const Group& group, int awaited) {
+void go_on(const CommParams& group, int awaited) {
   if (std::chrono::steady_clock::now() > group.deadline) {
     throw Error(ErrorKind::timeout,
                 "rank " + std::to_string(awaited) + " of comm " + group.name + " did not connect in time",
@@ -51,7 +51,7 @@ std::string listen_somewhere(const Socket& listener, int size) {
   return std::string(reinterpret_cast<const char*>(&address), length);
 }
 
-Socket call(const Group& group, int rank) {
+Socket call(const CommParams& group, int rank) {
   std::optional<std::string> address;
   while (!(address = group.store->try_get("address/" + std::to_string(rank)))) go_on(group, rank);
   sockaddr_un to{};
@@ -77,7 +77,7 @@ bool same_user(const Socket& caller) {
 }
 
 /// The rank that a caller says it is; four bytes come at once or not yet.
-int greeting(const Group& group, const Socket& caller) {
+int greeting(const CommParams& group, const Socket& caller) {
   std::int32_t rank = -1;
   ssize_t got = 0;
   while ((got = recv(caller.fd(), &rank, sizeof rank, 0)) < 0 && (errno == EAGAIN || errno == EINTR))
@@ -87,7 +87,7 @@ int greeting(const Group& group, const Socket& caller) {
 
 }  // namespace
 
-std::vector<Socket> connect_all(const Group& group) {
+std::vector<Socket> connect_all(const CommParams& group) {
   std::vector<Socket> streams(static_cast<std::size_t>(group.size));
   const Socket listener = new_socket();
   group.store->set("address/" + std::to_string(group.rank), listen_somewhere(listener, group.size));

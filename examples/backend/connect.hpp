@@ -32,6 +32,6 @@ class Socket {
 
 /// A non-blocking stream to every other rank, by rank; the own place stays empty. Throws when the deadline
 /// passes.
-std::vector<Socket> connect_all(const medley::Group& group);
+std::vector<Socket> connect_all(const medley::CommParams& group);
 
 }  // namespace socket_backend

@@ -19,8 +19,8 @@
 
 namespace medley {
 
-/// Changes whenever a class below changes its layout; a plugin built against another is refused.
-inline constexpr std::string_view backend_abi = "medley-backend-9";
+/// The version of the classes below. It changes whenever one of them does; a plugin built against another version is refused.
+inline constexpr std::string_view backend_abi = "medley-backend-10";
 
 /// Sends and receives that Medley makes of itself, such as those of filled-in collectives, have tags from -internal_tags to -1, which no user can name.
 /// They match like all others: by peer and tag, in order.
@@ -30,7 +30,7 @@ class Transfer;
 
 /// What an operation on CUDA memory comes after. Plain data like the call, which has room for a pointer only: every call of
 /// a small operation writes all of a Call.
-struct Before {
+struct Dependencies {
   void* ready = nullptr;   ///< an event (cudaEvent_t) of the user's stream at issue; in streams only valid during start()
   /// Earlier operations on the same memory, launched in streams and perhaps still running: start() puts its own stream
   /// behind each of them with order(). Only given to lanes that run in streams, and only during start().
@@ -51,14 +51,14 @@ struct Call {
   void* out = nullptr;           ///< null where this rank receives nothing
   std::int64_t in_count = 0;     ///< elements this rank gives, all parts together
   std::int64_t out_count = 0;    ///< elements this rank receives, all parts together
-  /// v-forms: one entry per rank of the comm, in elements; null elsewhere.
+  /// v-collectives: one entry per rank of the comm, in elements; null elsewhere.
   const std::int64_t* in_counts = nullptr;
   const std::int64_t* in_offsets = nullptr;
   const std::int64_t* out_counts = nullptr;
   const std::int64_t* out_offsets = nullptr;
   std::string_view algorithm{};  ///< empty: the backend's own choice
   void* stream = nullptr;        ///< on CUDA memory: the user's stream (cudaStream_t); null is the legacy default stream
-  const Before* before = nullptr;   ///< on CUDA memory: what it comes after
+  const Dependencies* dependencies = nullptr;   ///< on CUDA memory: what it comes after
 };
 
 /// Moments of an operation on a device, on the host's clock; those that are not known are the clock's epoch.
@@ -89,7 +89,7 @@ class Transfer {
   /// Of a launched operation on CUDA memory: makes a stream wait for it and returns at once; false where only polling
   /// can tell when it is complete.
   virtual bool order(void* /*stream*/) { return false; }
-  /// Of a completed operation on CUDA memory, where Surroundings::device_times asks for it.
+  /// Of a completed operation on CUDA memory, where BackendParams::device_times asks for it.
   virtual DeviceTimes device_times() const { return {}; }
   /// Gives it back to its lane.
   virtual void release() noexcept { delete this; }
@@ -118,7 +118,7 @@ class Lane {
   virtual bool undelivered() const { return false; }
   /// Whether a collective may start before the one before it on this lane is complete.
   virtual bool concurrent_collectives() const { return true; }
-  /// Whether its operations on CUDA memory run in streams: they honour Call::before and have order(), collectives of the lane
+  /// Whether its operations on CUDA memory run in streams: they honour Call::dependencies and have order(), collectives of the lane
   /// run one after the other as they were launched, and launches of several such lanes keep the order of issue.
   virtual bool in_streams() const { return false; }
   /// Throws when a peer is known to be dead, has left though it is awaited, or has aborted. Called now and then while
@@ -136,14 +136,14 @@ class Lane {
 };
 
 /// A way to sleep until a peer has written something. A backend without one is polled at short intervals.
-class Waiter {
+class EventCount {
  public:
-  virtual ~Waiter() = default;
+  virtual ~EventCount() = default;
   /// How often a waiting thread may poll before it yields its core, and yield before it sleeps.
   virtual int spins() const = 0;
   virtual int yields() const = 0;
   /// Whether ranks outnumber the cores, so that yielding to one another is how they get on.
-  virtual bool crowded() const = 0;
+  virtual bool oversubscribed() const = 0;
   /// Announces the wish to sleep; the caller polls once more between this and sleep().
   virtual std::uint32_t prepare() = 0;
   virtual void sleep(std::uint32_t ticket, std::chrono::nanoseconds at_most) = 0;
@@ -153,7 +153,7 @@ class Waiter {
 };
 
 /// The ranks of a comm, as a backend needs them to connect.
-struct Group {
+struct CommParams {
   std::string name;                     ///< of the comm, unique in the job
   int rank = 0;
   int size = 1;
@@ -170,7 +170,7 @@ struct Group {
 };
 
 /// What a backend is told when a context starts.
-struct Surroundings {
+struct BackendParams {
   int rank = 0;
   int size = 1;
   int device = 0;
@@ -181,10 +181,20 @@ struct Surroundings {
   Deadline deadline;
 
   /// Whether the ranks of this host outnumber the cores they may keep busy.
-  bool crowded() const {
+  bool oversubscribed() const {
     return std::count(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(rank)]) > cores;
   }
 };
+
+/// What a backend declares about itself beyond its operations. Medley asks here instead of knowing backends by name.
+enum class Trait : std::uint8_t {
+  default_for_host,   ///< carries host memory where neither a rule nor the route table decides
+  default_for_cuda,   ///< the same for CUDA memory
+  inside_host,        ///< can be the inner half of a pair such as shm+mpi
+  slow_reductions,    ///< Medley's algorithms over its messages are faster than its own nonblocking reductions
+  connects_lazily,    ///< in streams: the first message to a peer connects the pair, which a running collective could block
+};
+inline constexpr int trait_count = 5;
 
 /// One communication library in one context.
 class Backend {
@@ -198,14 +208,38 @@ class Backend {
   virtual bool native(Op op, DType dtype, ReduceOp reduce, Memory memory) const = 0;
   /// Why it cannot serve these ranks; empty if it can. The same answer on every one of them.
   virtual std::string refuses(const std::vector<int>& world_ranks) const = 0;
-  virtual std::unique_ptr<Lane> connect(const Group& group) = 0;
-  virtual Waiter* waiter() { return nullptr; }
+  virtual std::unique_ptr<Lane> connect(const CommParams& group) = 0;
+  virtual EventCount* event_count() { return nullptr; }
   /// Whether its own reductions combine in an order that is the same from run to run; where they do not, calls that ask
   /// for `deterministic` are filled in.
   virtual bool fixed_order() const { return false; }
+  /// The same answer on every rank.
+  virtual bool has(Trait) const { return false; }
   /// A rank of the job is known to be dead. A library that cannot go on after that (MPI) ends its pending operations with
   /// Error(rank_lost) and refuses later ones; the comms that contain the rank are aborted without its help.
   virtual void rank_lost(int world_rank) noexcept { static_cast<void>(world_rank); }
+};
+
+/// The compiler's C++ ABI and the standard library, whose types cross the boundary between Medley and a plugin.
+inline constexpr std::string_view build_abi =
+#if defined(_LIBCPP_VERSION)
+    "libc++"
+#elif defined(_GLIBCXX_USE_CXX11_ABI) && _GLIBCXX_USE_CXX11_ABI
+    "libstdc++ (C++11 ABI)"
+#else
+    "libstdc++ (old ABI)"
+#endif
+#if defined(__GXX_ABI_VERSION) && __GXX_ABI_VERSION >= 1000
+    ", Itanium C++ ABI"
+#else
+    ", another C++ ABI"
+#endif
+    ;
+
+/// Sizes of the structures that cross the boundary. They differ where `backend_abi` should have been changed and was not.
+struct BoundarySizes {
+  std::uint32_t plugin, call, comm_params, backend_params, error;
+  bool operator==(const BoundarySizes&) const = default;
 };
 
 /// How a backend is found and made. A plugin is a shared object libmedley_backend_NAME.so, in a folder of
@@ -213,14 +247,22 @@ class Backend {
 ///     extern "C" MEDLEY_API const medley::BackendPlugin* medley_backend();
 /// It is opened RTLD_LOCAL and never closed. A library that loads components of its own which need its symbols
 /// (Open MPI) is opened again by the plugin: dlopen(…, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD).
-/// `abi` stays the first member in every version.
+/// The first three members are the same in every version and are compared before anything else is read.
 struct BackendPlugin {
-  std::string_view abi;
+  std::string_view abi = backend_abi;
+  std::string_view build = build_abi;
+  BoundarySizes sizes = boundary_sizes();
   std::string_view name;
   /// Why it cannot run on this machine; empty if it can.
   std::string (*unavailable)();
-  std::unique_ptr<Backend> (*create)(const Surroundings&);
+  std::unique_ptr<Backend> (*create)(const BackendParams&);
+
+  static constexpr BoundarySizes boundary_sizes();
 };
+
+constexpr BoundarySizes BackendPlugin::boundary_sizes() {
+  return {sizeof(BackendPlugin), sizeof(Call), sizeof(CommParams), sizeof(BackendParams), sizeof(Error)};
+}
 
 }  // namespace medley
 

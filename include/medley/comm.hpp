@@ -20,7 +20,7 @@ namespace core {
 class CommState;
 }
 
-/// Elements per rank and where each rank's part starts, for the v-forms. Without offsets the parts lie side by side.
+/// Elements per rank and where each rank's part starts, for the v-collectives. Without offsets the parts lie side by side.
 struct Parts {
   std::span<const std::int64_t> counts;
   std::span<const std::int64_t> offsets{};
@@ -70,7 +70,7 @@ class MEDLEY_API Comm {
   /// On CUDA memory it comes after what was put into the stream before, on every rank, as operations on buffers do.
   Work barrier(Memory memory, const Options& options = {});
 
-  // v-forms: parts of different sizes. all_gatherv and reduce_scatterv need the counts of all ranks on every rank.
+  // v-collectives: parts of different sizes. all_gatherv and reduce_scatterv need the counts of all ranks on every rank.
   Work gatherv(const ConstBuffer& in, const Buffer& out, const Parts& out_parts, int root, const Options& options = {});
   Work scatterv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, int root, const Options& options = {});
   Work all_gatherv(const ConstBuffer& in, const Buffer& out, const Parts& out_parts, const Options& options = {});

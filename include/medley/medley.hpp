@@ -10,4 +10,5 @@
 #include <medley/scope.hpp>
 #include <medley/store.hpp>
 #include <medley/types.hpp>
+#include <medley/version.hpp>
 #include <medley/work.hpp>

@@ -13,7 +13,7 @@ struct Options {
   std::string_view backend{};                ///< a backend's name; empty or "auto": by the comm's rules
   bool async = false;                        ///< return a pending Work instead of waiting
   std::chrono::nanoseconds deadline{0};      ///< how long the operation may take; 0: the comm's default
-  std::chrono::nanoseconds patience{0};      ///< a blocking collective that takes longer comes back pending; 0: never does
+  std::chrono::nanoseconds max_wait{0};      ///< a blocking collective that takes longer comes back pending; 0: never does
   int tag = 0;                               ///< sends and receives match only on equal tags
   std::string_view algorithm{};              ///< such as "ring" or "native"; empty: the best known
   bool deterministic = false;                ///< the same bits from run to run

@@ -23,6 +23,9 @@ Capabilities::Capabilities(const Backend& backend) {
     }
   }
   if (backend.fixed_order()) bits_.set(order_bit);
+  for (std::size_t trait = 0; trait < trait_count; ++trait) {
+    if (backend.has(static_cast<Trait>(trait))) bits_.set(trait_bits + trait);
+  }
 }
 
 // Runs of equal bits, since backends differ by whole rows: a few dozen characters instead of thousands.

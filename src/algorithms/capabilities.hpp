@@ -18,6 +18,7 @@ class Capabilities {
   }
   bool has_memory(Memory memory) const { return bits_[memory_bits + static_cast<std::size_t>(memory)]; }
   bool fixed_order() const { return bits_[order_bit]; }
+  bool has(Trait trait) const { return bits_[trait_bits + static_cast<std::size_t>(trait)]; }
   void keep_common(const Capabilities& other) { bits_ &= other.bits_; }
   bool operator==(const Capabilities&) const = default;
 
@@ -29,12 +30,13 @@ class Capabilities {
   static constexpr std::size_t memory_bits =
       std::size_t{op_count} * dtype_count * reduce_op_count * memory_kinds;
   static constexpr std::size_t order_bit = memory_bits + memory_kinds;
+  static constexpr std::size_t trait_bits = order_bit + 1;
   static constexpr std::size_t index(Op op, DType dtype, ReduceOp reduce, Memory memory) {
     const auto row =
         (static_cast<std::size_t>(op) * dtype_count + static_cast<std::size_t>(dtype)) * reduce_op_count;
     return (row + static_cast<std::size_t>(reduce)) * memory_kinds + static_cast<std::size_t>(memory);
   }
-  std::bitset<order_bit + 1> bits_;
+  std::bitset<trait_bits + trait_count> bits_;
 };
 
 }  // namespace medley::core

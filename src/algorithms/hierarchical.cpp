@@ -12,7 +12,7 @@ namespace medley::algorithms {
 namespace {
 
 /// Not so little patience that every phase ends in a nap.
-BackoffPolicy policy_of(const Waiter* inside, const Waiter* between) {
+BackoffPolicy policy_of(const EventCount* inside, const EventCount* between) {
   BackoffPolicy policy = both(BackoffPolicy::of(inside), BackoffPolicy::of(between));
   policy.yields = std::max(policy.yields, BackoffPolicy{}.yields);
   return policy;
@@ -23,7 +23,7 @@ BackoffPolicy policy_of(const Waiter* inside, const Waiter* between) {
 HierarchicalBackend::HierarchicalBackend(Half inside, Half between, std::vector<std::string> hosts)
     : inside_(inside), between_(between), hosts_(std::move(hosts)),
       name_(fmt::format("{}+{}", inside.backend->name(), between.backend->name())),
-      waiter_(policy_of(inside.backend->waiter(), between.backend->waiter())) {}
+      event_count_(policy_of(inside.backend->event_count(), between.backend->event_count())) {}
 
 bool HierarchicalBackend::native(Op op, DType, ReduceOp, Memory memory) const {
   if (memory != Memory::host) return false;
@@ -55,9 +55,9 @@ std::string HierarchicalBackend::refuses(const std::vector<int>& world_ranks) co
   return between_.backend->refuses(world_ranks);
 }
 
-std::unique_ptr<Lane> HierarchicalBackend::connect_part(const Half& half, const Group& whole, const std::string& part, int first,
+std::unique_ptr<Lane> HierarchicalBackend::connect_part(const Half& half, const CommParams& whole, const std::string& part, int first,
                                                         int step, int count) const {
-  Group group{.name = fmt::format("{}/{}/{}", whole.name, name_, part), .rank = (whole.rank - first) / step, .size = count,
+  CommParams group{.name = fmt::format("{}/{}/{}", whole.name, name_, part), .rank = (whole.rank - first) / step, .size = count,
               .world_ranks = {}, .store = std::make_shared<PrefixStore>(whole.store, part + "/"), .deadline = whole.deadline,
               .progress = whole.progress, .gather = whole.gather};
   for (int i = 0; i < count; ++i) group.world_ranks.push_back(whole.world_ranks[static_cast<std::size_t>(first + i * step)]);
@@ -65,14 +65,14 @@ std::unique_ptr<Lane> HierarchicalBackend::connect_part(const Half& half, const 
                                       group.rank, group.size);
 }
 
-std::unique_ptr<Lane> HierarchicalBackend::connect(const Group& group) {
+std::unique_ptr<Lane> HierarchicalBackend::connect(const CommParams& group) {
   const int block = ranks_per_host(group.world_ranks), hosts = group.size / block;
   const int host = group.rank / block, place = group.rank % block;
-  HierarchicalLane::Parts parts;
+  HierarchicalLane::Lanes parts;
   parts.inside = connect_part(inside_, group, fmt::format("host{}", host), host * block, 1, block);
   parts.between = connect_part(between_, group, fmt::format("place{}", place), place, block, hosts);
   parts.all = connect_part(between_, group, "all", 0, 1, group.size);
-  parts.own_reductions = between_.backend->name() == "mpi";   // whose nonblocking ones take up to twice as long
+  parts.own_reductions = between_.capabilities.has(Trait::slow_reductions);
   return std::make_unique<HierarchicalLane>(std::move(parts), host, place, hosts, block);
 }
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <medley/backend.hpp>
-#include <medley/sdk/nap_waiter.hpp>
+#include <medley/sdk/polled_event_count.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,18 +32,18 @@ class HierarchicalBackend final : public Backend {
   bool native(Op op, DType dtype, ReduceOp reduce, Memory memory) const override;
   /// Needs several hosts with equally many ranks each, more than one, in blocks: that is how launchers place them.
   std::string refuses(const std::vector<int>& world_ranks) const override;
-  std::unique_ptr<Lane> connect(const Group& group) override;
+  std::unique_ptr<Lane> connect(const CommParams& group) override;
   /// Neither half's bell tells of the other.
-  Waiter* waiter() override { return &waiter_; }
+  EventCount* event_count() override { return &event_count_; }
   bool fixed_order() const override { return inside_.capabilities.fixed_order() && between_.capabilities.fixed_order(); }
 
  private:
   int ranks_per_host(const std::vector<int>& world_ranks) const;
-  std::unique_ptr<Lane> connect_part(const Half& half, const Group& whole, const std::string& part, int first, int step, int count) const;
+  std::unique_ptr<Lane> connect_part(const Half& half, const CommParams& whole, const std::string& part, int first, int step, int count) const;
   Half inside_, between_;
   std::vector<std::string> hosts_;
   std::string name_;
-  NapWaiter waiter_;
+  PolledEventCount event_count_;
 };
 
 }  // namespace medley::algorithms

@@ -13,14 +13,14 @@ class HierarchicalTransfer;
 
 class HierarchicalLane final : public Lane {
  public:
-  struct Parts {
+  struct Lanes {
     std::unique_ptr<Lane> inside;    ///< the ranks of this host
     std::unique_ptr<Lane> between;   ///< those with the same place on every host
     std::unique_ptr<Lane> all;       ///< for messages to other hosts, and all of users
     /// Whether reductions between hosts go by Medley's algorithms though the library has its own.
     bool own_reductions = false;
   };
-  HierarchicalLane(Parts parts, int host, int place, int hosts, int places)
+  HierarchicalLane(Lanes parts, int host, int place, int hosts, int places)
       : parts_(std::move(parts)), host_(host), place_(place), hosts_(hosts), places_(places) {}
   ~HierarchicalLane() override;
 
@@ -42,7 +42,7 @@ class HierarchicalLane final : public Lane {
   int whole_rank(const Lane* part, int rank) const {
     return part == parts_.inside.get() ? host_ * places_ + rank : part == parts_.between.get() ? rank * places_ + place_ : rank;
   }
-  Parts parts_;
+  Lanes parts_;
   int host_, place_, hosts_, places_;
   std::vector<HierarchicalTransfer*> orphans_;   ///< failed ones, until the lane is aborted
   bool closing_ = false;

@@ -40,11 +40,11 @@ Task HierarchicalTransfer::reduce_scatter() {
   const std::int64_t part = call_.out_count, whole = call_.in_count;
   if (part == 0) co_return;
   std::byte* packed = room(first_, whole);
-  std::byte* slices = room(second_, part * hosts());
+  std::byte* parts = room(second_, part * hosts());
   by_place(packed, in(), part);
-  phase(Op::reduce_scatter, packed, whole, slices, part * hosts());
+  phase(Op::reduce_scatter, packed, whole, parts, part * hosts());
   co_await inside();
-  phase(Op::reduce_scatter, slices, part * hosts(), out(), part);
+  phase(Op::reduce_scatter, parts, part * hosts(), out(), part);
   co_await between();
 }
 
@@ -60,7 +60,7 @@ Task HierarchicalTransfer::all_gather() {
   by_host(out(), packed, part);
 }
 
-/// The root's host scatters slices among its places, each goes to the other hosts, and every host puts them together;
+/// The root's host scatters parts among its places, each goes to the other hosts, and every host puts them together;
 /// the root's own host takes the tensor from the root.
 Task HierarchicalTransfer::broadcast() {
   const int root_host = call_.root / places(), root_place = call_.root % places();

@@ -9,7 +9,7 @@
 #include "algorithms/combiner.hpp"
 #include "algorithms/messages.hpp"
 #include "algorithms/scratch.hpp"
-#include "algorithms/slices.hpp"
+#include "algorithms/parts.hpp"
 
 namespace medley::algorithms {
 
@@ -30,13 +30,13 @@ struct Job {
   int peer(int steps) const { return ((rank + steps) % size + size) % size; }
 
   /// Parts of the large side: what all ranks give to (or get from) this one.
-  Slices in_slices() const {
-    return call.in_counts ? Slices::listed(call.in_counts, call.in_offsets)
-                          : Slices::equal(call.in_count / size);
+  Parts in_slices() const {
+    return call.in_counts ? Parts::listed(call.in_counts, call.in_offsets)
+                          : Parts::equal(call.in_count / size);
   }
-  Slices out_slices() const {
-    return call.out_counts ? Slices::listed(call.out_counts, call.out_offsets)
-                           : Slices::equal(call.out_count / size);
+  Parts out_slices() const {
+    return call.out_counts ? Parts::listed(call.out_counts, call.out_offsets)
+                           : Parts::equal(call.out_count / size);
   }
 };
 

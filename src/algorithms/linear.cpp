@@ -1,5 +1,5 @@
 // Linear: the root talks to every rank directly, or everybody to everybody; each byte travels once. For large
-// parts and for v-forms whose counts only the root knows.
+// parts and for v-collectives whose counts only the root knows.
 #include "algorithms/algorithms.hpp"
 
 namespace medley::algorithms {
@@ -8,7 +8,7 @@ Task linear_gather(Job& job) {
   if (job.rank != job.call.root) {
     job.messages.send(job.in(), job.bytes(job.call.in_count), job.call.root);
   } else {
-    const Slices out = job.out_slices();
+    const Parts out = job.out_slices();
     for (int r = 0; r < job.size; ++r) {
       if (r != job.rank) job.messages.recv(job.out(out.at(r)), job.bytes(out.count(r)), r);
     }
@@ -21,7 +21,7 @@ Task linear_scatter(Job& job) {
   if (job.rank != job.call.root) {
     job.messages.recv(job.out(), job.bytes(job.call.out_count), job.call.root);
   } else {
-    const Slices in = job.in_slices();
+    const Parts in = job.in_slices();
     for (int r = 0; r < job.size; ++r) {
       if (r != job.rank) job.messages.send(job.in(in.at(r)), job.bytes(in.count(r)), r);
     }
@@ -31,7 +31,7 @@ Task linear_scatter(Job& job) {
 }
 
 Task linear_all_gather(Job& job) {
-  const Slices out = job.out_slices();
+  const Parts out = job.out_slices();
   for (int step = 1; step < job.size; ++step) {
     const int from = job.peer(-step);
     job.messages.recv(job.out(out.at(from)), job.bytes(out.count(from)), from);

@@ -18,7 +18,7 @@ constexpr std::size_t in_flight =
 /// What this rank gives, out of the way of what it takes when both share memory.
 class Given {
  public:
-  Given(const Job& job, const Slices& slices) : job_(job), slices_(slices), copy_(extent()) {
+  Given(const Job& job, const Parts& parts) : job_(job), slices_(parts), copy_(extent()) {
     const auto bytes = extent();
     if (bytes > 0) copy_bytes(copy_.data(), job.in(), bytes);
   }
@@ -34,14 +34,14 @@ class Given {
     return job_.bytes(end);
   }
   const Job& job_;
-  Slices slices_;
+  Parts slices_;
   Scratch copy_;
 };
 
 /// Every rank's slice of `input`, in its own type, combined in order of the ranks into `result`.
-Task pairwise_combine(Job& job, const std::byte* input, Slices slices, std::byte* result) {
+Task pairwise_combine(Job& job, const std::byte* input, Parts parts, std::byte* result) {
   const int n = job.size;
-  const std::int64_t count = slices.count(job.rank);
+  const std::int64_t count = parts.count(job.rank);
   const std::size_t part = job.bytes(count);
   const Scratch arrived(part * static_cast<std::size_t>(n));
   std::vector<const std::byte*> sources(static_cast<std::size_t>(n));
@@ -51,21 +51,21 @@ Task pairwise_combine(Job& job, const std::byte* input, Slices slices, std::byte
     std::byte* place = arrived.data() + static_cast<std::size_t>(from) * part;
     sources[static_cast<std::size_t>(from)] = place;
     flying.push_back(job.messages.recv(place, part, from));
-    flying.push_back(job.messages.send(input + job.bytes(slices.at(to)), job.bytes(slices.count(to)), to));
+    flying.push_back(job.messages.send(input + job.bytes(parts.at(to)), job.bytes(parts.count(to)), to));
     while (flying.size() > 2 * in_flight) {
       co_await job.messages.done(flying.front());
       flying.pop_front();
     }
   }
   co_await job.messages.all();
-  sources[static_cast<std::size_t>(job.rank)] = input + job.bytes(slices.at(job.rank));
+  sources[static_cast<std::size_t>(job.rank)] = input + job.bytes(parts.at(job.rank));
   job.combiner().finish_all(result, sources.data(), n, count);
 }
 
 }  // namespace
 
 Task pairwise_all_to_all(Job& job) {
-  const Slices in = job.in_slices(), out = job.out_slices();
+  const Parts in = job.in_slices(), out = job.out_slices();
   const Given given(job, in);
   std::deque<Messages::Ticket> flying;
   for (int step = 1; step < job.size; ++step) {
@@ -82,7 +82,7 @@ Task pairwise_all_to_all(Job& job) {
 }
 
 Task linear_all_to_all(Job& job) {  // here because it shares the copy of an input in place
-  const Slices in = job.in_slices(), out = job.out_slices();
+  const Parts in = job.in_slices(), out = job.out_slices();
   const Given given(job, in);
   for (int step = 1; step < job.size; ++step) {
     job.messages.recv(job.out(out.at(job.peer(-step))), job.bytes(out.count(job.peer(-step))),
@@ -100,9 +100,9 @@ Task pairwise_reduce_scatter(Job& job) {
 }
 
 Task pairwise_all_reduce(Job& job) {
-  const Slices slices = Slices::even(job.call.out_count, job.size);
-  co_await pairwise_combine(job, job.in(), slices, job.out(slices.at(job.rank)));
-  co_await ring_all_gather_phase(job, job.out(), slices);
+  const Parts parts = Parts::even(job.call.out_count, job.size);
+  co_await pairwise_combine(job, job.in(), parts, job.out(parts.at(job.rank)));
+  co_await ring_all_gather_phase(job, job.out(), parts);
 }
 
 }  // namespace medley::algorithms

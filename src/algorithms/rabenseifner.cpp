@@ -7,7 +7,7 @@
 namespace medley::algorithms {
 namespace {
 
-/// Survivors' slices: elements [start(i), start(i+1)) are combined on survivor i.
+/// Survivors' parts: elements [start(i), start(i+1)) are combined on survivor i.
 struct Share {
   const Fold& fold;
   const std::vector<std::int64_t>& starts;
@@ -21,7 +21,7 @@ Task rabenseifner_all_reduce(Job& job) {
   const Combiner combiner = job.combiner();
   const Fold fold(job.size);
   const std::int64_t count = job.call.out_count;
-  const std::vector<std::int64_t> starts = side_by_side(Slices::even(count, job.size), job.size);
+  const std::vector<std::int64_t> starts = side_by_side(Parts::even(count, job.size), job.size);
   const Share share{fold, starts};
   const Scratch scratch(combiner.widens() ? static_cast<std::size_t>(count) * combiner.wire() : 0);
   std::byte* partial = combiner.widens() ? scratch.data() : job.out();
@@ -48,7 +48,7 @@ Task rabenseifner_reduce(Job& job) {
   const Combiner combiner = job.combiner();
   const Fold fold(job.size);
   const std::int64_t count = job.call.in_count;
-  const std::vector<std::int64_t> starts = side_by_side(Slices::even(count, job.size), job.size);
+  const std::vector<std::int64_t> starts = side_by_side(Parts::even(count, job.size), job.size);
   const Share share{fold, starts};
   const Scratch partial(fold.survives(job.rank) ? static_cast<std::size_t>(count) * combiner.wire() : 0);
   if (fold.survives(job.rank)) combiner.load(partial.data(), job.in(), count);

@@ -7,9 +7,9 @@
 
 namespace medley::algorithms {
 
-std::vector<std::int64_t> side_by_side(const Slices& slices, int n) {
+std::vector<std::int64_t> side_by_side(const Parts& parts, int n) {
   std::vector<std::int64_t> starts{0};
-  for (int r = 0; r < n; ++r) starts.push_back(starts.back() + slices.count(r));
+  for (int r = 0; r < n; ++r) starts.push_back(starts.back() + parts.count(r));
   return starts;
 }
 
@@ -39,15 +39,15 @@ Task halve(Job& job, const Fold& fold, const Combiner& combiner, std::byte* part
 Task recursive_halving_reduce_scatter(Job& job) {
   const Combiner combiner = job.combiner();
   const Fold fold(job.size);
-  const Slices slices = job.in_slices();
-  const std::vector<std::int64_t> starts = side_by_side(slices, job.size);
+  const Parts parts = job.in_slices();
+  const std::vector<std::int64_t> starts = side_by_side(parts, job.size);
   const auto packed = [&](int rank) {
     return static_cast<std::size_t>(starts[static_cast<std::size_t>(rank)]);
   };
-  const std::int64_t own = slices.count(job.rank);
-  if (!fold.survives(job.rank)) {  // gives its input slice by slice, since slices may have gaps between them
+  const std::int64_t own = parts.count(job.rank);
+  if (!fold.survives(job.rank)) {  // gives its input slice by slice, since parts may have gaps between them
     for (int r = 0; r < job.size; ++r)
-      job.messages.send(job.in(slices.at(r)), job.bytes(slices.count(r)), job.rank + 1);
+      job.messages.send(job.in(parts.at(r)), job.bytes(parts.count(r)), job.rank + 1);
     co_await job.messages.all();
     job.messages.recv(job.out(), job.bytes(own), job.rank + 1);
     co_await job.messages.all();
@@ -56,20 +56,20 @@ Task recursive_halving_reduce_scatter(Job& job) {
   const std::size_t wire = combiner.wire();
   const Scratch partial(packed(job.size) * wire);
   for (int r = 0; r < job.size; ++r)
-    combiner.load(partial.data() + packed(r) * wire, job.in(slices.at(r)), slices.count(r));
+    combiner.load(partial.data() + packed(r) * wire, job.in(parts.at(r)), parts.count(r));
   if (fold.paired(job.rank)) {
     const Scratch other(packed(job.size) * job.element());
     for (int r = 0; r < job.size; ++r) {
-      job.messages.recv(other.data() + packed(r) * job.element(), job.bytes(slices.count(r)), job.rank - 1);
+      job.messages.recv(other.data() + packed(r) * job.element(), job.bytes(parts.count(r)), job.rank - 1);
     }
     co_await job.messages.all();
     combiner.add(partial.data(), partial.data(), other.data(), starts.back());
   }
   co_await halve(job, fold, combiner, partial.data(), starts);
   if (fold.paired(job.rank)) {
-    const Scratch theirs(job.bytes(slices.count(job.rank - 1)));
-    combiner.finish(theirs.data(), partial.data() + packed(job.rank - 1) * wire, slices.count(job.rank - 1));
-    job.messages.send(theirs.data(), job.bytes(slices.count(job.rank - 1)), job.rank - 1);
+    const Scratch theirs(job.bytes(parts.count(job.rank - 1)));
+    combiner.finish(theirs.data(), partial.data() + packed(job.rank - 1) * wire, parts.count(job.rank - 1));
+    job.messages.send(theirs.data(), job.bytes(parts.count(job.rank - 1)), job.rank - 1);
     combiner.finish(job.out(), partial.data() + packed(job.rank) * wire, own);
     co_await job.messages.all();
   } else {

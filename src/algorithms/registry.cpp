@@ -81,7 +81,7 @@ std::string_view chosen_name(const Call& call, int n) {
       return in <= n * 256 && n > 4 ? "bruck" : "pairwise";
     case Op::barrier:
       return "dissemination";
-    // Counts of the v-forms differ from rank to rank, and must not decide.
+    // Counts of the v-collectives differ from rank to rank, and must not decide.
     case Op::gatherv:
     case Op::scatterv:
       return "linear";

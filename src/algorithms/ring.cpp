@@ -19,30 +19,30 @@ struct Pieces {
   std::int64_t piece_count(int i) const { return std::min(most, count - i * most); }
 };
 
-Pieces pieces_of(const Slices& slices, int rank, std::size_t element) {
-  return {slices.at(rank), slices.count(rank), static_cast<std::int64_t>(segment_bytes / element)};
+Pieces pieces_of(const Parts& parts, int rank, std::size_t element) {
+  return {parts.at(rank), parts.count(rank), static_cast<std::int64_t>(segment_bytes / element)};
 }
 
-std::int64_t largest(const Slices& slices, int n) {
+std::int64_t largest(const Parts& parts, int n) {
   std::int64_t most = 0;
-  for (int r = 0; r < n; ++r) most = std::max(most, slices.count(r));
+  for (int r = 0; r < n; ++r) most = std::max(most, parts.count(r));
   return most;
 }
 
 }  // namespace
 
-Task ring_reduce_scatter_phase(Job& job, const std::byte* input, Slices slices, std::byte* result) {
+Task ring_reduce_scatter_phase(Job& job, const std::byte* input, Parts parts, std::byte* result) {
   const Combiner combiner = job.combiner();
   const int n = job.size, left = job.peer(-1), right = job.peer(1);
   const std::size_t user = combiner.user(), wire = combiner.wire();
-  const auto room = static_cast<std::size_t>(largest(slices, n)) * wire;
+  const auto room = static_cast<std::size_t>(largest(parts, n)) * wire;
   // A slice that arrives in one buffer leaves from it during the next step, while the next arrives in the
   // other.
   const Scratch first(room), second(room);
   std::byte* buffers[] = {first.data(), second.data()};
   std::vector<Messages::Ticket> got, sent, sent_before;
 
-  const Pieces own = pieces_of(slices, left, wire);
+  const Pieces own = pieces_of(parts, left, wire);
   for (int i = 0; i < own.number(); ++i) {
     const std::byte* from = input + static_cast<std::size_t>(own.piece_at(i)) * user;
     if (combiner.widens()) {
@@ -54,7 +54,7 @@ Task ring_reduce_scatter_phase(Job& job, const std::byte* input, Slices slices, 
   }
   for (int step = 0; step < n - 1; ++step) {
     const bool last = step == n - 2;
-    const Pieces now = pieces_of(slices, job.peer(-2 - step), wire);
+    const Pieces now = pieces_of(parts, job.peer(-2 - step), wire);
     std::byte* buffer = buffers[step % 2];
     for (Messages::Ticket ticket : sent_before) co_await job.messages.done(ticket);
     sent_before = std::move(sent);
@@ -81,19 +81,19 @@ Task ring_reduce_scatter_phase(Job& job, const std::byte* input, Slices slices, 
   co_await job.messages.all();
 }
 
-Task ring_all_gather_phase(Job& job, std::byte* buffer, Slices slices, int complete) {
+Task ring_all_gather_phase(Job& job, std::byte* buffer, Parts parts, int complete) {
   const int n = job.size, left = job.peer(-1), right = job.peer(1);
   const std::size_t element = job.element();
   const auto place = [&](const Pieces& pieces, int i) {
     return buffer + static_cast<std::size_t>(pieces.piece_at(i)) * element;
   };
   const bool takes = job.rank != complete, gives = right != complete;
-  const Pieces own = pieces_of(slices, job.rank, element);
+  const Pieces own = pieces_of(parts, job.rank, element);
   for (int i = 0; gives && i < own.number(); ++i)
     job.messages.send(place(own, i), job.bytes(own.piece_count(i)), right);
   std::vector<Messages::Ticket> got, next;
   const auto post = [&](int step) {
-    const Pieces pieces = pieces_of(slices, job.peer(-1 - step), element);
+    const Pieces pieces = pieces_of(parts, job.peer(-1 - step), element);
     next.clear();
     for (int i = 0; takes && i < pieces.number(); ++i) {
       next.push_back(job.messages.recv(place(pieces, i), job.bytes(pieces.piece_count(i)), left));
@@ -103,7 +103,7 @@ Task ring_all_gather_phase(Job& job, std::byte* buffer, Slices slices, int compl
   for (int step = 0; step < n - 1; ++step) {
     got = next;
     if (step + 1 < n - 1) post(step + 1);
-    const Pieces now = pieces_of(slices, job.peer(-1 - step), element);
+    const Pieces now = pieces_of(parts, job.peer(-1 - step), element);
     for (int i = 0; i < now.number(); ++i) {
       if (takes) co_await job.messages.done(got[static_cast<std::size_t>(i)]);
       if (gives && step < n - 2) job.messages.send(place(now, i), job.bytes(now.piece_count(i)), right);
@@ -113,9 +113,9 @@ Task ring_all_gather_phase(Job& job, std::byte* buffer, Slices slices, int compl
 }
 
 Task ring_all_reduce(Job& job) {
-  const Slices slices = Slices::even(job.call.out_count, job.size);
-  co_await ring_reduce_scatter_phase(job, job.in(), slices, job.out(slices.at(job.rank)));
-  co_await ring_all_gather_phase(job, job.out(), slices);
+  const Parts parts = Parts::even(job.call.out_count, job.size);
+  co_await ring_reduce_scatter_phase(job, job.in(), parts, job.out(parts.at(job.rank)));
+  co_await ring_all_gather_phase(job, job.out(), parts);
 }
 
 Task ring_reduce_scatter(Job& job) {
@@ -123,9 +123,9 @@ Task ring_reduce_scatter(Job& job) {
 }
 
 Task ring_all_gather(Job& job) {
-  const Slices slices = job.out_slices();
-  copy_bytes(job.out(slices.at(job.rank)), job.in(), job.bytes(job.call.in_count));
-  co_await ring_all_gather_phase(job, job.out(), slices);
+  const Parts parts = job.out_slices();
+  copy_bytes(job.out(parts.at(job.rank)), job.in(), job.bytes(job.call.in_count));
+  co_await ring_all_gather_phase(job, job.out(), parts);
 }
 
 }  // namespace medley::algorithms

@@ -8,19 +8,19 @@ namespace medley::algorithms {
 Task scatter_all_gather_broadcast(Job& job) {
   const bool root = job.rank == job.call.root;
   const std::int64_t count = root ? job.call.in_count : job.call.out_count;
-  // The root's buffer is only read: it gives its slices away and is given none that it has not.
+  // The root's buffer is only read: it gives its parts away and is given none that it has not.
   auto* buffer = static_cast<std::byte*>(root ? const_cast<void*>(job.call.in) : job.call.out);
-  const Slices slices = Slices::even(count, job.size);
-  const auto place = [&](int rank) { return buffer + job.bytes(slices.at(rank)); };
+  const Parts parts = Parts::even(count, job.size);
+  const auto place = [&](int rank) { return buffer + job.bytes(parts.at(rank)); };
   if (root) {
     for (int step = 1; step < job.size; ++step) {
-      job.messages.send(place(job.peer(step)), job.bytes(slices.count(job.peer(step))), job.peer(step));
+      job.messages.send(place(job.peer(step)), job.bytes(parts.count(job.peer(step))), job.peer(step));
     }
   } else {
-    job.messages.recv(place(job.rank), job.bytes(slices.count(job.rank)), job.call.root);
+    job.messages.recv(place(job.rank), job.bytes(parts.count(job.rank)), job.call.root);
   }
   co_await job.messages.all();
-  co_await ring_all_gather_phase(job, buffer, slices, job.call.root);
+  co_await ring_all_gather_phase(job, buffer, parts, job.call.root);
 }
 
 }  // namespace medley::algorithms

@@ -76,7 +76,7 @@ class ErrandTransfer final : public Transfer {
 struct BlockingLane::State {
   std::shared_ptr<BlockingLibrary> library;
   int ranks;
-  std::chrono::nanoseconds patience;
+  std::chrono::nanoseconds timeout;
   std::function<void()> ring;
   ForkGuard fork_guard;
   std::mutex mutex;
@@ -95,12 +95,12 @@ struct BlockingLane::State {
 };
 
 BlockingLane::BlockingLane(std::shared_ptr<BlockingLibrary> library, int ranks,
-                           std::chrono::nanoseconds patience, std::function<void()> ring)
+                           std::chrono::nanoseconds timeout, std::function<void()> ring)
     : state_(std::make_shared<State>()) {
   state_->ring = std::move(ring);
   state_->library = std::move(library);
   state_->ranks = ranks;
-  state_->patience = patience;
+  state_->timeout = timeout;
 }
 
 Transfer* BlockingLane::start(const Call& call) {
@@ -142,7 +142,7 @@ void BlockingLane::State::run_one(std::unique_lock<std::mutex>& lock) {
   ++performing;
   lock.unlock();
   try {
-    errand->source = library->perform(errand->call, deadline_after(patience));
+    errand->source = library->perform(errand->call, deadline_after(timeout));
   } catch (...) {
     errand->thrown = std::current_exception();
   }

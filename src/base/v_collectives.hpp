@@ -1,4 +1,4 @@
-// What v-forms have in common with the forms of equal parts. Used where the two are compared or stand in for each other.
+// What v-collectives have in common with the forms of equal parts. Used where the two are compared or stand in for each other.
 #pragma once
 
 #include <medley/types.hpp>
@@ -7,10 +7,10 @@ namespace medley::core {
 
 /// Whether its counts are known to some ranks only, each to a different one: all_gatherv and reduce_scatterv give all of them to
 /// every rank.
-constexpr bool is_uneven(Op op) { return op == Op::gatherv || op == Op::scatterv || op == Op::all_to_allv; }
+constexpr bool has_local_counts(Op op) { return op == Op::gatherv || op == Op::scatterv || op == Op::all_to_allv; }
 
 /// The form of equal parts of an operation whose parts may have any size; others are their own.
-constexpr Op even_form(Op op) {
+constexpr Op equal_counts_form(Op op) {
   switch (op) {
     case Op::gatherv:
       return Op::gather;

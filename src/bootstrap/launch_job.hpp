@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bootstrap/launch.hpp"
-#include "bootstrap/launch_keeper.hpp"
+#include "bootstrap/launch_supervisor.hpp"
 #include "bootstrap/launch_output.hpp"
 #include "bootstrap/launch_spawn.hpp"
 #include "bootstrap/store.hpp"
@@ -66,7 +66,7 @@ class Job {
   LaunchOptions options_;
   std::string token_;
   StoreServer store_;
-  Keeper keeper_;
+  Supervisor supervisor_;
   Descriptor signals_;
   std::vector<Rank> ranks_;
   std::vector<std::unique_ptr<Stream>> streams_;

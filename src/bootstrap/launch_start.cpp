@@ -85,7 +85,7 @@ void Job::start_rank(int rank) {
     what.err = pipes.err.fd();
   }
   Rank& started = ranks_[static_cast<std::size_t>(rank)];
-  what.prepared = [this](pid_t group) { keeper_.guard(group); };
+  what.prepared = [this](pid_t group) { supervisor_.guard(group); };
   started.group = spawn(what);
 }
 
@@ -108,7 +108,7 @@ void Job::start_mpirun() {
   const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   what.in = isatty(0) ? nothing.fd() : 0;
   what.out = 2;  // mpirun itself has only complaints to print; the ranks' output comes to us
-  what.prepared = [this](pid_t group) { keeper_.guard(group); };
+  what.prepared = [this](pid_t group) { supervisor_.guard(group); };
   mpirun_ = spawn(what);
 }
 
@@ -123,7 +123,7 @@ void Job::admit_rank() {
   Rank& rank = ranks_[static_cast<std::size_t>(number)];
   if (rank.group != 0 || interrupts_ > 0 || kill_) return;  // too late to join a job that is ending
   rank.group = group;
-  keeper_.guard(group);
+  supervisor_.guard(group);
   Pipes pipes;
   if (options_.prefix) pipes = make_streams(number);
   send_descriptors(line.fd(), options_.prefix ? pipes.out.fd() : 1, options_.prefix ? pipes.err.fd() : 2);

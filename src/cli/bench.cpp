@@ -176,7 +176,7 @@ void add_bench(CLI::App& app) {
       ->capture_default_str();
   bench->add_option("--backends", given->backends, "backends to measure; auto: by rules and table (default: all that work here)");
   bench->add_option("--algorithms", given->algorithms, "all, or names such as native,ring (default: each backend's own choice)");
-  bench->add_option("--counts", given->counts, "how parts of v-forms differ")->capture_default_str()
+  bench->add_option("--counts", given->counts, "how parts of v-collectives differ")->capture_default_str()
       ->check(CLI::IsMember({"uniform", "skewed", "both"}));
   bench->add_option("--table", given->table, "a route table for auto, which then stands in the list");
   bench->add_option("--mix", given->mixes, "whole steps instead of single operations: moe, dlrm, dense or all, with auto in the list");

@@ -9,7 +9,7 @@
 #include "cli/sizes.hpp"
 #include "comm/plugins.hpp"
 #include "device/rank_device.hpp"
-#include "tune/told_by_all.hpp"
+#include "tune/placement.hpp"
 
 namespace medley::cli {
 
@@ -70,10 +70,10 @@ ContextOptions context_for(std::vector<std::string> backends, Memory memory) {
 }
 
 void bind_to_core(Context& context) {
-  const std::vector<tune::Whereabouts> all = tune::whereabouts_of_all(context.world());
-  const tune::Whereabouts& mine = all[static_cast<std::size_t>(context.rank())];
+  const std::vector<tune::Placement> all = tune::placement_of_all(context.world());
+  const tune::Placement& mine = all[static_cast<std::size_t>(context.rank())];
   // Launchers may have given several ranks the cores of a socket: among those with the same cores each takes another.
-  const bool overlaps = std::any_of(all.begin(), all.end(), [&](const tune::Whereabouts& other) {
+  const bool overlaps = std::any_of(all.begin(), all.end(), [&](const tune::Placement& other) {
     cpu_set_t common;
     CPU_AND(&common, &mine.cores, &other.cores);
     return other.machine == mine.machine && !(other == mine) && CPU_COUNT(&common) > 0;

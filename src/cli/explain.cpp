@@ -53,7 +53,7 @@ Question question_of(const ExplainArguments& given) {
 
 struct Answer {
   route::Chosen chosen;
-  const route::Stretch* stretch = nullptr;
+  const route::SizeRange* range = nullptr;
   const route::Cell* cell = nullptr;   ///< the row nearest in size
   std::vector<std::string> why;
 };
@@ -66,20 +66,20 @@ Answer answer_to(const Question& question, const route::Table& table) {
     return question.backends.empty() ||
            std::find(question.backends.begin(), question.backends.end(), choice.backend) != question.backends.end();
   });
-  for (const route::Stretch& stretch : answer.chosen.stretches) {
-    if (question.bytes >= stretch.from && question.bytes <= stretch.to) answer.stretch = &stretch;
+  for (const route::SizeRange& range : answer.chosen.ranges) {
+    if (question.bytes >= range.from && question.bytes <= range.to) answer.range = &range;
   }
   answer.cell = route::nearest_size(answer.chosen.cells, question.bytes);
-  if (!answer.stretch) return answer;
+  if (!answer.range) return answer;
   auto& why = answer.why;
-  const route::Stretch& stretch = *answer.stretch;
+  const route::SizeRange& range = *answer.range;
   if (!is_collective(question.op)) {
     why.emplace_back("sends and receives take one route for all sizes: a receive may be larger than what is sent to it");
   } else {
-    why.push_back(fmt::format("this route holds from {} to {}", size_text(static_cast<std::size_t>(stretch.from)),
-                              stretch.to == INT64_MAX ? "any size" : size_text(static_cast<std::size_t>(stretch.to))));
+    why.push_back(fmt::format("this route holds from {} to {}", size_text(static_cast<std::size_t>(range.from)),
+                              range.to == INT64_MAX ? "any size" : size_text(static_cast<std::size_t>(range.to))));
   }
-  if (core::is_uneven(question.op)) {
+  if (core::has_local_counts(question.op)) {
     why.push_back(fmt::format("the size that counts is what the ranks told each other of {} calls up to {} before, since they know "
                               "different counts", name(question.op), core::sizes_settle_after));
   }
@@ -93,7 +93,7 @@ Answer answer_to(const Question& question, const route::Table& table) {
   if (answer.cell->key.bytes != question.bytes) {
     why.push_back(fmt::format("the row nearest in size is {}", size_text(static_cast<std::size_t>(answer.cell->key.bytes))));
   }
-  if (!same(answer.cell->routes.front().route, stretch.route)) {
+  if (!same(answer.cell->routes.front().route, range.route)) {
     why.push_back(fmt::format("{}/{} was fastest in that row, but near-equal routes (3 % or 0.1 µs) don't alternate, or it is not in --backends",
                               answer.cell->routes.front().route.backend, answer.cell->routes.front().route.algorithm));
   }
@@ -101,25 +101,25 @@ Answer answer_to(const Question& question, const route::Table& table) {
 }
 
 double slower_than_chosen(const Answer& answer, const route::Timing& timing) {
-  const route::Timing* taken = answer.cell->find(answer.stretch->route);
+  const route::Timing* taken = answer.cell->find(answer.range->route);
   return timing.median_us / (taken ? *taken : answer.cell->routes.front()).median_us;
 }
 
 void print(const Question& question, const Answer& answer, const route::Table& table, const std::string& path) {
   fmt::print("{} of {} bytes, {} memory, {}\ntable {} ({}), measured on {}\n\n", name(question.op), question.bytes,
              name(question.memory), route::text(question.shape), path, table.hash(), table.machine.cpu);
-  if (!answer.stretch) {
+  if (!answer.range) {
     fmt::print("no row: the built-in order counts, {}\n",
                question.memory == Memory::cuda ? "nccl, or the first backend that moves CUDA memory"
                                                : "shm inside a host, or the first backend of the context");
     return;
   }
-  fmt::print("route: {}/{}\n", answer.stretch->route.backend, answer.stretch->route.algorithm);
+  fmt::print("route: {}/{}\n", answer.range->route.backend, answer.range->route.algorithm);
   for (const std::string& line : answer.why) fmt::print("  {}\n", line);
   fmt::print("  confidence that the row's first is the fastest: {:.1f} %\n\n", 100 * answer.cell->confidence);
   Table rows({"", "route", "median µs", "95 % interval", "samples", "against the route"});
   for (const route::Timing& timing : answer.cell->routes) {
-    const bool taken = same(timing.route, answer.stretch->route);
+    const bool taken = same(timing.route, answer.range->route);
     rows.add({taken ? "*" : "", timing.route.backend + "/" + timing.route.algorithm, fmt::format("{:.2f}", timing.median_us),
               fmt::format("{:.2f} to {:.2f}", timing.low_us, timing.high_us), fmt::format("{}", timing.samples),
               taken ? "" : fmt::format("{:+.1f} %", 100 * (slower_than_chosen(answer, timing) - 1))});
@@ -131,11 +131,11 @@ nlohmann::ordered_json json_of(const Question& question, const Answer& answer, c
   nlohmann::ordered_json out{{"op", name(question.op)}, {"bytes", question.bytes}, {"hosts", question.shape.hosts},
                              {"ranks_per_host", question.shape.ranks_per_host}, {"memory", name(question.memory)},
                              {"dtype", name(question.dtype)}, {"table", table.hash()}};
-  out["reason"] = answer.stretch ? "table" : "fallback";
-  if (!answer.stretch) return out;
-  out["route"] = {{"backend", answer.stretch->route.backend}, {"algorithm", answer.stretch->route.algorithm}};
-  out["from"] = answer.stretch->from;
-  out["to"] = answer.stretch->to;
+  out["reason"] = answer.range ? "table" : "fallback";
+  if (!answer.range) return out;
+  out["route"] = {{"backend", answer.range->route.backend}, {"algorithm", answer.range->route.algorithm}};
+  out["from"] = answer.range->from;
+  out["to"] = answer.range->to;
   out["why"] = answer.why;
   out["row"] = {{"bytes", answer.cell->key.bytes}, {"hosts", answer.chosen.shape.hosts},
                 {"ranks_per_host", answer.chosen.shape.ranks_per_host}, {"confidence", answer.cell->confidence}};

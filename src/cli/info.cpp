@@ -1,4 +1,5 @@
 // medley info: what this build of Medley can do on this machine.
+#include <medley/version.hpp>
 #include <fmt/format.h>
 
 #include <array>
@@ -30,7 +31,7 @@ Known look_at(core::KnownBackend& found) {
   known.info.reason = found.unavailable();
   if (!known.info.reason.empty()) return known;
   try {
-    Surroundings alone;
+    BackendParams alone;
     alone.hosts = {host_identity()};
     alone.store = make_local_store();
     alone.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -50,7 +51,7 @@ Known look_at(core::KnownBackend& found) {
 }
 
 nlohmann::ordered_json json_of(const std::vector<Known>& all) {
-  nlohmann::ordered_json out{{"version", MEDLEY_VERSION}, {"cores", usable_cores()}};
+  nlohmann::ordered_json out{{"version", MEDLEY_VERSION_TEXT}, {"cores", usable_cores()}};
   for (int i = 0; i < op_count; ++i) out["operations"].push_back(name(static_cast<Op>(i)));
   for (int i = 0; i < dtype_count; ++i) out["dtypes"].push_back(name(static_cast<DType>(i)));
   for (int i = 0; i < reduce_op_count; ++i) out["reductions"].push_back(name(static_cast<ReduceOp>(i)));
@@ -70,7 +71,7 @@ nlohmann::ordered_json json_of(const std::vector<Known>& all) {
 }
 
 std::string text_of(const std::vector<Known>& all) {
-  std::string text = fmt::format("medley {}, {} usable cores on {}\n\n", MEDLEY_VERSION, usable_cores(), host_name());
+  std::string text = fmt::format("medley {}, {} usable cores on {}\n\n", MEDLEY_VERSION_TEXT, usable_cores(), host_name());
   Table backends({"backend", "available", "version", "why not"});
   std::vector<std::string> header{"operation"};
   for (const Known& known : all) {

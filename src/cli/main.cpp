@@ -1,4 +1,5 @@
 // The command `medley`: finds the subcommand and turns errors into one line and an exit status.
+#include <medley/version.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 int main(int argc, char** argv) {
   CLI::App app{"Medley: mix-and-match communication for deep learning"};
   app.name("medley");
-  app.set_version_flag("--version", std::string("medley ") + MEDLEY_VERSION);
+  app.set_version_flag("--version", std::string("medley ") + MEDLEY_VERSION_TEXT);
   app.require_subcommand(1);
   medley::cli::add_bench(app);
   medley::cli::add_explain(app);

@@ -5,7 +5,7 @@
 
 #include "trace/trace.hpp"
 #include "tune/statistics.hpp"
-#include "tune/turns.hpp"
+#include "tune/interleave.hpp"
 
 namespace medley::cli {
 
@@ -27,7 +27,7 @@ ReplayTurns::ReplayTurns(Context& context, const replay::WorldSchedule& schedule
 }
 
 void ReplayTurns::take(std::size_t round) {
-  for (const std::size_t b : tune::turns(backends_.size(), round)) {
+  for (const std::size_t b : tune::interleaved_order(backends_.size(), round)) {
     const std::string& backend = backends_[b];
     const replay::Router route = [&](const replay::Action& action) {
       if (backend == "auto") return std::string_view{};

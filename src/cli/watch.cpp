@@ -68,9 +68,9 @@ class PrometheusEndpoint {
   void answer(const std::string& text) {
     const int client = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
     if (client < 0) return;
-    const timeval patience{1, 0};
-    setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    const timeval timeout{1, 0};
+    setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
     char request[4096];
     static_cast<void>(recv(client, request, sizeof request, 0));
     const std::string reply = fmt::format(

@@ -7,7 +7,7 @@
 
 namespace medley::cli {
 
-/// One table for each shape: a line per stretch of sizes that one route wins.
+/// One table for each shape: a line per range of sizes that one route wins.
 std::string winners_text(const route::Table& table);
 
 }  // namespace medley::cli

@@ -1,4 +1,4 @@
-// The v-forms: parts of different sizes.
+// The v-collectives: parts of different sizes.
 #include <medley/comm.hpp>
 
 #include "comm/check.hpp"

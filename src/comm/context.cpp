@@ -49,7 +49,7 @@ void find_place_in_job(const ContextOptions& options, ContextState& state) {
 }
 
 /// A library may throw anything; a caller of Medley meets errors of Medley.
-std::unique_ptr<Lane> connect_backend(Backend& backend, const Group& group) {
+std::unique_ptr<Lane> connect_backend(Backend& backend, const CommParams& group) {
   try {
     return backend.connect(group);
   } catch (const Error&) {
@@ -77,7 +77,7 @@ ContextState::ContextState(const ContextOptions& options) : deadline(options.dea
 std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& ready, bool staged) {
   const std::string suffix = staged ? "+cuda" : "";
   const std::string name = comm.name + suffix;
-  const Group group{.name = name, .rank = comm.rank, .size = comm.size, .world_ranks = comm.world_ranks,
+  const CommParams group{.name = name, .rank = comm.rank, .size = comm.size, .world_ranks = comm.world_ranks,
                     .store = std::make_shared<PrefixStore>(store, fmt::format("comm/{}/{}/", name, ready.backend->name())),
                     .deadline = deadline_after(deadline),
                     .progress = [engine = engine] { engine->progress(); },
@@ -92,12 +92,15 @@ std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& r
   lane->comm = &comm;
   lane->name = ready.backend->name();
   lane->note = ready.note;
-  lane->waiter = staged ? nullptr : ready.backend->waiter();   // the device rings nobody
+  lane->event_count = staged ? nullptr : ready.backend->event_count();   // the device rings nobody
   auto filled = std::make_unique<algorithms::FilledLane>(connect_backend(*ready.backend, group), ready.capabilities, lane->name,
                                                          comm.rank, comm.size);
   lane->filled = filled.get();
   lane->staged = staged;
   lane->in_streams = filled->in_streams();
+  lane->connects_lazily = ready.capabilities.has(Trait::connects_lazily);
+  lane->default_for_host = ready.capabilities.has(Trait::default_for_host);
+  lane->default_for_cuda = ready.capabilities.has(Trait::default_for_cuda);
   lane->messages = MessageOrder(!lane->in_streams);   // there messages of a pair share a stream, whatever their tags
   lane->host = !staged && ready.capabilities.has_memory(Memory::host);
   lane->cuda = staged || ready.capabilities.has_memory(Memory::cuda);
@@ -147,7 +150,7 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   comm->routing = Routing({own_rules, rules, table ? &*table : nullptr, shape}, comm->lanes);
   comm->sizes = SizeAgreement::make(*comm);
   engine->compare_order_of(*comm);
-  say_stand_in(*comm, shape);
+  warn_fallback_shape(*comm, shape);
   decltype(failed_early_)::node_type early;
   {
     const std::lock_guard lock(comms_mutex_);
@@ -155,7 +158,7 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
     comms_.push_back(comm);
     early = failed_early_.extract(name);
   }
-  if (early) engine->fail_as_told(*comm, early.mapped());
+  if (early) engine->fail_from_peer(*comm, early.mapped());
   return comm;
 }
 
@@ -166,11 +169,11 @@ route::Shape ContextState::shape_of(const std::vector<int>& world_ranks) const {
 }
 
 /// Once per job, by one rank: somebody tuned, and should know that the table does not reach this far.
-void ContextState::say_stand_in(const CommState& comm, const route::Shape& shape) {
-  if (!comm.routing.stand_in() || said_stand_in_ || rank != 0) return;
-  said_stand_in_ = true;
+void ContextState::warn_fallback_shape(const CommState& comm, const route::Shape& shape) {
+  if (!comm.routing.fallback_shape() || warned_fallback_shape_ || rank != 0) return;
+  warned_fallback_shape_ = true;
   fmt::print(stderr, "medley: the route table {} has no rows for {} (comm {}); those for {} stand in where it has none\n",
-             table_info.path, route::text(shape), comm.name, route::text(*comm.routing.stand_in()));
+             table_info.path, route::text(shape), comm.name, route::text(*comm.routing.fallback_shape()));
 }
 
 void ContextState::check_rules(const Rules& checked) const {
@@ -194,12 +197,12 @@ ContextState::~ContextState() {
     return;
   }
   engine->stop_thread();
-  engine->finish_telling();
+  engine->finish_size_exchange();
   for (const auto& weak : comms_) {
     if (const auto comm = weak.lock()) engine->close(*comm);
   }
   if (control_) control_->stop();
-  engine->connect_outside({});
+  engine->set_hooks({});
   world.reset();
   engine->reclaim_all();
 }

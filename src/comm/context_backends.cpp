@@ -156,22 +156,22 @@ void ContextState::make_backends(const ContextOptions& options) {
   for (const json& answer : answers) checking = checking || answer["check"].get<bool>();
   if (records() && !recorder) recorder = std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]});
   if (recorder) engine->record_to(std::move(recorder));
-  Surroundings surroundings{
+  BackendParams params{
       .rank = rank, .size = size, .device = options.device, .hosts = {}, .cores = 1, .device_times = traces(), .store = store,
       .deadline = until};
   for (const json& answer : answers) {
     if (const std::string why = answer["cuda"]; why_no_cuda_.empty() && !why.empty()) {
-      why_no_cuda_ = fmt::format("rank {}: {}", surroundings.hosts.size(), why);
+      why_no_cuda_ = fmt::format("rank {}: {}", params.hosts.size(), why);
     }
-    surroundings.hosts.push_back(answer["host"]);
+    params.hosts.push_back(answer["host"]);
   }
-  hosts = surroundings.hosts;
+  hosts = params.hosts;
   std::vector<std::string> here, machine;
   for (const json& answer : answers) {
     if (answer["host"] == mine["host"]) here.push_back(answer["cores"]);
     if (answer["kernel"] == mine["kernel"]) machine.push_back(answer["cores"]);
   }
-  surroundings.cores = share_of_cores(here, machine);
+  params.cores = share_of_cores(here, machine);
   if (wanted.empty()) names = names_of_all(answers);
 
   std::vector<int> lacking;
@@ -184,7 +184,7 @@ void ContextState::make_backends(const ContextOptions& options) {
     if (!reason.empty() && !wanted.empty()) refuse(name, reason, lacking);
     infos.push_back({.name = name, .version = {}, .available = false, .reason = reason});
     if (!reason.empty()) continue;
-    made["reasons"][name] = create(name, surroundings, mine_made[name]);
+    made["reasons"][name] = create(name, params, mine_made[name]);
     if (mine_made[name]) made["abilities"][name] = Capabilities(*mine_made[name]).to_text();
   }
   made["misfit"] = misfit_here(found, mine_made);
@@ -222,10 +222,10 @@ std::vector<std::string> ContextState::names_of_all(const std::vector<nlohmann::
 }
 
 /// Makes a backend; what went wrong otherwise. A library may throw anything.
-std::string ContextState::create(const std::string& name, const Surroundings& surroundings,
+std::string ContextState::create(const std::string& name, const BackendParams& params,
                                  std::unique_ptr<Backend>& made) {
   try {
-    Surroundings own = surroundings;
+    BackendParams own = params;
     own.store = std::make_shared<PrefixStore>(store, fmt::format("backend/{}/", name));
     made = find_backend(name)->plugin()->create(own);
     return made ? std::string() : std::string("its plugin made none");

@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 
 // A rank that died has published what it had; what it published may need some polls to be taken in.
 constexpr auto loss_grace = 50ms;
-// One that left in order owes nothing; whoever still waits for it after this long waits in vain.
+// One that left in order has_undelivered nothing; whoever still waits for it after this long waits in vain.
 constexpr auto leave_grace = 1s;
 constexpr auto answer_limit = 400ms;   // of ranks that are alive; a stopped one never answers
 // A rank that waits in Medley polls every 20 ms at least.
@@ -61,9 +61,9 @@ void ContextState::start_control(const std::vector<json>& answers) {
   if (!control_) return;
   std::vector<control::Endpoint> endpoints;
   for (const json& answer : answers) endpoints.push_back(control::Endpoint::from_text(answer["control"]));
-  engine->connect_outside({[this](const CommState& comm, const Error& why) { tell_failure(comm, why); },
-                           [this](const CommState& comm, const Operation& waiting) { return who_is_where(comm, waiting); },
-                           [this](const CommState& comm, const Operation& operation) { ask_referee(comm, operation); },
+  engine->set_hooks({[this](const CommState& comm, const Error& why) { tell_failure(comm, why); },
+                           [this](const CommState& comm, const Operation& waiting) { return diagnose_stall(comm, waiting); },
+                           [this](const CommState& comm, const Operation& operation) { ask_checker(comm, operation); },
                            &events_, [this] { act_on_events(); }});
   polled_ = steady_clock::now();
   const auto on_message_or_nonsense = [this](int from, const control::Message& message) {
@@ -122,9 +122,9 @@ void ContextState::act_on_events() {
     if (const auto* gone = std::get_if<RankGone>(&event)) {
       note_gone(*gone);
     } else if (const auto* failed = std::get_if<CommFailed>(&event)) {
-      if (const auto comm = find_comm_for(failed->comm, failed->why)) engine->fail_as_told(*comm, failed->why);
+      if (const auto comm = find_comm_for(failed->comm, failed->why)) engine->fail_from_peer(*comm, failed->why);
     } else if (const auto* agreed = std::get_if<CollectiveAgreed>(&event)) {
-      if (const auto comm = find_comm(agreed->comm)) engine->let_start(*comm, agreed->sequence);
+      if (const auto comm = find_comm(agreed->comm)) engine->allow_start(*comm, agreed->sequence);
     } else {
       look_for_gone();
     }
@@ -163,7 +163,7 @@ void ContextState::look_for_gone() {
       if (member < 0 || comm->size == 1 || (!lost && !engine->awaits(*comm, member))) continue;
       const std::string who = member == world_rank ? fmt::format("rank {}", member)
                                                    : fmt::format("rank {} (rank {} of the world)", member, world_rank);
-      engine->fail_as_told(*comm, Error(ErrorKind::rank_lost,
+      engine->fail_from_peer(*comm, Error(ErrorKind::rank_lost,
                                         lost ? fmt::format("{} was lost: {}", who, gone.how)
                                              : fmt::format("{} has left the job though it is awaited", who),
                                         {.ranks = {member}}));
@@ -176,7 +176,7 @@ void ContextState::tell_failure(const CommState& comm, const Error& why) {
   control_->send(control::Control::everyone, failure_notice(comm.name, comm.world_ranks, comm.rank, why));
 }
 
-void ContextState::ask_referee(const CommState& comm, const Operation& operation) {
+void ContextState::ask_checker(const CommState& comm, const Operation& operation) {
   const Fingerprint made = fingerprint_of(operation.call, comm.size, operation.lane->name);
   control_->send(comm.world_ranks[0], {"call", json{{"comm", comm.name}, {"sequence", operation.sequence}, {"rank", comm.rank},
                                                     {"size", comm.size}, {"call", made.call}, {"route", made.route},
@@ -186,7 +186,7 @@ void ContextState::ask_referee(const CommState& comm, const Operation& operation
 /// On the comm's first rank: all alike may start; a difference ends the comm on every rank, this one included.
 void ContextState::judge(const json& call) {
   const std::string name = call["comm"];
-  const auto verdict = referee_.hear(name, call["sequence"], call["rank"], call["size"], {call["call"], call["route"]},
+  const auto verdict = checker_.hear(name, call["sequence"], call["rank"], call["size"], {call["call"], call["route"]},
                                      call["before"].get<IssuedBefore>());
   if (!verdict) return;
   if (verdict->agreed) {
@@ -195,7 +195,7 @@ void ContextState::judge(const json& call) {
     }
     return;
   }
-  referee_.forget(name);
+  checker_.forget(name);
   const Error different(ErrorKind::mismatch, verdict->difference, {.ranks = verdict->ranks});
   control_->send(control::Control::everyone, failure_notice(name, call["ranks"], 0, different));
   events_.post(CommFailed{name, different});
@@ -230,7 +230,7 @@ void ContextState::on_message(int from, const control::Message& message) {
   }
 }
 
-Diagnosis ContextState::who_is_where(const CommState& comm, const Operation& waiting) {
+Diagnosis ContextState::diagnose_stall(const CommState& comm, const Operation& waiting) {
   std::string question;
   {
     const std::lock_guard lock(answers_mutex_);

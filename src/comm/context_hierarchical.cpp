@@ -27,13 +27,17 @@ std::vector<std::string> with_halves(const std::vector<std::string>& wanted) {
   return names;
 }
 
-/// Where hosts have several ranks: shm inside, each of the others between.
+/// Where hosts have several ranks: those that can be inside a host, each with every other between hosts.
 std::vector<std::string> ContextState::with_every_pair(std::vector<std::string> wanted) const {
   const std::set<std::string> different(hosts.begin(), hosts.end());
   if (different.size() < 2 || different.size() == hosts.size()) return wanted;
-  for (const Ready& ready : backends_) {
-    const std::string pair = fmt::format("shm+{}", ready.backend->name());
-    if (ready.backend->name() != "shm" && std::find(wanted.begin(), wanted.end(), pair) == wanted.end()) wanted.push_back(pair);
+  for (const Ready& inside : backends_) {
+    if (!inside.capabilities.has(Trait::inside_host)) continue;
+    for (const Ready& between : backends_) {
+      if (between.capabilities.has(Trait::inside_host)) continue;
+      std::string pair = fmt::format("{}+{}", inside.backend->name(), between.backend->name());
+      if (std::find(wanted.begin(), wanted.end(), pair) == wanted.end()) wanted.push_back(std::move(pair));
+    }
   }
   return wanted;
 }

@@ -16,7 +16,7 @@
 #include "engine/comm_state.hpp"
 #include "engine/control_events.hpp"
 #include "engine/engine.hpp"
-#include "engine/referee.hpp"
+#include "engine/consistency_checker.hpp"
 
 namespace medley::core {
 
@@ -64,20 +64,20 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::unique_ptr<LaneState> connect(CommState& comm, const Ready& ready, bool staged);
   std::vector<nlohmann::json> ask_all(const std::string& about, const nlohmann::json& mine, Deadline until);
   static std::vector<std::string> names_of_all(const std::vector<nlohmann::json>& answers);
-  std::string create(const std::string& name, const Surroundings& surroundings, std::unique_ptr<Backend>& made);
+  std::string create(const std::string& name, const BackendParams& params, std::unique_ptr<Backend>& made);
   void agree_on_made(const std::vector<nlohmann::json>& answers, bool named,
                      std::map<std::string, std::unique_ptr<Backend>>& made);
   void make_pairs(const std::vector<std::string>& wanted);
   std::vector<std::string> with_every_pair(std::vector<std::string> wanted) const;
   void note_job();
   route::Shape shape_of(const std::vector<int>& world_ranks) const;
-  void say_stand_in(const CommState& comm, const route::Shape& shape);
+  void warn_fallback_shape(const CommState& comm, const route::Shape& shape);
   std::vector<Ready> backends_;   ///< in order of preference
   std::string why_no_cuda_;       ///< why CUDA memory is not staged, on the first rank where it is not; empty if it is
   std::mutex comms_mutex_;
   std::map<std::string, Error> failed_early_;   ///< comms that others gave up before they were made here
   std::vector<std::weak_ptr<CommState>> comms_;
-  bool said_stand_in_ = false;
+  bool warned_fallback_shape_ = false;
   ForkGuard fork_guard_;
 
   // What the control thread brings and carries (context_control.cpp).
@@ -94,15 +94,15 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   void note_gone(const RankGone& event);
   void look_for_gone();
   void tell_failure(const CommState& comm, const Error& why);
-  void ask_referee(const CommState& comm, const Operation& operation);
+  void ask_checker(const CommState& comm, const Operation& operation);
   void judge(const nlohmann::json& call);
-  Referee referee_;                                 ///< the control thread's, as are the next four
+  ConsistencyChecker checker_;                                 ///< the control thread's, as are the next four
   bool any_gone_ = false;
   bool announced_loss_ = false;
   std::uint64_t polls_seen_ = 0;                    ///< of the engine
   Deadline polled_{};                               ///< when that last changed
   ControlEvents events_;                            ///< from the control thread to the engine's
-  Diagnosis who_is_where(const CommState& comm, const Operation& waiting);
+  Diagnosis diagnose_stall(const CommState& comm, const Operation& waiting);
   struct Gone {
     std::string how;   ///< empty: it left in order
     Deadline since;

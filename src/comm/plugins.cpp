@@ -51,9 +51,14 @@ const BackendPlugin* open_plugin(const fs::path& file, const std::string& name, 
   if (!plugin) {
     reason = fmt::format("{} is no Medley backend: it {} medley_backend()", file.native(),
                          entry ? "returns nothing from" : "does not export");
-  } else if (plugin->abi != backend_abi) {  // nothing behind `abi` is read: it may lie elsewhere
+  } else if (plugin->abi != backend_abi) {  // nothing behind `abi` is read: it may be elsewhere in another version
     reason = fmt::format("{} was built for {} but this Medley has {}; build it again", file.native(),
                          plugin->abi, backend_abi);
+  } else if (plugin->build != build_abi) {
+    reason = fmt::format("{} was built with {} but this Medley with {}; build both with the same compiler and standard library",
+                         file.native(), plugin->build, build_abi);
+  } else if (plugin->sizes != BackendPlugin::boundary_sizes()) {
+    reason = fmt::format("{} was built with other headers of {} than this Medley; build it again", file.native(), backend_abi);
   } else if (plugin->name != name) {
     reason = fmt::format("{} holds a backend that calls itself {}", file.native(), plugin->name);
   } else {

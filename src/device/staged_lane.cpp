@@ -157,7 +157,7 @@ bool StagedTransfer::advance(std::size_t index) {
 Poll StagedTransfer::poll() {
   if (!ready_) {
     // Looked at instead of waited for in the copying streams, where it would hold up everybody's copies.
-    if (call_.before && !device_.reached(call_.before->ready)) return Poll::waiting;
+    if (call_.dependencies && !device_.reached(call_.dependencies->ready)) return Poll::waiting;
     ready_ = true;
   }
   bool moved = false;

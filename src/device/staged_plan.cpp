@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t header_bytes = sizeof(MessageHeader);
 
-bool v_form(Op op) { return op >= Op::gatherv; }
+bool v_collective(Op op) { return op >= Op::gatherv; }
 
 std::int64_t pieces_of(std::int64_t whole, std::int64_t step) { return std::max<std::int64_t>(1, (whole + step - 1) / step); }
 
@@ -51,7 +51,7 @@ StagedPlan::StagedPlan(const Call& call, int rank, int ranks)
     room_ = rounded(header_bytes + std::min(message_bytes_, piece_bytes));
     return;
   }
-  if (v_form(call.op)) {   // ranks do not know each other's counts, so nobody can say into how many pieces
+  if (v_collective(call.op)) {   // ranks do not know each other's counts, so nobody can say into how many pieces
     room_ = rounded((call.in_count + call.out_count) * element_);
     return;
   }
@@ -76,18 +76,18 @@ bool StagedPlan::learn(const MessageHeader& header, int source) {
 
 Piece StagedPlan::piece(std::int64_t index, std::byte* memory) const {
   Piece made = call_.op == Op::send || call_.op == Op::recv ? message(index, memory)
-               : v_form(call_.op)                            ? unequal_parts(memory)
+               : v_collective(call_.op)                            ? unequal_parts(memory)
                                                              : equal_parts(index, memory);
   made.call.memory = Memory::host;
   made.call.stream = nullptr;
-  made.call.before = nullptr;
+  made.call.dependencies = nullptr;
   return made;
 }
 
 Piece StagedPlan::equal_parts(std::int64_t index, std::byte* memory) const {
   Piece made{.call = call_, .in = {}, .out = {}, .parts = {}};
   const std::int64_t first = index * step_, count = std::min(step_, part_ - first), bytes = count * element_;
-  const auto stretch = [&](const void* user, int part, std::int64_t at) {
+  const auto range = [&](const void* user, int part, std::int64_t at) {
     return Copy{static_cast<std::byte*>(const_cast<void*>(user)) + (part * part_ + first) * element_, at, bytes};
   };
   std::int64_t at = 0;
@@ -95,7 +95,7 @@ Piece StagedPlan::equal_parts(std::int64_t index, std::byte* memory) const {
     made.call.in = memory;
     made.call.in_count = count * (many_in() ? ranks_ : 1);
     for (int part = 0; part < (many_in() ? ranks_ : 1) && bytes > 0; ++part, at += bytes) {
-      made.in.push_back(stretch(call_.in, part, at));
+      made.in.push_back(range(call_.in, part, at));
     }
   }
   if (call_.out) {
@@ -104,7 +104,7 @@ Piece StagedPlan::equal_parts(std::int64_t index, std::byte* memory) const {
     made.call.out = memory + at;
     made.call.out_count = count * (many_out() ? ranks_ : 1);
     for (int part = 0; part < (many_out() ? ranks_ : 1) && bytes > 0; ++part, at += bytes) {
-      made.out.push_back(stretch(call_.out, part, at));
+      made.out.push_back(range(call_.out, part, at));
     }
   }
   return made;

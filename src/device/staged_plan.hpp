@@ -19,7 +19,7 @@ struct MessageHeader {
   std::int64_t unused;
 };
 
-/// A stretch of the user's memory and its place in the piece's pinned memory.
+/// A range of the user's memory and its place in the piece's pinned memory.
 struct Copy {
   std::byte* user;
   std::int64_t at;

@@ -18,7 +18,7 @@ constexpr std::chrono::nanoseconds taken_by_another_rank = 5us;
 /// Yields the core and says how many of the policy's yields that took.
 int Backoff::yield(const Waiting& waiting) {
   const BackoffPolicy& policy = waiting.policy;
-  if (!waiting.waiter && !policy.oversubscribed) {
+  if (!waiting.event_count && !policy.oversubscribed) {
     sched_yield();
     return 1;
   }
@@ -45,7 +45,7 @@ bool Backoff::step(const Waiting& waiting) {
 std::chrono::nanoseconds Backoff::next_sleep(const Waiting& waiting) {
   const std::chrono::nanoseconds own = sleep_;
   sleep_ = std::min(2 * sleep_, longest_sleep);
-  if (waiting.owing || !waiting.waiter) return short_nap;
+  if (waiting.undelivered || !waiting.event_count) return short_nap;
   return somebody_lost_ ? std::chrono::nanoseconds(1ms) : own;
 }
 

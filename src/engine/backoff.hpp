@@ -11,8 +11,8 @@ namespace medley::core {
 /// How a thread waits, by the lanes that are busy.
 struct Waiting {
   BackoffPolicy policy;
-  Waiter* waiter = nullptr;   ///< wakes it; none: it takes short naps
-  bool owing = false;         ///< something of a lane that does not ring must be polled now and then
+  EventCount* event_count = nullptr;   ///< wakes it; none: it takes short naps
+  bool undelivered = false;         ///< something of a lane that does not ring must be polled now and then
 };
 
 class MEDLEY_API Backoff {

@@ -38,20 +38,22 @@ struct LaneState {
   std::unique_ptr<Lane> lane;
   /// The lane itself, or the one it stages for: all but start() and abort() are the same there, and called without a table.
   algorithms::FilledLane* filled = nullptr;
-  Tellings tellings{};                    ///< of sizes; goes before the lane does
+  SizeExchange size_exchange{};                    ///< of sizes; goes before the lane does
   bool host = true, cuda = false;         ///< the memory it moves
   bool staged = false;
   bool in_streams = false;
+  bool connects_lazily = false;           ///< Trait::connects_lazily
+  bool default_for_host = false, default_for_cuda = false;   ///< takes what neither a rule nor the table decides
   bool broken = false;                    ///< its progress() threw: it is not called again
   std::deque<Operation*> collectives{};   ///< in lane order, not complete; the scheduler's
   MessageOrder messages{};                ///< those that wait to be started; the scheduler's
   int active = 0;                         ///< started and not complete
-  Waiter* waiter = nullptr;
+  EventCount* event_count = nullptr;
   Route named{this, {}, RouteReason::named};
 
   bool has(Memory memory) const { return memory == Memory::cuda ? cuda : host; }
   /// Whether something that nobody waits for here still needs to be moved.
-  bool owes() const { return !broken && (filled->undelivered() || !tellings.empty()); }
+  bool has_undelivered() const { return !broken && (filled->undelivered() || !size_exchange.empty()); }
   /// A barrier moves no memory, so every lane has it; only some can put it behind a stream.
   bool moves(Op op, Memory memory) const { return has(memory) || (op == Op::barrier && memory == Memory::host); }
 };

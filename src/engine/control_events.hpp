@@ -1,5 +1,5 @@
 // What the control thread hands to the engine's threads: losses, failures that other ranks tell, verdicts of the consistency
-// checker. The control thread only posts; whoever enters the engine next acts on it (Engine::attend), within 20 ms where a
+// checker. The control thread only posts; whoever enters the engine next acts on it (Engine::handle_events), within 20 ms where a
 // thread waits in it. A rank whose threads are all elsewhere acts when one of them comes back, before anything is issued.
 #pragma once
 

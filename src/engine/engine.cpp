@@ -40,7 +40,7 @@ void copy_lists(Operation& operation, int ranks) {
 /// Whether a blocking call may start from the caller's own memory, which lasts until the call returns. One with patience may
 /// return before it is complete; lists may be read by a library that cannot give up what it has begun (MPI).
 bool may_borrow(const Call& call, const Options& options) {
-  return options.patience.count() == 0 && !call.in_counts && !call.out_counts;
+  return options.max_wait.count() == 0 && !call.in_counts && !call.out_counts;
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ void Engine::refuse_forked_child() const {
 
 Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, const Options& options, int& source) {
   refuse_forked_child();   // before the lock, which the parent may have held
-  attend();
+  handle_events();
   if (call.memory == Memory::cuda) return issue_on_device(shared, call, options);
   CommState& comm = *shared;
   Operation* operation = nullptr;
@@ -61,7 +61,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
     const Hold hold(*this);
     const Route* route = &admit(comm, call, options.backend);
     comm.count(is_collective(call.op));
-    OpenSize open;
+    PendingSize open;
     if (comm.sizes) [[unlikely]] route = &settle_route(comm, call, options.backend, *route, open);
     const Route& chosen = *route;
     LaneState& lane = *chosen.lane;
@@ -84,21 +84,21 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
   }
   if (options.async) return operation;
   OperationRef held(operation);
-  if (options.patience.count() == 0) {
+  if (options.max_wait.count() == 0) {
     wait(*operation, operation->deadline);
-  } else if (!wait_until(*operation, deadline_after(options.patience))) {
+  } else if (!wait_until(*operation, deadline_after(options.max_wait))) {
     return held.release();
   }
   source = operation->source;
   return nullptr;
 }
 
-/// Check mode: a collective starts once the comm's referee has seen that all ranks called the same.
-void Engine::have_compared(Operation& operation) {
-  if (!operation.comm->checked || !operation.collective() || !outside_.ask_referee) return;
+/// Check mode: a collective starts once the comm's checker has seen that all ranks called the same.
+void Engine::await_check(Operation& operation) {
+  if (!operation.comm->checked || !operation.collective() || !hooks_.ask_checker) return;
   operation.compared = true;
   Scheduler::hold(operation);
-  if (!operation.size) outside_.ask_referee(*operation.comm, operation);   // otherwise once its route is known
+  if (!operation.size) hooks_.ask_checker(*operation.comm, operation);   // otherwise once its route is known
 }
 
 Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists,
@@ -110,7 +110,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
   try {
     transfer = lane.filled->start(call);
     number = record(comm, call, route, options, begun);   // while the peers' answers are on their way
-    const int polls = lane.waiter && lane.waiter->spins() == 0 ? 1 : inline_polls;
+    const int polls = lane.event_count && lane.event_count->spins() == 0 ? 1 : inline_polls;
     for (int i = 0; transfer && i < polls; ++i) {
       if (transfer->poll() == Poll::complete) {
         source = transfer->source();
@@ -134,13 +134,13 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
   }
   board_.hide_inline();
   if (!transfer) note_end(number, false);
-  if (!transfer && lane.owes()) watch_owing(lane);
+  if (!transfer && lane.has_undelivered()) watch_undelivered(lane);
   return transfer;
 }
 
-/// Has what the lane still owes to its peers delivered, though nobody waits for it.
-void Engine::watch_owing(LaneState& lane) {
-  if (progress_.add_owing(lane) && thread_) thread_->nudge();
+/// Has what the lane still has_undelivered to its peers delivered, though nobody waits for it.
+void Engine::watch_undelivered(LaneState& lane) {
+  if (progress_.add_undelivered(lane) && thread_) thread_->nudge();
 }
 
 OperationRef Engine::make_operation(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
@@ -160,8 +160,8 @@ Operation* Engine::enlist(OperationRef made, const Options& options) {
   Operation* const operation = made.get();
   operation->accesses = accesses_of(operation->call, operation->comm->size);
   if (operation->call.memory == Memory::cuda) {
-    operation->before.ready = device_->record(operation->call.stream);
-    operation->call.before = &operation->before;
+    operation->dependencies.ready = device_->record(operation->call.stream);
+    operation->call.dependencies = &operation->dependencies;
   }
   pending_.push_back(*operation);
   made.release()->retain();
@@ -173,14 +173,14 @@ Operation* Engine::enlist(OperationRef made, const Options& options) {
 
 /// Behind what it conflicts with and what comes before it on its lane; starts at once where there is no such thing.
 Operation* Engine::enlist_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
-                                 const Route& chosen, OpenSize open) {
+                                 const Route& chosen, PendingSize open) {
   Operation* operation = enlist(make_operation(comm, call, options, *chosen.lane), options);
   operation->size = std::move(open);
   operation->record = record(*comm, call, chosen, options, ticks());
   if (operation->size) note_route(*operation, {});
   scheduler_.add(*operation);
   if (operation->collective() && !comm->awaiting_lane_order.empty()) open_routes_.insert(comm.get());
-  have_compared(*operation);
+  await_check(*operation);
   if (operation->blockers == 0) start(*operation);
   return operation;
 }
@@ -188,7 +188,7 @@ Operation* Engine::enlist_behind(const std::shared_ptr<CommState>& comm, const C
 Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls,
                                const Options& options) {
   refuse_forked_child();
-  attend();
+  handle_events();
   if (calls.front().memory == Memory::cuda) use_device(*comm);
   const Hold hold(*this);
   std::vector<const Route*> routes;

@@ -23,7 +23,7 @@
 #include "engine/operation.hpp"
 #include "engine/progress.hpp"
 #include "engine/progress_thread.hpp"
-#include "engine/referee.hpp"
+#include "engine/consistency_checker.hpp"
 #include "engine/scheduler.hpp"
 #include "engine/status_board.hpp"
 #include "record/recorder.hpp"
@@ -75,16 +75,16 @@ class Engine final : private Progress::Events {
   void start_thread();
   void stop_thread();
   /// The body of that thread: returns when nothing is pending.
-  void tend(ProgressThread& thread);
+  void run_progress_thread(ProgressThread& thread);
   /// Makes all operations of a comm fail, now and later, and has the other ranks told.
   void fail(CommState& comm, const Error& why);
   /// The same, as another rank says: nobody is told.
-  void fail_as_told(CommState& comm, const Error& why);
+  void fail_from_peer(CommState& comm, const Error& why);
   /// What this rank is doing, for others that ask.
   StatusBoard& board() { return board_; }
   const StatusBoard& board() const { return board_; }
   /// Check mode: all ranks called the same as this collective; it may start.
-  void let_start(CommState& comm, std::uint64_t sequence);
+  void allow_start(CommState& comm, std::uint64_t sequence);
   /// Check mode: has the order of comms compared whose operations run in streams. The second counts an operation, says what
   /// was issued before it, and is called under the lock.
   void compare_order_of(const CommState& comm);
@@ -95,23 +95,23 @@ class Engine final : private Progress::Events {
   bool awaits(const CommState& comm, int member);
   /// How the engine tells the other ranks that a comm failed, and asks them what they are doing. The first is called under
   /// the lock, the second without it.
-  struct Outside {
+  struct Hooks {
     std::function<void(const CommState& comm, const Error& why)> tell_failure;
-    std::function<Diagnosis(const CommState& comm, const Operation& waiting)> who_is_where;
-    /// Check mode: sends what was called to the comm's referee. Under the lock.
-    std::function<void(const CommState& comm, const Operation& operation)> ask_referee;
+    std::function<Diagnosis(const CommState& comm, const Operation& waiting)> diagnose_stall;
+    /// Check mode: sends what was called to the comm's checker. Under the lock.
+    std::function<void(const CommState& comm, const Operation& operation)> ask_checker;
     /// What the control thread has left for the engine's threads, and how they act on it. Without the lock.
     const ControlEvents* events = nullptr;
     std::function<void()> act_on_events;
   };
-  void connect_outside(Outside outside) { outside_ = std::move(outside); }
+  void set_hooks(Hooks outside) { hooks_ = std::move(outside); }
   /// The same, when its context goes: lanes are let go as well.
   void close(CommState& comm);
   /// Before the comms of a context are closed: lets what their ranks told each other leave, which takes no longer than a
   /// peer takes to poll.
-  void finish_telling();
+  void finish_size_exchange();
   /// The last reference to a comm is gone: its lanes are destroyed under the lock, at once or, where the calling thread holds it or
-  /// a lane still owes something to a peer, in a later progress.
+  /// a lane still has_undelivered something to a peer, in a later progress.
   void reclaim(CommState* comm) noexcept;
   /// Destroys every lane that is left of such comms; before their backends go.
   void reclaim_all() noexcept;
@@ -132,7 +132,7 @@ class Engine final : private Progress::Events {
         return;
       }
       engine_.wake_sleepers();
-      const auto told = std::exchange(engine_.to_tell_, {});
+      const auto told = std::exchange(engine_.due_callbacks_, {});
       engine_.mutex_.unlock();
       for (const auto& callback : told) callback();
     }
@@ -145,16 +145,16 @@ class Engine final : private Progress::Events {
 
   void wake_sleepers() noexcept {
     some_complete_ = false;
-    for (Waiter* asleep : sleepers_) asleep->wake_own();
+    for (EventCount* asleep : sleepers_) asleep->wake_own();
   }
   /// Acts on what the control thread has posted. Every way in passes here before it takes the lock.
-  void attend() {
-    if (outside_.events && outside_.events->any()) [[unlikely]] outside_.act_on_events();
+  void handle_events() {
+    if (hooks_.events && hooks_.events->any()) [[unlikely]] hooks_.act_on_events();
   }
   void show_awaited();
   const Route& admit(CommState& comm, Call& call, std::string_view backend) const;
   const Route& settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
-                            OpenSize& open);
+                            PendingSize& open);
   const Route& route(CommState& comm, const Call& call, std::string_view backend) const;
   Transfer* try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists, const Route& route,
                        const Options& options, int& source, std::uint64_t& record);
@@ -162,7 +162,7 @@ class Engine final : private Progress::Events {
                                      LaneState& lane);
   Operation* enlist(OperationRef made, const Options& options);
   Operation* enlist_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
-                           const Route& chosen, OpenSize open);
+                           const Route& chosen, PendingSize open);
   Operation* issue_on_device(const std::shared_ptr<CommState>& comm, Call& call, const Options& options);
   void use_device(const CommState& comm);
   void admit_on_device(const CommState& comm, Call& call, const LaneState& lane);
@@ -176,7 +176,7 @@ class Engine final : private Progress::Events {
   void note_end(std::uint64_t record, bool failed) noexcept;
   bool assign_lane_orders(CommState& comm);
   void take_agreed_route(Operation& operation);
-  void have_compared(Operation& operation);
+  void await_check(Operation& operation);
   static std::vector<Transfer*> running_before(const Operation& operation);
   bool order_stream_behind(Operation& operation, void* stream);
   bool order_stream_behind_locked(Operation& operation, void* stream);
@@ -184,7 +184,7 @@ class Engine final : private Progress::Events {
   void start(Operation& operation);
   void look_for_launch(Operation& operation);
   void adopt(Operation& operation, Transfer* transfer);
-  void watch_owing(LaneState& lane);
+  void watch_undelivered(LaneState& lane);
   void settle(Operation& operation);
   void complete(Operation& operation);
   void finish(Operation& operation);
@@ -217,11 +217,11 @@ class Engine final : private Progress::Events {
   /// Where a wait takes place: on the host, or in a stream if one is given.
   using WaitIn = std::optional<void*>;
   bool poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream);
-  bool quiet() const { return pending_.empty() && !progress_.owing() && !ending_; }
+  bool quiet() const { return pending_.empty() && !progress_.undelivered() && !ending_; }
 
   Spinlock mutex_;
   std::unique_ptr<Recorder> recorder_;
-  Outside outside_;
+  Hooks hooks_;
   StatusBoard board_;
   ForkGuard fork_guard_;
   PendingList pending_;                    ///< issued and not complete, in order of issue; a reference each
@@ -232,8 +232,8 @@ class Engine final : private Progress::Events {
   std::vector<std::unique_ptr<CommState>> closing_;   ///< comms that nobody refers to any more
   bool ending_ = false;                    ///< one of the two above is not empty; one load for quiet()
   bool some_complete_ = false;             ///< since the lock was taken: sleepers are woken when it is released
-  std::vector<std::function<void()>> to_tell_;   ///< callbacks of what is complete, told when the lock is let go
-  std::vector<Waiter*> sleepers_;          ///< of threads asleep in wait()
+  std::vector<std::function<void()>> due_callbacks_;   ///< callbacks of what is complete, told when the lock is let go
+  std::vector<EventCount*> sleepers_;          ///< of threads asleep in wait()
   Deadline last_look_{};                   ///< for the lost and the late by progress()
   std::atomic<int> callers_{0};            ///< threads inside wait(); relaxed: the last one leaves under the lock, others only save polls
   std::mutex thread_mutex_;                ///< of starting and stopping it

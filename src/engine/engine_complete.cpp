@@ -50,19 +50,19 @@ void Engine::start(Operation& operation) {
   if (operation.comm->failure) return finish_with_error(operation, *operation.comm->failure);
   Transfer* transfer = nullptr;
   const std::vector<Transfer*> before = running_before(operation);
-  operation.before.transfers = before;
+  operation.dependencies.transfers = before;
   try {
     transfer = lane.lane->start(operation.call);
   } catch (...) {
-    operation.before.transfers = {};
+    operation.dependencies.transfers = {};
     return finish_with_error(operation, current_error());
   }
-  operation.before.transfers = {};
+  operation.dependencies.transfers = {};
   if (!transfer) return settle(operation);   // complete at once
   adopt(operation, transfer);
 }
 
-void Engine::let_start(CommState& comm, std::uint64_t sequence) {
+void Engine::allow_start(CommState& comm, std::uint64_t sequence) {
   const Hold hold(*this);
   for (Operation& operation : pending_) {
     if (operation.comm.get() != &comm || operation.sequence != sequence || !operation.compared) continue;
@@ -98,7 +98,7 @@ void Engine::settle(Operation& operation) {
   }
   operation.size.reset();
   operation.launched = true;
-  if (operation.before.ready) device_->give_back(std::exchange(operation.before.ready, nullptr));
+  if (operation.dependencies.ready) device_->give_back(std::exchange(operation.dependencies.ready, nullptr));
   const OperationRef held(&operation);   // the engine's reference
   pending_.erase(operation);
   if (std::exchange(operation.compared, false)) operation.release();   // nobody else will release that hold
@@ -106,7 +106,7 @@ void Engine::settle(Operation& operation) {
 }
 
 void Engine::finish(Operation& operation) {
-  std::move(operation.callbacks.begin(), operation.callbacks.end(), std::back_inserter(to_tell_));
+  std::move(operation.callbacks.begin(), operation.callbacks.end(), std::back_inserter(due_callbacks_));
   operation.callbacks.clear();
   for (Operation* member : std::exchange(operation.batch, {})) member->release();
   board_.hide(operation);
@@ -179,7 +179,7 @@ void Engine::progress_until(Condition condition) {
 }
 
 void Engine::check(CommState& comm) {
-  attend();
+  handle_events();
   const std::lock_guard lock(mutex_);
   if (comm.failure) throw *comm.failure;
   try {
@@ -199,7 +199,7 @@ void Engine::fail(CommState& comm, const Error& why) {
   progress_until([&comm] { return !comm.aborting; });
 }
 
-void Engine::fail_as_told(CommState& comm, const Error& why) {
+void Engine::fail_from_peer(CommState& comm, const Error& why) {
   const Hold hold(*this);
   fail_locked(comm, why, false);
 }
@@ -208,7 +208,7 @@ void Engine::fail_as_told(CommState& comm, const Error& why) {
 /// write to their memory.
 void Engine::fail_locked(CommState& comm, const Error& why, bool tell) {
   if (comm.failure) return;
-  if (tell && outside_.tell_failure) outside_.tell_failure(comm, why);
+  if (tell && hooks_.tell_failure) hooks_.tell_failure(comm, why);
   // Later operations get the cause with their own place in front, so the first one's place is dropped.
   ErrorContext context = why.context();
   context.op.reset();
@@ -223,7 +223,7 @@ void Engine::fail_locked(CommState& comm, const Error& why, bool tell) {
   scheduler_.withdraw(failing, pending_);
   for (auto& lane : comm.lanes) {
     if (lane->lane) lane->lane->abort(why);
-    lane->tellings.drop();
+    lane->size_exchange.drop();
   }
   comm.aborting = true;
   ending_ = true;
@@ -313,7 +313,7 @@ void Engine::reclaim_closed(bool hurry) noexcept {
 /// its close; sizes that peers have not taken are given up in a hurry only.
 bool Engine::may_destroy_lanes(CommState& comm, bool hurry) noexcept {
   bool ready = !comm.aborting;
-  for (auto& lane : comm.lanes) ready = (hurry || lane->tellings.empty()) && (!lane->lane || lane->lane->poll_close()) && ready;
+  for (auto& lane : comm.lanes) ready = (hurry || lane->size_exchange.empty()) && (!lane->lane || lane->lane->poll_close()) && ready;
   return ready;
 }
 

@@ -62,7 +62,7 @@ Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, Cal
     const Route* route = &admit(comm, call, options.backend);
     admit_on_device(comm, call, *route->lane);   // where the route is open, all that it may become are staged alike
     comm.count(is_collective(call.op));
-    OpenSize open;
+    PendingSize open;
     if (comm.sizes) route = &settle_route(comm, call, options.backend, *route, open);
     const Route& chosen = *route;
     operation = enlist_behind(shared, call, options, chosen, std::move(open));
@@ -87,7 +87,7 @@ void Engine::look_for_launch(Operation& operation) {
   operation.launched = operation.transfer->launched();
   if (!operation.launched) return;
   // Its stream waits for the event as it was recorded, so that it may be recorded again.
-  if (operation.lane->in_streams && operation.before.ready) device_->give_back(std::exchange(operation.before.ready, nullptr));
+  if (operation.lane->in_streams && operation.dependencies.ready) device_->give_back(std::exchange(operation.dependencies.ready, nullptr));
   scheduler_.launched(operation);
 }
 

@@ -85,11 +85,11 @@ const Route& Engine::admit(CommState& comm, Call& call, std::string_view backend
 
 /// Of a call that is admitted and counted: its route. Where that is open, `open` is set, and the route is a stand-in.
 const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
-                                  OpenSize& open) {
+                                  PendingSize& open) {
   if (!goes_by_agreed_size(comm, call, backend)) return admitted;
   try {
     auto [bytes, question] = comm.sizes->next(call);
-    watch_owing(comm.sizes->lane());
+    watch_undelivered(comm.sizes->lane());
     if (question) {
       progress_.add_lane(comm.sizes->lane());
       open = std::move(question);
@@ -135,7 +135,7 @@ void Engine::take_agreed_route(Operation& operation) {
   operation.call.algorithm = operation.algorithm;
   note_route(operation, chosen);
   board_.show(operation);
-  if (operation.compared) outside_.ask_referee(comm, operation);
+  if (operation.compared) hooks_.ask_checker(comm, operation);
 }
 
 }  // namespace medley::core

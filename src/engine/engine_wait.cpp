@@ -17,9 +17,9 @@ namespace {
 using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-// A peer that ended in order has published all it owes; what it published may still need some polls to be taken in.
+// A peer that ended in order has published all it has_undelivered; what it published may still need some polls to be taken in.
 constexpr auto death_grace = 50ms;
-constexpr auto longest_telling = 1s;
+constexpr auto longest_size_exchange = 1s;
 constexpr timespec nap_beside_callers{0, 200'000};
 // Callers that wait for a millisecond are left alone: on oversubscribed cores each nap's end takes one from a rank that computes.
 constexpr int naps_beside_callers = 5;
@@ -51,7 +51,7 @@ Error timeout_error(const Operation& operation, const Diagnosis& found) {
 }  // namespace
 
 Poll Engine::advance(Operation& operation, bool first, Waiting& waiting) {
-  attend();
+  handle_events();
   const Hold hold(*this);
   if (first) note_wait(operation);
   bool moved = progress_locked();
@@ -59,7 +59,7 @@ Poll Engine::advance(Operation& operation, bool first, Waiting& waiting) {
   if (operation.complete()) return Poll::complete;
   if (moved) return Poll::moved;
   waiting = progress_.how_to_wait();
-  waiting.owing = waiting.owing || !aborting_.empty();
+  waiting.undelivered = waiting.undelivered || !aborting_.empty();
   return Poll::waiting;
 }
 
@@ -103,11 +103,11 @@ void Engine::fail_late(Operation& operation) {
   CommState& comm = *operation.comm;
   Diagnosis found;
   try {
-    if (outside_.who_is_where) found = outside_.who_is_where(comm, operation);
+    if (hooks_.diagnose_stall) found = hooks_.diagnose_stall(comm, operation);
   } catch (const std::exception& error) {   // the timeout is told without it
     found.text = fmt::format("; where the ranks are could not be found out: {}", error.what());
   }
-  attend();   // a rank that was late a moment earlier saw more: its word, which comes before its answer, counts
+  handle_events();   // a rank that was late a moment earlier saw more: its word, which comes before its answer, counts
   const Hold hold(*this);
   if (operation.complete()) return;
   const Operation& blamed = blamed_for(operation);
@@ -143,7 +143,7 @@ OperationRef Engine::expire_all(Backoff& backoff) {
 /// For those who never wait but test: the lost and the late fail here too.
 void Engine::progress() {
   refuse_forked_child();
-  attend();
+  handle_events();
   OperationRef late;
   {
     const Hold hold(*this);
@@ -158,9 +158,9 @@ void Engine::progress() {
 
 /// Sleeps until something may have moved; true when the operation, or with none given everything, is complete.
 bool Engine::sleep(Operation* operation, Deadline deadline, const Waiting& waiting, Backoff& backoff) {
-  Waiter* const waiter = waiting.waiter;
+  EventCount* const event_count = waiting.event_count;
   // Announce the sleep, look at everything once more, then sleep: what arrives in between rings the bell.
-  const std::uint32_t ticket = waiter ? waiter->prepare() : 0;
+  const std::uint32_t ticket = event_count ? event_count->prepare() : 0;
   OperationRef late;
   {
     const Hold hold(*this);
@@ -172,11 +172,11 @@ bool Engine::sleep(Operation* operation, Deadline deadline, const Waiting& waiti
     } else if (!done) {
       late = expire_all(backoff);
     }
-    if (done || late || moved || waiter != progress_.how_to_wait().waiter) {
-      if (waiter) waiter->cancel();
+    if (done || late || moved || event_count != progress_.how_to_wait().event_count) {
+      if (event_count) event_count->cancel();
       if (!late) return done;
-    } else if (waiter) {
-      sleepers_.push_back(waiter);
+    } else if (event_count) {
+      sleepers_.push_back(event_count);
     }
   }
   if (late) {
@@ -185,13 +185,13 @@ bool Engine::sleep(Operation* operation, Deadline deadline, const Waiting& waiti
   }
   const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(deadline - steady_clock::now(), 1us);
   const std::chrono::nanoseconds at_most = std::min(backoff.next_sleep(waiting), left);
-  if (!waiter) {
+  if (!event_count) {
     std::this_thread::sleep_for(at_most);
     return false;
   }
-  waiter->sleep(ticket, at_most);
+  event_count->sleep(ticket, at_most);
   const std::lock_guard lock(mutex_);
-  sleepers_.erase(std::find(sleepers_.begin(), sleepers_.end(), waiter));
+  sleepers_.erase(std::find(sleepers_.begin(), sleepers_.end(), event_count));
   return false;
 }
 
@@ -246,12 +246,12 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
   return true;
 }
 
-void Engine::finish_telling() {
-  const Deadline until = steady_clock::now() + longest_telling;
+void Engine::finish_size_exchange() {
+  const Deadline until = steady_clock::now() + longest_size_exchange;
   for (bool left = true; left && steady_clock::now() < until; sched_yield()) {
     const Hold hold(*this);
     progress_locked();
-    left = progress_.has_tellings();
+    left = progress_.has_size_exchange();
   }
 }
 
@@ -288,7 +288,7 @@ bool Engine::leave_to_callers(ProgressThread& thread) {
   return true;
 }
 
-void Engine::tend(ProgressThread& thread) {
+void Engine::run_progress_thread(ProgressThread& thread) {
   Backoff backoff;
   int naps = 0;
   while (!thread.stopping()) {
@@ -298,7 +298,7 @@ void Engine::tend(ProgressThread& thread) {
       continue;
     }
     naps = 0;
-    attend();
+    handle_events();
     Waiting waiting;
     bool moved = false, in_streams = false;
     {

@@ -74,7 +74,7 @@ class MEDLEY_API HazardIndex {
   std::vector<Segments::node_type> spare_;   ///< of segments that are gone, for new ones: nothing is allocated in the long run
 };
 
-/// Exact intervals, one per segment of a v-form: a false conflict would be a wait that nobody wrote.
+/// Exact intervals, one per segment of a v-collective: a false conflict would be a wait that nobody wrote.
 MEDLEY_API Accesses accesses_of(const Call& call, int ranks);
 
 /// Whether one writes what the other reads or writes.

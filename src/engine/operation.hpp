@@ -21,14 +21,14 @@ namespace medley::core {
 class CommState;
 struct LaneState;
 
-/// A stretch of memory that an operation reads or writes.
+/// A range of memory that an operation reads or writes.
 struct Access {
   const std::byte* begin;
   const std::byte* end;
   bool write;
 };
 
-/// All that an operation touches. Two stretches, kept in place, unless it is a v-form.
+/// All that an operation touches. Two ranges, kept in place, unless it is a v-collective.
 class Accesses {
  public:
   void push_back(const Access& access) {
@@ -63,7 +63,7 @@ class Operation final : public Recycled<Operation> {
   Call call;
   std::shared_ptr<std::int64_t[]> lists;      ///< what the call's counts and offsets point into
   std::string algorithm;                      ///< what the call's algorithm points into
-  Before before{};                            ///< what the call's before points to
+  Dependencies dependencies{};                            ///< what the call's before points to
   std::uint64_t sequence = 0;
   std::uint64_t record = 0;                   ///< its number in the recorder
   int slot = -1;                              ///< on the status board
@@ -81,7 +81,7 @@ class Operation final : public Recycled<Operation> {
   std::uint64_t order = 0;                    ///< of issue, in this engine
   std::uint64_t reported_to = 0;              ///< the order of the last operation that was told to follow this one
   bool orphaned = false;                      ///< one that it waited for failed before it started
-  OpenSize size;                              ///< its route is open until this is answered
+  PendingSize size;                              ///< its route is open until this is answered
   bool launched = false;                      ///< started, and on CUDA memory also in its stream
   bool waited_for = false;                    ///< its stream waits for it, so for the caller it is as good as complete
   std::vector<Operation*> follows;            ///< whose streams this one's waits for; a reference each
@@ -90,7 +90,7 @@ class Operation final : public Recycled<Operation> {
   std::vector<Operation*> after_connecting;   ///< those that wait for this one to start, but not beyond `connect_limit`
   Deadline connect_limit{};
   std::vector<Operation*> after_completion;   ///< those that wait for this one to be complete; a reference each
-  bool compared = false;                      ///< the referee has yet to say that all ranks called the same
+  bool compared = false;                      ///< the checker has yet to say that all ranks called the same
   Operation* group = nullptr;                 ///< the batch it belongs to
   std::vector<Operation*> batch;              ///< of a batch: its members, a reference each
   int members = 0;                            ///< of a batch: how many are not complete

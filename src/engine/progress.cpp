@@ -24,8 +24,8 @@ bool Progress::add_lane(LaneState& lane) {
   return true;
 }
 
-bool Progress::add_owing(LaneState& lane) {
-  if (!lane.owes() || !add_lane(lane)) return false;
+bool Progress::add_undelivered(LaneState& lane) {
+  if (!lane.has_undelivered() || !add_lane(lane)) return false;
   ++owing_lanes_;
   return true;
 }
@@ -43,7 +43,7 @@ void Progress::move_lane(LaneState& lane) {
   if (lane.broken) return;
   try {
     lane.filled->progress();
-    if (!lane.tellings.empty()) lane.tellings.poll();
+    if (!lane.size_exchange.empty()) lane.size_exchange.poll();
   } catch (...) {
     lane.broken = true;
     events_.on_lane_error(lane, current_error());
@@ -89,13 +89,13 @@ bool Progress::run(Extent extent) {
     }
   }
   next_ = nullptr;
-  std::erase_if(lanes_, [](const LaneState* lane) { return lane->active == 0 && !lane->owes(); });
+  std::erase_if(lanes_, [](const LaneState* lane) { return lane->active == 0 && !lane->has_undelivered(); });
   count_owing();
   return moved;
 }
 
-bool Progress::has_tellings() const {
-  return std::any_of(lanes_.begin(), lanes_.end(), [](const LaneState* lane) { return !lane->tellings.empty(); });
+bool Progress::has_size_exchange() const {
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const LaneState* lane) { return !lane->size_exchange.empty(); });
 }
 
 Waiting Progress::how_to_wait() const {
@@ -104,12 +104,12 @@ Waiting Progress::how_to_wait() const {
   bool first = true;
   for (const LaneState* lane : lanes_) {
     if (any_active && lane->active == 0) {
-      waiting.owing = true;
+      waiting.undelivered = true;
       continue;
     }
-    const BackoffPolicy own = BackoffPolicy::of(lane->waiter);
+    const BackoffPolicy own = BackoffPolicy::of(lane->event_count);
     waiting.policy = first ? own : both(waiting.policy, own);
-    waiting.waiter = first || waiting.waiter == lane->waiter ? lane->waiter : nullptr;
+    waiting.event_count = first || waiting.event_count == lane->event_count ? lane->event_count : nullptr;
     first = false;
   }
   return waiting;

@@ -37,7 +37,7 @@ class MEDLEY_API Progress {
   bool add_lane(LaneState& lane);
   void remove_lanes(const CommState& comm);
   /// One that has something to deliver that nobody waits for; whether that is news.
-  bool add_owing(LaneState& lane);
+  bool add_undelivered(LaneState& lane);
 
   /// One pass. True if anything moved. `some`: of thousands the oldest, which libraries complete first, and a part of the others
   /// by turns, so that a pass takes as long with many as with few. `all`: each of them, unless one has moved: only then a thread
@@ -47,8 +47,8 @@ class MEDLEY_API Progress {
   bool poll(Operation& operation);
 
   /// Whether lanes have something to deliver that no active operation stands for.
-  bool owing() const { return owing_lanes_ > 0; }
-  bool has_tellings() const;
+  bool undelivered() const { return owing_lanes_ > 0; }
+  bool has_size_exchange() const;
   /// By the lanes with active operations; those that only owe something are polled beside them.
   Waiting how_to_wait() const;
   std::size_t active() const { return active_.size(); }
@@ -64,7 +64,7 @@ class MEDLEY_API Progress {
   ActiveList active_;                    ///< in order of start
   Operation* next_ = nullptr;            ///< to be polled in the pass that runs
   Operation* resume_ = nullptr;          ///< where the next pass goes on beyond the oldest
-  std::vector<LaneState*> lanes_;        ///< with active operations, or owing
+  std::vector<LaneState*> lanes_;        ///< with active operations, or undelivered
   int owing_lanes_ = 0;
 };
 

@@ -21,7 +21,7 @@ ProgressThread::~ProgressThread() {
 
 void ProgressThread::run() {
   while (!stopping()) {
-    engine_.tend(*this);
+    engine_.run_progress_thread(*this);
     // relaxed: what ended the wait is read under the engine's lock; a stop pairs as ~ProgressThread() says
     if (!stopping()) idle_.wait(true, std::memory_order_relaxed);
   }

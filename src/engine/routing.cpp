@@ -19,10 +19,12 @@ LaneState* lane_named(const Lanes& lanes, std::string_view name, Op op, Memory m
   return nullptr;
 }
 
-/// Without rules and rows: NCCL for CUDA memory, shared memory inside a host, or the first that can. Lanes that stage come
-/// last among a comm's, so CUDA memory is staged only where no backend moves it itself.
+/// Without rules and rows: the backend that declares itself the default for this memory, or the first that moves it. Staging
+/// lanes come last in a comm, so CUDA memory is staged only where no backend moves it itself.
 LaneState* built_in_choice(const Lanes& lanes, Op op, Memory memory) {
-  if (LaneState* usual = lane_named(lanes, memory == Memory::cuda ? "nccl" : "shm", op, memory)) return usual;
+  for (const auto& lane : lanes) {
+    if ((memory == Memory::cuda ? lane->default_for_cuda : lane->default_for_host) && lane->moves(op, memory)) return lane.get();
+  }
   for (const auto& lane : lanes) {
     if (lane->has(memory)) return lane.get();
   }
@@ -54,7 +56,7 @@ std::int64_t tensor_bytes(const Call& call, int ranks) noexcept {
 
 /// A value that is equal on all ranks. One rank alone knows every size.
 std::int64_t Routing::equal_bytes(const Call& call, int ranks) noexcept {
-  return is_uneven(call.op) && ranks > 1 ? nominal_v_bytes : tensor_bytes(call, ranks);
+  return has_local_counts(call.op) && ranks > 1 ? nominal_v_bytes : tensor_bytes(call, ranks);
 }
 
 bool Routing::by_size(Op op, Memory memory) const noexcept {
@@ -104,13 +106,13 @@ void Routing::add_rows(Steps& steps, Op op, Memory memory, route::DTypeClass dty
     return lane && has_algorithm(*lane, op, memory, choice.algorithm);
   };
   const route::Chosen chosen = route::choose(*sources.table, op, memory, dtype, sources.shape, usable);
-  if (chosen.stretches.empty()) return;
-  if (chosen.shape != sources.shape) stand_in_ = chosen.shape;
-  for (const route::Stretch& stretch : chosen.stretches) {
+  if (chosen.ranges.empty()) return;
+  if (chosen.shape != sources.shape) fallback_shape_ = chosen.shape;
+  for (const route::SizeRange& range : chosen.ranges) {
     // "native" is the lane's own choice, which also knows what to do where the library lacks a type.
-    const bool own = stretch.route.algorithm == algorithms::native;
-    steps.push_back({stretch.from, stretch.to,
-                     {lane_named(lanes, stretch.route.backend, op, memory), own ? std::string{} : stretch.route.algorithm,
+    const bool own = range.route.algorithm == algorithms::native;
+    steps.push_back({range.from, range.to,
+                     {lane_named(lanes, range.route.backend, op, memory), own ? std::string{} : range.route.algorithm,
                       RouteReason::table}});
   }
 }

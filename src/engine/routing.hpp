@@ -25,7 +25,7 @@ struct Route {
   RouteReason reason = RouteReason::fallback;
 };
 
-/// Bytes of the whole tensor, as tables and rules count them; equal on all ranks, except for uneven operations (v_forms.hpp):
+/// Bytes of the whole tensor, as tables and rules count them; equal on all ranks, except for uneven operations (v_collectives.hpp):
 /// of these it is what this rank knows.
 MEDLEY_API std::int64_t tensor_bytes(const Call& call, int ranks) noexcept;
 
@@ -41,7 +41,7 @@ class MEDLEY_API Routing {
  public:
   Routing() = default;
   /// Rules and rows for backends the comm does not have are passed over, which all its ranks do alike. What neither
-  /// covers goes to nccl for CUDA memory, to shm for host memory, or to the first lane that moves it.
+  /// covers goes to the backend that declares itself the default for the memory, or to the first lane that moves it.
   Routing(const RoutingSources& sources, const std::vector<std::unique_ptr<LaneState>>& lanes);
 
   /// Null when no lane moves this kind of memory. An uneven operation counts with its nominal size.
@@ -61,7 +61,7 @@ class MEDLEY_API Routing {
     for (const Step& step : of(call)) see(step.route);
   }
   /// The shape whose rows stand in for this comm's, where the table has none of its own.
-  const std::optional<route::Shape>& stand_in() const noexcept { return stand_in_; }
+  const std::optional<route::Shape>& fallback_shape() const noexcept { return fallback_shape_; }
 
  private:
   struct Step {
@@ -88,7 +88,7 @@ class MEDLEY_API Routing {
                 const std::vector<std::unique_ptr<LaneState>>& lanes);
 
   std::array<std::array<std::array<Steps, route::dtype_class_count>, op_count>, 2> steps_;
-  std::optional<route::Shape> stand_in_;
+  std::optional<route::Shape> fallback_shape_;
 };
 
 }  // namespace medley::core

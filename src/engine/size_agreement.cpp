@@ -21,8 +21,8 @@ Call message(Op op, int peer, int tag) {
 
 }  // namespace
 
-void Tellings::tell(Lane& lane, int tag, std::vector<std::int64_t> sizes, const std::vector<int>& ranks) {
-  Told& told = open_.emplace_back(Told{std::make_shared<const std::vector<std::int64_t>>(std::move(sizes)), {}});
+void SizeExchange::tell(Lane& lane, int tag, std::vector<std::int64_t> sizes, const std::vector<int>& ranks) {
+  SentSizes& told = open_.emplace_back(SentSizes{std::make_shared<const std::vector<std::int64_t>>(std::move(sizes)), {}});
   told.left.reserve(ranks.size());
   for (int rank : ranks) {
     Call call = message(Op::send, rank, tag);
@@ -39,7 +39,7 @@ void Tellings::tell(Lane& lane, int tag, std::vector<std::int64_t> sizes, const 
   if (told.left.empty()) open_.pop_back();
 }
 
-void Tellings::poll(Told& told) noexcept {
+void SizeExchange::poll(SentSizes& told) noexcept {
   std::erase_if(told.left, [&told](Transfer* transfer) {
     try {
       if (transfer->poll() != Poll::complete) return false;
@@ -51,24 +51,24 @@ void Tellings::poll(Told& told) noexcept {
   });
 }
 
-void Tellings::poll() noexcept {
-  for (Told& told : open_) poll(told);
-  std::erase_if(open_, [](const Told& told) { return told.left.empty(); });
+void SizeExchange::poll() noexcept {
+  for (SentSizes& told : open_) poll(told);
+  std::erase_if(open_, [](const SentSizes& told) { return told.left.empty(); });
 }
 
-void Tellings::drop() noexcept {
-  for (const Told& told : open_) {
+void SizeExchange::drop() noexcept {
+  for (const SentSizes& told : open_) {
     for (Transfer* transfer : told.left) transfer->abandon(told.sizes);
   }
   open_.clear();
 }
 
-SizeQuestion::SizeQuestion(LaneState& lane, int tag, std::shared_ptr<AgreedSizes> agreed)
+SizeQuery::SizeQuery(LaneState& lane, int tag, std::shared_ptr<AgreedSizes> agreed)
     : lane_(lane), agreed_(std::move(agreed)), messages_(*lane.filled, in_host_memory, tag) {
   ++lane_.active;
 }
 
-void SizeQuestion::ask(const std::vector<int>& ranks) {
+void SizeQuery::ask(const std::vector<int>& ranks) {
   told_ = std::make_shared<std::vector<std::vector<std::int64_t>>>(ranks.size(), agreed_->largest);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     messages_.recv((*told_)[i].data(), (*told_)[i].size() * sizeof(std::int64_t), ranks[i]);
@@ -76,12 +76,12 @@ void SizeQuestion::ask(const std::vector<int>& ranks) {
   lane_.filled->progress();
 }
 
-SizeQuestion::~SizeQuestion() {
+SizeQuery::~SizeQuery() {
   for (Transfer* transfer : messages_.abandon()) transfer->abandon(told_);
   --lane_.active;
 }
 
-bool SizeQuestion::answered() {
+bool SizeQuery::answered() {
   if (agreed_->known) return true;
   if (messages_.poll() != 0) return false;
   for (const std::vector<std::int64_t>& told : *told_) {
@@ -116,7 +116,7 @@ std::unique_ptr<SizeAgreement> SizeAgreement::make(const CommState& comm) {
   return made;
 }
 
-bool SizeAgreement::decides(const Call& call) const { return is_uneven(call.op) && kinds_[kind_of(call)].by_size; }
+bool SizeAgreement::decides(const Call& call) const { return has_local_counts(call.op) && kinds_[kind_of(call)].by_size; }
 
 SizeAgreement::Decision SizeAgreement::next(const Call& call) {
   const std::size_t index = kind_of(call);
@@ -126,18 +126,18 @@ SizeAgreement::Decision SizeAgreement::next(const Call& call) {
   Kind& kind = kinds_[index];
   const std::uint64_t operation = kind.issued++;
   const SizeWindow window = SizeWindow::of(operation);
-  std::shared_ptr<SizeQuestion> question = kind.question.lock();
+  std::shared_ptr<SizeQuery> question = kind.question.lock();
   if (operation == window.first && window.number >= 2) {
     const Window& told = kind.windows[(window.number - 2) % 3];
     kind.agreed = std::make_shared<AgreedSizes>(AgreedSizes{false, told.sizes});
-    kind.question = question = std::make_shared<SizeQuestion>(*lane_, tag, kind.agreed);
+    kind.question = question = std::make_shared<SizeQuery>(*lane_, tag, kind.agreed);
     question->ask(who_knows(told));
   }
   count(kind, window, call);
   if (window.ends_with(operation)) {
     const Window& whole = kind.windows[window.number % 3];
     if (!rooted(call.op) || std::find(whole.roots.begin(), whole.roots.end(), rank_) != whole.roots.end()) {
-      lane_->tellings.tell(*lane_->filled, tag, whole.sizes, others_);
+      lane_->size_exchange.tell(*lane_->filled, tag, whole.sizes, others_);
     }
   }
   if (!kind.agreed) return {};

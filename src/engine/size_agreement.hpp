@@ -42,12 +42,12 @@ inline constexpr std::uint64_t sizes_settle_after = 2 * SizeWindow::longest;
 inline constexpr std::int64_t nominal_v_bytes = std::int64_t{1} << 20;
 
 /// What a lane has told and not yet got rid of, which takes room in the library or at the receiver.
-class MEDLEY_API Tellings {
+class MEDLEY_API SizeExchange {
  public:
-  Tellings() = default;
-  Tellings(const Tellings&) = delete;
-  Tellings& operator=(const Tellings&) = delete;
-  ~Tellings() { drop(); }
+  SizeExchange() = default;
+  SizeExchange(const SizeExchange&) = delete;
+  SizeExchange& operator=(const SizeExchange&) = delete;
+  ~SizeExchange() { drop(); }
 
   void tell(Lane& lane, int tag, std::vector<std::int64_t> sizes, const std::vector<int>& ranks);
   void poll() noexcept;
@@ -55,12 +55,12 @@ class MEDLEY_API Tellings {
   bool empty() const { return open_.empty(); }
 
  private:
-  struct Told {
+  struct SentSizes {
     std::shared_ptr<const std::vector<std::int64_t>> sizes;
     std::vector<Transfer*> left;
   };
-  static void poll(Told& told) noexcept;
-  std::list<Told> open_;
+  static void poll(SentSizes& told) noexcept;
+  std::list<SentSizes> open_;
 };
 
 /// What all ranks know of a window, once they do.
@@ -70,12 +70,12 @@ struct AgreedSizes {
 };
 
 /// What operations with an open route wait for: how large those of an earlier window were. Its lane counts as active meanwhile.
-class SizeQuestion {
+class SizeQuery {
  public:
-  SizeQuestion(LaneState& lane, int tag, std::shared_ptr<AgreedSizes> agreed);
-  ~SizeQuestion();
-  SizeQuestion(const SizeQuestion&) = delete;
-  SizeQuestion& operator=(const SizeQuestion&) = delete;
+  SizeQuery(LaneState& lane, int tag, std::shared_ptr<AgreedSizes> agreed);
+  ~SizeQuery();
+  SizeQuery(const SizeQuery&) = delete;
+  SizeQuery& operator=(const SizeQuery&) = delete;
 
   /// Once, with the ranks that know.
   void ask(const std::vector<int>& ranks);
@@ -92,10 +92,10 @@ class SizeQuestion {
 };
 
 /// One operation of a window that was asked about.
-class OpenSize {
+class PendingSize {
  public:
-  OpenSize() = default;
-  OpenSize(std::shared_ptr<SizeQuestion> question, std::size_t place) : question_(std::move(question)), place_(place) {}
+  PendingSize() = default;
+  PendingSize(std::shared_ptr<SizeQuery> question, std::size_t place) : question_(std::move(question)), place_(place) {}
   explicit operator bool() const { return question_ != nullptr; }
   bool answered() const { return question_->answered(); }
   /// Once it is answered.
@@ -104,7 +104,7 @@ class OpenSize {
   void reset() { question_.reset(); }
 
  private:
-  std::shared_ptr<SizeQuestion> question_;
+  std::shared_ptr<SizeQuery> question_;
   std::size_t place_ = 0;
 };
 
@@ -117,7 +117,7 @@ class SizeAgreement {
   bool decides(const Call& call) const;
   struct Decision {
     std::int64_t bytes = nominal_v_bytes;
-    OpenSize open{};   ///< if set, it will tell the bytes
+    PendingSize open{};   ///< if set, it will tell the bytes
   };
   /// Counts an operation that is being issued, tells the others what this rank knows at the end of a window, and says what the
   /// operation's route goes by. Called in the same order on all ranks.
@@ -135,7 +135,7 @@ class SizeAgreement {
     std::uint64_t issued = 0;
     std::array<Window, 3> windows;                ///< the last ones, by number
     std::shared_ptr<AgreedSizes> agreed{};        ///< what routes of this window go by; none in the first two
-    std::weak_ptr<SizeQuestion> question{};       ///< of the operations that wait for it
+    std::weak_ptr<SizeQuery> question{};       ///< of the operations that wait for it
   };
   static constexpr std::size_t kinds = 6;         ///< three operations, two kinds of memory
   static std::size_t kind_of(const Call& call);

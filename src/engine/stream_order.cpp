@@ -12,7 +12,7 @@ void StreamOrder::add(Operation& operation) {
   if (!operation.lane->in_streams) return;
   if (operation.collective()) {
     last_collective_ = &operation;
-  } else {
+  } else if (operation.lane->connects_lazily) {
     connecting_.push_back(&operation);
   }
 }

@@ -15,7 +15,7 @@ namespace {
 void put(Kind kind, const std::vector<int>& ranks, const std::string& group, const std::string& why,
          Fields ignored, Catalog& catalog, Sequence& out) {
   if (ranks.size() == 1) return;  // alone: nothing is sent
-  kind.op = core::even_form(kind.op);
+  kind.op = core::equal_counts_form(kind.op);
   if (kind.bytes % static_cast<std::int64_t>(size_of(kind.dtype)) != 0)
     kind.dtype = DType::u8;  // as replay does
   if (rooted(kind.op) && kind.root < 0 && !ranks.empty()) kind.root = ranks.front();

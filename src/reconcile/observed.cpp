@@ -35,7 +35,7 @@ class Reader {
  private:
   std::uint32_t number_of(const trace::Event& event, const trace::Group& group) {
     const trace::ScopeParts scope = trace::parts_of_scope(trace_.names[event.scope]);
-    Kind kind{core::even_form(event.op),
+    Kind kind{core::equal_counts_form(event.op),
               event.dtype,
               event.reduce,
               phase_number(scope.phase),

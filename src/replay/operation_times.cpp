@@ -20,9 +20,9 @@ const route::Timing* native_of(const route::Cell& cell, const std::string& backe
   return cell.find({backend, std::string(algorithms::native)});
 }
 
-const route::Timing* chosen_of(const route::Cell& cell, const std::vector<route::Stretch>& stretches) {
-  for (const route::Stretch& stretch : stretches) {
-    if (cell.key.bytes >= stretch.from && cell.key.bytes <= stretch.to) return cell.find(stretch.route);
+const route::Timing* chosen_of(const route::Cell& cell, const std::vector<route::SizeRange>& ranges) {
+  for (const route::SizeRange& range : ranges) {
+    if (cell.key.bytes >= range.from && cell.key.bytes <= range.to) return cell.find(range.route);
   }
   return nullptr;
 }
@@ -42,7 +42,7 @@ OperationTimes::Curve OperationTimes::make_curve(Op op, route::DTypeClass dtype,
   Curve out;
   for (const route::Cell* cell : chosen.cells) {
     const route::Timing* timing =
-        backend_.empty() ? chosen_of(*cell, chosen.stretches) : native_of(*cell, std::string(backend_on(shape, backend_)));
+        backend_.empty() ? chosen_of(*cell, chosen.ranges) : native_of(*cell, std::string(backend_on(shape, backend_)));
     if (timing) out.push_back({cell->key.bytes, timing->median_us});
   }
   return out;
@@ -59,7 +59,7 @@ std::optional<double> OperationTimes::us(Op op, DType dtype, std::int64_t bytes,
   if (op == Op::recv) op = Op::send;
   const Curve* points = &curve(op, route::class_of(op, dtype), shape);
   if (points->empty())
-    points = &curve(core::even_form(op), route::class_of(core::even_form(op), dtype), shape);
+    points = &curve(core::equal_counts_form(op), route::class_of(core::equal_counts_form(op), dtype), shape);
   if (points->empty()) return std::nullopt;
   const auto after =
       std::find_if(points->begin(), points->end(), [&](const Point& p) { return p.bytes >= bytes; });

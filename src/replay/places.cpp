@@ -6,22 +6,22 @@
 
 #include "route/pair_name.hpp"
 #include "tune/job_clock.hpp"
-#include "tune/told_by_all.hpp"
+#include "tune/placement.hpp"
 
 namespace medley::replay {
 Places places_of(Comm& world) {
   Places places;
   places.hosts = tune::hosts_of(world);
-  const std::vector<tune::Whereabouts> all = tune::whereabouts_of_all(world);
-  for (const tune::Whereabouts& rank : all) {
+  const std::vector<tune::Placement> all = tune::placement_of_all(world);
+  for (const tune::Placement& rank : all) {
     cpu_set_t together;
     CPU_ZERO(&together);
-    for (const tune::Whereabouts& other : all) {
+    for (const tune::Placement& other : all) {
       if (other.machine == rank.machine) CPU_OR(&together, &together, &other.cores);
     }
     places.cores.push_back(std::max(1, CPU_COUNT(&together)));
     const auto first =
-        std::find_if(all.begin(), all.end(), [&](const tune::Whereabouts& o) { return o.machine == rank.machine; });
+        std::find_if(all.begin(), all.end(), [&](const tune::Placement& o) { return o.machine == rank.machine; });
     places.machines.push_back(static_cast<int>(first - all.begin()));
   }
   return places;

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/v_collectives.hpp"
-#include "route/home.hpp"
+#include "route/preferred_library.hpp"
 #include "route/pair_name.hpp"
 
 namespace medley::route {
@@ -40,7 +40,7 @@ std::optional<Shape> nearest_shape(const Table& table, Op op, Memory memory, DTy
 }
 
 /// One size with the routes a comm can take.
-struct Rung {
+struct SizeBucket {
   std::int64_t bytes;
   std::vector<const Timing*> routes;   ///< fastest first
 
@@ -69,81 +69,81 @@ struct Rung {
   bool told_apart(const Timing& timing) const { return timing.low_us > routes.front()->high_us; }
 };
 
-/// Of the candidates, the one that loses least to the best over some rungs.
-const Choice* least_loss(const std::vector<const Choice*>& candidates, const Rung* begin, const Rung* end) {
+/// Of the candidates, the one that loses least to the best over some buckets.
+const Choice* least_loss(const std::vector<const Choice*>& candidates, const SizeBucket* begin, const SizeBucket* end) {
   const Choice* best = nullptr;
   double least = INFINITY;
   for (const Choice* candidate : candidates) {
     double loss = 0;
-    for (const Rung* rung = begin; rung != end; ++rung) loss += rung->loss(*candidate);
+    for (const SizeBucket* bucket = begin; bucket != end; ++bucket) loss += bucket->loss(*candidate);
     if (!best || loss < least) best = candidate, least = loss;
   }
   return best;
 }
 
 /// Of the candidates those of the comm's own library, if there are such.
-std::vector<const Choice*> at_home(std::vector<const Choice*> candidates, Home& home) {
+std::vector<const Choice*> at_home(std::vector<const Choice*> candidates, PreferredLibrary& preferred) {
   const auto is_of = [](std::string_view library) {
     return [library](const Choice* route) { return between_of(route->backend) == library; };
   };
   if (std::all_of(candidates.begin(), candidates.end(), is_of(between_of(candidates.front()->backend)))) return candidates;
-  const auto others = std::stable_partition(candidates.begin(), candidates.end(), is_of(home.library()));
+  const auto others = std::stable_partition(candidates.begin(), candidates.end(), is_of(preferred.library()));
   if (others != candidates.begin()) candidates.erase(others, candidates.end());
   return candidates;
 }
 
-/// The fewest stretches in which one route is near the best at every size: each goes on as long as some route is.
-std::vector<Stretch> join(const std::vector<Rung>& rungs, Home& home) {
-  std::vector<Stretch> stretches;
-  for (std::size_t begin = 0; begin < rungs.size();) {
+/// The fewest ranges in which one route is near the best at every size: each goes on as long as some route is.
+std::vector<SizeRange> join(const std::vector<SizeBucket>& buckets, PreferredLibrary& preferred) {
+  std::vector<SizeRange> ranges;
+  for (std::size_t begin = 0; begin < buckets.size();) {
     std::vector<const Choice*> candidates;
-    for (const Timing* timing : rungs[begin].routes) {
-      if (rungs[begin].near_best(timing->route)) candidates.push_back(&timing->route);
+    for (const Timing* timing : buckets[begin].routes) {
+      if (buckets[begin].near_best(timing->route)) candidates.push_back(&timing->route);
     }
     std::size_t end = begin + 1;
-    for (; end < rungs.size(); ++end) {
+    for (; end < buckets.size(); ++end) {
       std::vector<const Choice*> left;
       std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(left),
-                   [&](const Choice* route) { return rungs[end].near_best(*route); });
+                   [&](const Choice* route) { return buckets[end].near_best(*route); });
       if (left.empty()) break;
       candidates = std::move(left);
     }
-    const Choice* route = least_loss(at_home(std::move(candidates), home), rungs.data() + begin, rungs.data() + end);
-    const std::int64_t from = stretches.empty() ? 0 : stretches.back().to + 1;
-    const std::int64_t to = end == rungs.size() ? INT64_MAX : border(rungs[end - 1].bytes, rungs[end].bytes);
-    if (!stretches.empty() && stretches.back().route.backend == route->backend &&
-        stretches.back().route.algorithm == route->algorithm) {
-      stretches.back().to = to;
+    const Choice* route = least_loss(at_home(std::move(candidates), preferred), buckets.data() + begin, buckets.data() + end);
+    const std::int64_t from = ranges.empty() ? 0 : ranges.back().to + 1;
+    const std::int64_t to = end == buckets.size() ? INT64_MAX : border(buckets[end - 1].bytes, buckets[end].bytes);
+    if (!ranges.empty() && ranges.back().route.backend == route->backend &&
+        ranges.back().route.algorithm == route->algorithm) {
+      ranges.back().to = to;
     } else {
-      stretches.push_back({from, to, *route});
+      ranges.push_back({from, to, *route});
     }
     begin = end;
   }
-  return stretches;
+  return ranges;
 }
 
 /// Ranks that know different counts must tell each other how large an operation is before sizes can decide its route; one
 /// route for all sizes that is nearly as good everywhere saves that.
-const Choice* will_do_for_all(const std::vector<Rung>& rungs) {
+const Choice* will_do_for_all(const std::vector<SizeBucket>& buckets) {
   std::vector<const Choice*> good;
-  for (const Timing* timing : rungs.front().routes) {
-    const auto nearly_as_good = [&](const Rung& rung) {
-      const Timing* here = rung.find(timing->route);
-      const double best = rung.routes.front()->median_us;
+  for (const Timing* timing : buckets.front().routes) {
+    const auto nearly_as_good = [&](const SizeBucket& bucket) {
+      const Timing* here = bucket.find(timing->route);
+      const double best = bucket.routes.front()->median_us;
       return here && (here->median_us <= best * telling_ratio || here->median_us <= best + telling_us);
     };
-    if (std::all_of(rungs.begin(), rungs.end(), nearly_as_good)) good.push_back(&timing->route);
+    if (std::all_of(buckets.begin(), buckets.end(), nearly_as_good)) good.push_back(&timing->route);
   }
-  return good.empty() ? nullptr : least_loss(good, rungs.data(), rungs.data() + rungs.size());
+  return good.empty() ? nullptr : least_loss(good, buckets.data(), buckets.data() + buckets.size());
 }
 
 /// One route for all sizes: a receive may be larger than what is sent to it, so sizes must not decide.
-std::vector<Stretch> one_for_all(const std::vector<Rung>& rungs) {
+std::vector<SizeRange> one_for_all(const std::vector<SizeBucket>& buckets) {
   std::vector<const Choice*> candidates;
-  for (const Rung& rung : rungs) {
-    for (const Timing* timing : rung.routes) candidates.push_back(&timing->route);
+  for (const SizeBucket& bucket : buckets) {
+    for (const Timing* timing : bucket.routes) candidates.push_back(&timing->route);
   }
-  return {{0, INT64_MAX, *least_loss(candidates, rungs.data(), rungs.data() + rungs.size())}};
+  return {{0, INT64_MAX, *least_loss(candidates, buckets.data(), buckets.data() + buckets.size())}};
 }
 
 }  // namespace
@@ -163,24 +163,24 @@ Chosen choose(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape 
   }
   if (!nearest) return chosen;
   chosen.shape = *nearest;
-  std::vector<Rung> rungs;
+  std::vector<SizeBucket> buckets;
   for (const Cell& cell : table.cells()) {
     const Key& key = cell.key;
     if (key.op != op || key.memory != memory || key.dtype != chosen.dtype || key.shape != *nearest) continue;
-    Rung rung{key.bytes, {}};
+    SizeBucket bucket{key.bytes, {}};
     for (const Timing& timing : cell.routes) {
-      if (usable(timing.route)) rung.routes.push_back(&timing);
+      if (usable(timing.route)) bucket.routes.push_back(&timing);
     }
     chosen.cells.push_back(&cell);
-    if (!rung.routes.empty()) rungs.push_back(std::move(rung));
+    if (!bucket.routes.empty()) buckets.push_back(std::move(bucket));
   }
-  if (rungs.empty()) return chosen;
-  const Choice* one = core::is_uneven(op) ? will_do_for_all(rungs) : nullptr;
+  if (buckets.empty()) return chosen;
+  const Choice* one = core::has_local_counts(op) ? will_do_for_all(buckets) : nullptr;
   if (one) {
-    chosen.stretches = {{0, INT64_MAX, *one}};
+    chosen.ranges = {{0, INT64_MAX, *one}};
   } else {
-    Home home(table, memory, *nearest, usable);
-    chosen.stretches = is_collective(op) ? join(rungs, home) : one_for_all(rungs);
+    PreferredLibrary preferred(table, memory, *nearest, usable);
+    chosen.ranges = is_collective(op) ? join(buckets, preferred) : one_for_all(buckets);
   }
   return chosen;
 }

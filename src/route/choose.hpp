@@ -24,14 +24,14 @@ inline constexpr double telling_us = 0.2;
 inline constexpr double telling_ratio = 1.05;
 
 /// Routes of an operation from one size to another, both included.
-struct Stretch {
+struct SizeRange {
   std::int64_t from = 0;
   std::int64_t to = INT64_MAX;
   Choice route;
 };
 
 struct Chosen {
-  std::vector<Stretch> stretches;      ///< from 0 on without gaps; empty: the table says nothing
+  std::vector<SizeRange> ranges;      ///< from 0 on without gaps; empty: the table says nothing
   Shape shape{};                       ///< of the rows it comes from
   DTypeClass dtype{};
   std::vector<const Cell*> cells{};    ///< those rows, by size
@@ -42,7 +42,7 @@ using Usable = std::function<bool(const Choice&)>;
 
 /// A function of the table and of what is asked, so equal on all ranks. Where the shape was not measured the nearest
 /// one counts: by the ratio of hosts and of ranks per host, one host never for several nor the other way round. Where the
-/// class of element types was not measured another one counts. Sends and receives get one stretch, for all sizes.
+/// class of element types was not measured another one counts. Sends and receives get one range, for all sizes.
 MEDLEY_API Chosen choose(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape shape, const Usable& usable);
 
 /// The cell whose size is nearest, by ratio; null if there is none.

@@ -101,7 +101,7 @@ class MEDLEY_API Table {
   std::vector<Cell> cells_;
 };
 
-/// routes.json in $XDG_CACHE_HOME/medley or ~/.cache/medley; empty when there is no home.
+/// routes.json in $XDG_CACHE_HOME/medley or ~/.cache/medley; empty when there is no preferred.
 MEDLEY_API std::filesystem::path cached_table();
 
 }  // namespace medley::route

@@ -94,7 +94,7 @@ void Builder::place_collective(Step& step, const Section& section) {
   }
 }
 
-/// The v-forms: a table of what goes from whom to whom, and gaps between the parts.
+/// The v-collectives: a table of what goes from whom to whom, and gaps between the parts.
 void Builder::place_parts(Step& step, const Section& section) {
   const int n = size_of_comm(step.comm);
   const auto ranks = static_cast<std::size_t>(n);

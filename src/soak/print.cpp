@@ -101,7 +101,7 @@ std::string action_text(const Program& program, const Action& action, int rank) 
                      action.async ? fmt::format("w{} = ", action.step) : fmt::format("#{} ", action.step),
                      step_text(program, program.steps[static_cast<std::size_t>(action.step)], rank),
                      action.async          ? (action.dropped ? ", async, Work dropped" : ", async")
-                     : action.patience > 0 ? fmt::format(", patience {} µs", action.patience)
+                     : action.max_wait > 0 ? fmt::format(", max_wait {} µs", action.max_wait)
                                            : "");
 }
 

@@ -21,7 +21,7 @@ bool conflict(const std::vector<Interval>& a, const std::vector<Interval>& b);
 struct Side {
   std::int64_t at = 0;                  ///< where the buffer begins, in bytes of the rank's memory
   std::int64_t count = 0;               ///< elements of the buffer
-  std::vector<std::int64_t> counts{};   ///< of each rank's part, for the v-forms
+  std::vector<std::int64_t> counts{};   ///< of each rank's part, for the v-collectives
   std::vector<std::int64_t> offsets{};  ///< in elements of the buffer
 };
 struct Share {
@@ -91,7 +91,7 @@ struct Action {
   bool dropped = false;  ///< of issue: the Work is thrown away; a later step that is waited for covers it
   Wait wait{};           ///< of finish
   int microseconds = 0;  ///< of delay
-  int patience = 0;      ///< of a blocking issue, in microseconds: it may come back before it is complete, and is then waited for
+  int max_wait = 0;      ///< of a blocking issue, in microseconds: it may come back before it is complete, and is then waited for
 };
 using Stream = std::vector<Action>;
 

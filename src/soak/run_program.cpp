@@ -91,7 +91,7 @@ class Runner {
         break;
       case Act::issue:
         work = issue(action);
-        if (action.patience > 0) work.wait();
+        if (action.max_wait > 0) work.wait();
         if (!action.async) check_source(action.step, work);
         if (action.dropped) work = Work();
     }
@@ -141,7 +141,7 @@ class Runner {
     const Step& s = step(action.step);
     const Options options{.backend = s.backend,
                           .async = action.async,
-                          .patience = std::chrono::microseconds(action.patience),
+                          .max_wait = std::chrono::microseconds(action.max_wait),
                           .tag = s.packets.empty() ? 0 : s.packets[0].tag,
                           .algorithm = s.algorithm,
                           .deterministic = s.deterministic};

@@ -12,17 +12,17 @@ namespace {
 /// One rank's wishes, before they become a stream.
 struct Wishes {
   std::vector<std::vector<std::vector<int>>> order{};  ///< steps, by phase and thread
-  struct Manner {
+  struct IssueStyle {
     bool blocking = false;
     bool dropped = false;
     int delay = 0;      ///< before it, in microseconds
-    int patience = 0;   ///< of a blocking one, in microseconds
+    int max_wait = 0;   ///< of a blocking one, in microseconds
     bool forks = false;
     int looks_at = -1;  ///< a step it tests or waits for afterwards
     bool only_tests = false;
     Wait wait{}, last_wait{};
   };
-  std::vector<Manner> manner{};  ///< by step
+  std::vector<IssueStyle> style{};  ///< by step
 };
 
 class Scheduler {
@@ -55,33 +55,33 @@ class Scheduler {
   Wishes wish(int rank) {
     Wishes wishes;
     wishes.order = plain_order(rank);
-    wishes.manner.resize(program_.steps.size());
+    wishes.style.resize(program_.steps.size());
     std::vector<int> before;
     for (auto& phase : wishes.order) {
       for (auto& thread : phase) {
         for (std::size_t i = 0; i < swaps_ * thread.size(); ++i) swap_somewhere(thread, rank);
         for (int number : thread) {
           before.push_back(number);
-          wishes.manner[static_cast<std::size_t>(number)] = manner_of(before);
+          wishes.style[static_cast<std::size_t>(number)] = style_of(before);
         }
       }
     }
     return wishes;
   }
 
-  Wishes::Manner manner_of(const std::vector<int>& before) {
-    Wishes::Manner manner;
-    manner.blocking = random_.chance(percent_blocking_);
-    manner.dropped = random_.chance(10);
-    if (random_.chance(percent_delayed_)) manner.delay = random_.between(1, 500);
-    if (random_.chance(per_mille_late_) && random_.chance(10)) manner.delay = random_.between(20'000, 120'000);
-    if (random_.chance(40)) manner.patience = random_.between(1, 3'000);
-    manner.forks = random_.chance(per_mille_forks_) && random_.chance(10);
-    if (random_.chance(30)) manner.looks_at = random_.one_of(before);
-    manner.only_tests = random_.chance(40);
-    manner.wait = random_.one_of({Wait::wait, Wait::wait, Wait::deadline, Wait::endless, Wait::test});
-    manner.last_wait = random_.one_of({Wait::wait, Wait::wait, Wait::deadline, Wait::endless, Wait::test});
-    return manner;
+  Wishes::IssueStyle style_of(const std::vector<int>& before) {
+    Wishes::IssueStyle style;
+    style.blocking = random_.chance(percent_blocking_);
+    style.dropped = random_.chance(10);
+    if (random_.chance(percent_delayed_)) style.delay = random_.between(1, 500);
+    if (random_.chance(per_mille_late_) && random_.chance(10)) style.delay = random_.between(20'000, 120'000);
+    if (random_.chance(40)) style.max_wait = random_.between(1, 3'000);
+    style.forks = random_.chance(per_mille_forks_) && random_.chance(10);
+    if (random_.chance(30)) style.looks_at = random_.one_of(before);
+    style.only_tests = random_.chance(40);
+    style.wait = random_.one_of({Wait::wait, Wait::wait, Wait::deadline, Wait::endless, Wait::test});
+    style.last_wait = random_.one_of({Wait::wait, Wait::wait, Wait::deadline, Wait::endless, Wait::test});
+    return style;
   }
 
   std::vector<std::vector<std::vector<int>>> plain_order(int rank) {
@@ -167,32 +167,32 @@ class Scheduler {
     };
     for (int number : list) {
       const Step& s = step(number);
-      const Wishes::Manner& manner = wishes.manner[static_cast<std::size_t>(number)];
-      if (manner.delay > 0)
-        stream.push_back({.act = Act::delay, .step = number, .microseconds = manner.delay});
-      if (manner.forks) stream.push_back({.act = Act::fork, .step = number});
+      const Wishes::IssueStyle& style = wishes.style[static_cast<std::size_t>(number)];
+      if (style.delay > 0)
+        stream.push_back({.act = Act::delay, .step = number, .microseconds = style.delay});
+      if (style.forks) stream.push_back({.act = Act::fork, .step = number});
       const bool now = immediate(s, rank);
       if (s.kind == Kind::touch || collects(program_, s, rank)) {  // memory must be the rank's own then
         const std::vector<int> earlier = pending;
         for (int other : earlier) {
-          if (conflict(touched(step(other), rank), touched(s, rank))) finish(other, manner.wait);
+          if (conflict(touched(step(other), rank), touched(s, rank))) finish(other, style.wait);
         }
       }
-      const bool async = !now && !manner.blocking;
+      const bool async = !now && !style.blocking;
       const bool patient = !now && !async && s.kind == Kind::collective;
       stream.push_back({.act = Act::issue,
                         .step = number,
                         .async = async,
                         .dropped = async && droppable(rank, number),
-                        .patience = patient ? manner.patience : 0});
+                        .max_wait = patient ? style.max_wait : 0});
       if (async) pending.push_back(number);
-      const int other = manner.looks_at;
+      const int other = style.looks_at;
       if (std::find(pending.begin(), pending.end(), other) == pending.end() || droppable(rank, other))
         continue;
-      if (manner.only_tests) {
+      if (style.only_tests) {
         stream.push_back({.act = Act::test, .step = other});
       } else {
-        finish(other, manner.wait);
+        finish(other, style.wait);
       }
     }
     return stream;
@@ -202,12 +202,12 @@ class Scheduler {
   /// tells of its completion too.
   bool droppable(int rank, int number) {
     const Wishes& wishes = wishes_[static_cast<std::size_t>(rank)];
-    if (!wishes.manner[static_cast<std::size_t>(number)].dropped) return false;
+    if (!wishes.style[static_cast<std::size_t>(number)].dropped) return false;
     bool later = false, covered = false;
     for (const auto& phase : wishes.order) {
       for (const auto& thread : phase) {
         for (int other : thread) {
-          const bool kept = !wishes.manner[static_cast<std::size_t>(other)].dropped;
+          const bool kept = !wishes.style[static_cast<std::size_t>(other)].dropped;
           if (later && conflict(touched(step(number), rank), touched(step(other), rank))) {
             if (immediate(step(other), rank)) return false;  // the rank itself must wait for it
             covered = covered || (kept && step(other).kind == Kind::collective &&
@@ -241,7 +241,7 @@ class Scheduler {
           {.act = Act::finish,
            .step = number,
            .wait =
-               wishes_[static_cast<std::size_t>(rank)].manner[static_cast<std::size_t>(number)].last_wait});
+               wishes_[static_cast<std::size_t>(rank)].style[static_cast<std::size_t>(number)].last_wait});
     }
   }
 
@@ -253,15 +253,15 @@ class Scheduler {
           program_.streams[static_cast<std::size_t>(stuck.rank)][static_cast<std::size_t>(stuck.phase)]
                           [static_cast<std::size_t>(stuck.thread)];
       const Action& action = stream[stuck.position];
-      auto& manners = wishes_[static_cast<std::size_t>(stuck.rank)].manner;
+      auto& manners = wishes_[static_cast<std::size_t>(stuck.rank)].style;
       if (action.act == Act::issue && !immediate(step(action.step), stuck.rank)) {
         manners[static_cast<std::size_t>(action.step)].blocking = false;
         some = true;
       }
       if (action.act != Act::finish) continue;
-      for (auto& manner : manners) {  // waits that some step wished for; those a touch needs are not wishes
-        if (manner.looks_at != action.step || manner.only_tests) continue;
-        manner.looks_at = -1;
+      for (auto& style : manners) {  // waits that some step wished for; those a touch needs are not wishes
+        if (style.looks_at != action.step || style.only_tests) continue;
+        style.looks_at = -1;
         some = true;
       }
     }
@@ -274,7 +274,7 @@ class Scheduler {
       Wishes& wishes = wishes_[static_cast<std::size_t>(r)];
       wishes.order = plain_order(r);
       if (restored_) {  // and everything that can be in the background is
-        for (auto& manner : wishes.manner) manner.blocking = false, manner.looks_at = -1;
+        for (auto& style : wishes.style) style.blocking = false, style.looks_at = -1;
       }
     }
     if (restored_ > 1) throw std::logic_error("a program is stuck in every order");

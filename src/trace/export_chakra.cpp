@@ -21,7 +21,7 @@ constexpr double least_computation = 1000;  // ns: the schema counts microsecond
 
 /// CollectiveCommType of the schema, which does not tell uneven parts from even ones.
 std::int64_t chakra_collective(Op op) {
-  switch (core::even_form(op)) {
+  switch (core::equal_counts_form(op)) {
     case Op::all_reduce:
       return 0;
     case Op::reduce:

@@ -47,7 +47,7 @@ Step0 traffic_of(const Trace& trace, const RankTrace& rank) {
   Event event;
   for (std::size_t i = step.begin; i < step.end; ++i) {
     if (!rank.events->read(i, event) || trace.names[event.scope] == step_scope) continue;
-    const Op op = core::even_form(event.op);
+    const Op op = core::equal_counts_form(event.op);
     if (!is_collective(op)) {
       if (event.peer >= 0) out.peers.insert(static_cast<int>(event.peer));
       continue;

@@ -8,7 +8,7 @@
 namespace medley::trace {
 
 /// The full tensor in elements, from what one rank gives and takes in a group of `size`. A rank that is not
-/// the root of a gather or scatter knows its part alone; all parts are equal there, except in the v-forms,
+/// the root of a gather or scatter knows its part alone; all parts are equal there, except in the v-collectives,
 /// which count what is known.
 constexpr std::int64_t full_count(Op op, std::int64_t in, std::int64_t out, std::int64_t size) noexcept {
   const std::int64_t larger = in > out ? in : out, smaller = in > out ? out : in;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "tune/contest.hpp"
+#include "tune/race.hpp"
 #include "tune/sizes.hpp"
 
 namespace medley::tune {
@@ -36,28 +36,28 @@ std::vector<Cell> cells_of(const BenchOptions& options, int ranks) {
 constexpr int least_samples = 5;         // even when they take longer than the time there is
 constexpr std::size_t most_samples = 100'000;
 /// A route far behind needs no more samples, or fewer: its time is better spent on those that are close.
-void drop_the_slow(Contest& contest, double far_slower, bool Contest::Contestant::*mark) {
+void drop_the_slow(Race& race, double far_slower, bool Race::Candidate::*mark) {
   double best = INFINITY;
-  for (const Contest::Contestant& contestant : contest.contestants) {
-    if (!contestant.out && !contestant.rare) best = std::min(best, median_interval(contestant.samples_us).high);
+  for (const Race::Candidate& candidate : race.candidates) {
+    if (!candidate.out && !candidate.rare) best = std::min(best, median_interval(candidate.samples_us).high);
   }
-  for (Contest::Contestant& contestant : contest.contestants) {
-    if (median_interval(contestant.samples_us).low > far_slower * best) contestant.*mark = true;
+  for (Race::Candidate& candidate : race.candidates) {
+    if (median_interval(candidate.samples_us).low > far_slower * best) candidate.*mark = true;
   }
 }
 
 /// All routes of a cell by turns until its time is used. Every rank sees the same samples, so all drop the same routes.
-void measure_by_turns(JobClock& clock, Workload& workload, Contest& contest, double seconds, int batch) {
-  contest.warm_up(clock, workload, 20, 1000);
+void measure_interleaved(JobClock& clock, Workload& workload, Race& race, double seconds, int batch) {
+  race.warm_up(clock, workload, 20, 1000);
   if (batch > 0) {
-    for (Contest::Contestant& contestant : contest.contestants) contestant.batch = batch;
+    for (Race::Candidate& candidate : race.candidates) candidate.batch = batch;
   }
   const double end = clock.seconds() + seconds;
   double now = 0;
   for (std::size_t round = 0; round < most_samples && (now < end || round < least_samples); ++round) {
-    now = clock.seconds_at(contest.take_turns(clock, workload, round));
-    if (round + 1 == hopeless_samples) drop_the_slow(contest, hopeless_ratio, &Contest::Contestant::out);
-    if ((round + 1) % 20 == 0) drop_the_slow(contest, 1.5, &Contest::Contestant::rare);
+    now = clock.seconds_at(race.run_round(clock, workload, round));
+    if (round + 1 == far_behind_samples) drop_the_slow(race, far_behind_ratio, &Race::Candidate::out);
+    if ((round + 1) % 20 == 0) drop_the_slow(race, 1.5, &Race::Candidate::rare);
   }
 }
 
@@ -73,14 +73,14 @@ std::vector<BenchRow> bench(Context& context, JobClock& clock, const BenchOption
     const Cell& cell = cells[i];
     if (i == 0 || cells[i - 1].op != cell.op) routes = candidates(world, cell.op, options.dtype, options.memory, options.wanted);
     Workload workload(world, cell.op, cell.bytes, options.dtype, options.memory, cell.counts);
-    Contest contest;
-    for (const Candidate& candidate : routes) contest.add(candidate.route);
+    Race race;
+    for (const Candidate& candidate : routes) race.add(candidate.route);
     const double seconds = options.seconds > 0 ? options.seconds / static_cast<double>(cells.size())
                                                : 0.1 * static_cast<double>(routes.size());
-    measure_by_turns(clock, workload, contest, seconds, options.batch);
+    measure_interleaved(clock, workload, race, seconds, options.batch);
     const std::size_t first = rows.size();
     for (std::size_t r = 0; r < routes.size(); ++r) {
-      const Contest::Contestant& measured = contest.contestants[r];
+      const Race::Candidate& measured = race.candidates[r];
       BenchRow row{.op = cell.op, .backend = routes[r].backend, .algorithm = routes[r].algorithm, .memory = options.memory,
                    .dtype = options.dtype, .counts = cell.counts, .bytes = workload.bytes(), .time = summarize(measured.samples_us),
                    .iterations = measured.samples_us.size(), .batch = measured.batch};

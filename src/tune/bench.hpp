@@ -18,7 +18,7 @@ struct BenchOptions {
   std::vector<Op> ops;
   std::vector<std::size_t> sizes;
   Wanted wanted;
-  std::vector<Counts> counts{Counts::uniform};   ///< of the v-forms
+  std::vector<Counts> counts{Counts::uniform};   ///< of the v-collectives
   DType dtype = DType::f32;
   Memory memory = Memory::host;
   double seconds = 0;       ///< for all rows together; 0: a tenth of a second each

@@ -9,7 +9,7 @@
 
 #include "bootstrap/host.hpp"
 #include "route/pair_name.hpp"
-#include "tune/told_by_all.hpp"
+#include "tune/placement.hpp"
 
 namespace medley::tune {
 namespace {
@@ -31,7 +31,7 @@ std::unique_ptr<SampleClock> shared_clock(Comm& world) {
 
 /// As numbers that are equal for equal texts. Collective.
 std::vector<std::size_t> texts_of_all(const Comm& comm, const std::string& text) {
-  return told_by_all(comm, std::hash<std::string>{}(text));
+  return gather_from_all(comm, std::hash<std::string>{}(text));
 }
 
 /// Equal where CLOCK_MONOTONIC is one clock: on one kernel and in one time namespace, such as in most containers of a machine.

@@ -37,7 +37,7 @@ class JobClock {
   double seconds() { return static_cast<double>(time([] {}).released_ns - start_ns_) / 1e9; }
   double seconds_at(const Sample& sample) const { return static_cast<double>(sample.released_ns - start_ns_) / 1e9; }
   /// Whether ranks outnumber their cores, or may: hosts do not tell each other.
-  bool crowded() const { return !host_ || host_->oversubscribed(); }
+  bool oversubscribed() const { return !host_ || host_->oversubscribed(); }
   /// Whether the ranks have different clocks.
   bool compared() const { return compared_; }
   const std::vector<int>& hosts() const { return hosts_; }

@@ -1,5 +1,5 @@
 // What samples say of a cell: how far a median can be trusted, how sure it is which route is the fastest, and what several visits say
-// together. Used by contests, the tuner and bench.
+// together. Used by races, the tuner and bench.
 #pragma once
 
 #include <algorithm>
@@ -23,16 +23,16 @@ inline Interval median_interval(std::vector<double> samples) {
 }
 
 inline constexpr std::int64_t few_samples = 8;  ///< fewer cannot part two intervals at 95 %
-inline constexpr double hopeless_ratio = 3;     ///< so far behind, few samples are enough,
-inline constexpr std::int64_t hopeless_samples = 5;   ///< but not two: both may have met the same disturbance
+inline constexpr double far_behind_ratio = 3;     ///< so far behind, few samples are enough,
+inline constexpr std::int64_t far_behind_samples = 5;   ///< but not two: both may have met the same disturbance
 
 /// How sure it is that `first` is faster than `second`: 0.5 when they are equal, by the normal law of two
 /// medians.
 inline double confidence_of(const route::Timing& first, const route::Timing& second) {
   const std::int64_t samples = std::min(first.samples, second.samples);
   if (samples < 2) return 0.5;
-  if (second.low_us > hopeless_ratio * first.high_us) return 1;
-  const double most = samples >= few_samples ? 1 : 0.9;   // few samples are no interval: they tell only what is hopeless
+  if (second.low_us > far_behind_ratio * first.high_us) return 1;
+  const double most = samples >= few_samples ? 1 : 0.9;   // few samples are no interval: they tell only what is far_behind
   const double spread = std::hypot(first.high_us - first.low_us, second.high_us - second.low_us) / (2 * 1.96);
   if (spread <= 0) return first.median_us < second.median_us ? most : 0.5;
   return std::min(most, 0.5 * std::erfc(-(second.median_us - first.median_us) / spread / std::sqrt(2.0)));
@@ -49,7 +49,7 @@ inline void judge(route::Cell& cell) {
 }
 
 /// By how much everything took longer in one visit to a cell than in another: the routes that both measured tell.
-inline double weather(const route::Cell& now, const route::Cell& before) {
+inline double noise(const route::Cell& now, const route::Cell& before) {
   std::vector<double> ratios;
   for (const route::Timing& timing : now.routes) {
     if (const route::Timing* old = before.find(timing.route)) ratios.push_back(timing.median_us / old->median_us);
@@ -67,9 +67,9 @@ inline route::Timing pooled(const route::Timing& a, const route::Timing& b) {
           contradict ? std::max(a.high_us, b.high_us) : between(a.high_us, b.high_us), a.samples + b.samples};
 }
 
-/// A cell that was measured again: what was known before is brought to the weather of this visit and counts too.
+/// A cell that was measured again: what was known before is brought to the noise of this visit and counts too.
 inline route::Cell merged(route::Cell cell, const route::Cell& before) {
-  const double factor = weather(cell, before);
+  const double factor = noise(cell, before);
   for (route::Timing old : before.routes) {
     old.median_us *= factor, old.low_us *= factor, old.high_us *= factor;
     if (const route::Timing* same = cell.find(old.route)) {

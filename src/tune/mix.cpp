@@ -7,7 +7,7 @@
 
 #include "tune/block.hpp"
 #include "tune/candidates.hpp"
-#include "tune/contest.hpp"
+#include "tune/race.hpp"
 
 namespace medley::tune {
 namespace {
@@ -101,7 +101,7 @@ class Mix {
   std::vector<std::int64_t> sent_, received_;
 };
 
-/// One mix as a contest of backends wants it.
+/// One mix as a race of backends wants it.
 class MixWorkload {
  public:
   MixWorkload(Mix& work, std::string_view mix) : work_(work), mix_(mix) {}
@@ -131,14 +131,14 @@ std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const MixOpti
   std::vector<MixRow> rows;
   for (const std::string& mix : options.mixes) {
     MixWorkload workload(work, mix);
-    Contest contest;
-    for (const Candidate& usable : routes) contest.add(usable.route);
-    contest.warm_up(clock, workload, 0, 1);
+    Race race;
+    for (const Candidate& usable : routes) race.add(usable.route);
+    race.warm_up(clock, workload, 0, 1);
     const double end = clock.seconds() + options.seconds / static_cast<double>(options.mixes.size());
     double now = 0;
-    for (std::size_t round = 0; round < 5 || now < end; ++round) now = clock.seconds_at(contest.take_turns(clock, workload, round));
+    for (std::size_t round = 0; round < 5 || now < end; ++round) now = clock.seconds_at(race.run_round(clock, workload, round));
     for (std::size_t r = 0; r < routes.size(); ++r) {
-      const std::vector<double>& samples = contest.contestants[r].samples_us;
+      const std::vector<double>& samples = race.candidates[r].samples_us;
       rows.push_back({mix, routes[r].backend, options.memory, summarize(samples), samples.size()});
     }
   }

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "route/choose.hpp"
-#include "tune/contest.hpp"
+#include "tune/race.hpp"
 #include "tune/job_clock.hpp"
 #include "tune/sizes.hpp"
 
@@ -25,7 +25,7 @@ bool neighbours(const route::Key& a, route::Key b) {
 }
 
 // Trying every route with 64 MiB takes ten seconds, with a thirty-second of it a third of one, which tells most that are
-// hopeless (far_behind).
+// far_behind (far_behind).
 constexpr std::int64_t large = 1 << 20, scout_part = 32;
 
 /// The smallest first, each behind a smaller one that tells which routes need not be tried.
@@ -107,7 +107,7 @@ bool is_clear(const route::Cell& cell) {
   const route::Timing& first = cell.routes.front();
   for (std::size_t i = 1; i < cell.routes.size(); ++i) {
     const route::Timing& other = cell.routes[i];
-    const bool equal = std::min(first.samples, other.samples) >= Contest::plenty &&
+    const bool equal = std::min(first.samples, other.samples) >= Race::plenty &&
                        (other.median_us <= first.median_us * route::near_ratio || other.median_us <= first.median_us + route::near_us);
     if (!equal && confidence_of(first, other) < sure) return false;
   }

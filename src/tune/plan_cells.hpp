@@ -34,7 +34,7 @@ std::optional<route::Key> where_it_is_close(const route::Table& table, const std
 inline constexpr int most_visits = 4;
 
 /// Of these cells the one whose first leads by least and that was not visited again: one that looks clear may have been measured in
-/// passing weather, such as other work on the machine. None where all are visited or lead by a factor of 2.
+/// passing noise, such as other work on the machine. None where all are visited or lead by a factor of 2.
 std::optional<route::Key> to_confirm(const route::Table& table, const std::vector<route::Key>& cells,
                                      const std::map<route::Key, int>& visits);
 

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "tune/candidates.hpp"
-#include "tune/contest.hpp"
+#include "tune/race.hpp"
 #include "tune/job_clock.hpp"
 #include "tune/plan_cells.hpp"
 #include "tune/workload.hpp"
@@ -101,40 +101,40 @@ class Tuner {
     const DType dtype = dtype_for(key, options_);
     const double end = used() + seconds;
     Workload workload(group.comm, key.op, static_cast<std::size_t>(key.bytes), dtype, options_.memory);
-    Contest contest;
+    Race race;
     const route::Cell* before = table_.find(key);
     for (const Candidate& candidate : routes_of(group, key.op, dtype)) {
       const Choice shown{candidate.backend, candidate.algorithm};
       // Far behind here or at the size before: known well enough.
       const route::Timing* known = before ? before->find(shown) : nullptr;
       if (known ? known->median_us > 2 * before->routes.front().median_us : far_behind(table_, key, shown)) continue;
-      contest.add(shown);
-      contest.contestants.back().route.algorithm = candidate.route.algorithm;
+      race.add(shown);
+      race.candidates.back().route.algorithm = candidate.route.algorithm;
     }
-    if (contest.contestants.empty()) return;
-    sample(workload, key.op, contest, end);
-    for (auto& contestant : contest.contestants) {
-      if (contestant.route.algorithm.empty()) contestant.route.algorithm = "native";   // messages
+    if (race.candidates.empty()) return;
+    sample(workload, key.op, race, end);
+    for (auto& candidate : race.candidates) {
+      if (candidate.route.algorithm.empty()) candidate.route.algorithm = "native";   // messages
     }
-    keep(key, contest);
+    keep(key, race);
   }
 
-  void sample(Workload& workload, Op op, Contest& contest, double end) {
+  void sample(Workload& workload, Op op, Race& race, double end) {
     // Operations of a fraction of a microsecond are told apart by batches. Where somebody can run ahead in a batch (who only
     // sends; and any rank, where ranks share cores) it shows how far, which is not how long an operation takes.
-    const bool in_step = is_collective(op) && !rooted(op) && !clock_.crowded();
-    contest.warm_up(clock_, workload, in_step ? 5 : 0, 100);
-    contest.drop_hopeless(clock_, workload);
+    const bool in_step = is_collective(op) && !rooted(op) && !clock_.oversubscribed();
+    race.warm_up(clock_, workload, in_step ? 5 : 0, 100);
+    race.drop_far_behind(clock_, workload);
     bool over = false;
     for (std::size_t round = 0; !over; ++round) {
-      const double now = clock_.seconds_at(contest.take_turns(clock_, workload, round));
+      const double now = clock_.seconds_at(race.run_round(clock_, workload, round));
       // Few samples choose at random: where time is short, sizes are left out instead, and auto takes the nearest.
-      over = contest.settle() || (now >= end && round + 1 >= Contest::least_samples);
+      over = race.settle() || (now >= end && round + 1 >= Race::least_samples);
     }
   }
 
-  void keep(const route::Key& key, const Contest& contest) {
-    route::Cell cell = contest.cell(key);
+  void keep(const route::Key& key, const Race& race) {
+    route::Cell cell = race.cell(key);
     if (const route::Cell* before = table_.find(key)) cell = merged(std::move(cell), *before);
     table_.put(std::move(cell));
     if (world_.rank() == 0) hooks_.changed(table_);

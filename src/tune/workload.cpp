@@ -118,7 +118,7 @@ void Workload::expect_filled_by(const Choice& route, std::size_t begin, std::siz
 
 void Workload::check(const Choice& route) {
   // The first of this size go by that of others before them; what is measured is how they go on.
-  if (route.backend.empty() && core::is_uneven(op_)) run(route, core::sizes_settle_after);
+  if (route.backend.empty() && core::has_local_counts(op_)) run(route, core::sizes_settle_after);
   dirty();
   run(route, 1);
   const int rank = comm_.rank(), size = comm_.size();

@@ -13,7 +13,7 @@
 
 namespace medley::tune {
 
-/// How the parts of a v-form differ: not at all, or in proportion to 1, 2, 3, … of the ranks, as popular experts do.
+/// How the parts of a v-collective differ: not at all, or in proportion to 1, 2, 3, … of the ranks, as popular experts do.
 enum class Counts : std::uint8_t { uniform, skewed };
 
 class Workload {

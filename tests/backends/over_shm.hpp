@@ -32,21 +32,20 @@ class MailLane : public Lane {
 template <class Own>
 class OverShm final : public Backend {
  public:
-  explicit OverShm(const Surroundings& surroundings) : shm_(shm().create(surroundings)) {}
+  explicit OverShm(const BackendParams& params) : shm_(shm().create(params)) {}
   std::string_view name() const override { return Own::name; }
   std::string version() const override { return "for tests"; }
   bool has_memory(Memory memory) const override { return memory == Memory::host; }
   bool native(Op op, DType, ReduceOp, Memory) const override { return op == Op::send || op == Op::recv; }
   std::string refuses(const std::vector<int>& ranks) const override { return shm_->refuses(ranks); }
-  std::unique_ptr<Lane> connect(const Group& group) override { return std::make_unique<Own>(shm_->connect(group)); }
-  Waiter* waiter() override { return shm_->waiter(); }
+  std::unique_ptr<Lane> connect(const CommParams& group) override { return std::make_unique<Own>(shm_->connect(group)); }
+  EventCount* event_count() override { return shm_->event_count(); }
 
   static const BackendPlugin* plugin() {
     static const BackendPlugin own{
-        .abi = backend_abi,
-        .name = Own::name,
+          .name = Own::name,
         .unavailable = [] { return shm().unavailable(); },
-        .create = [](const Surroundings& s) -> std::unique_ptr<Backend> { return std::make_unique<OverShm>(s); },
+        .create = [](const BackendParams& s) -> std::unique_ptr<Backend> { return std::make_unique<OverShm>(s); },
     };
     return &own;
   }

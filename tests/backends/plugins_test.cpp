@@ -33,6 +33,8 @@ TEST(plugins, each_broken_one_is_listed_with_one_line_that_says_why) {
   EXPECT_EQ(all.front()->name(), "shm");
   EXPECT_EQ(all.front()->unavailable(), "");
   expect_reason(all, "foreign", "was built for medley-backend-0 but this Medley has medley-backend-");
+  expect_reason(all, "compiled", "was built with another library but this Medley with libstdc++");
+  expect_reason(all, "resized", "was built with other headers of medley-backend-");
   expect_reason(all, "throwing", "the cable is unplugged");
   expect_reason(all, "lacking", "there is no such network here");
   expect_reason(all, "empty", "returns nothing");

@@ -110,7 +110,7 @@ TEST(Deadline, of_any_length_is_a_deadline) {
       Work first = comm.all_reduce(values, sum, {.async = true}), second = endless.all_reduce(values, sum, {.async = true});
       first.wait(length);
       second.wait_host(length);
-      Work third = comm.all_reduce(values, sum, {.patience = length});
+      Work third = comm.all_reduce(values, sum, {.max_wait = length});
       EXPECT_TRUE(third.complete());
       EXPECT_TRUE(comm.barrier({.async = true}).wait_for(length));
     }

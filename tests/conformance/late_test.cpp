@@ -58,7 +58,7 @@ void try_late(Comm& comm, const Case& c, int late, std::chrono::milliseconds del
   }
   if (me == late) std::this_thread::sleep_for(delay);
   Work work = start(comm, c, s, in, out,
-                    {.async = how == How::async, .patience = how == How::patient ? std::chrono::nanoseconds(5ms) : 0ns});
+                    {.async = how == How::async, .max_wait = how == How::patient ? std::chrono::nanoseconds(5ms) : 0ns});
   // What the program does next, in memory that the lists may have been in.
   const std::vector<std::unique_ptr<std::int64_t>> next = [] {
     std::vector<std::unique_ptr<std::int64_t>> made;

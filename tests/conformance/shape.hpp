@@ -12,7 +12,7 @@
 namespace medley::conformance {
 
 /// One operation to try. `count` is what the op's name counts: the tensor, or one rank's part of it; in
-/// v-forms the unit that parts are zero to three times of.
+/// v-collectives the unit that parts are zero to three times of.
 struct Case {
   Op op{};
   DType dtype = DType::f32;
@@ -20,7 +20,7 @@ struct Case {
   std::int64_t count = 0;
   int root = 0;
   bool in_place = false;
-  bool gaps = false;  ///< v-forms: parts in reverse order with room between them
+  bool gaps = false;  ///< v-collectives: parts in reverse order with room between them
   std::uint64_t seed = 1;
 };
 
@@ -33,7 +33,7 @@ inline std::string describe(const Case& c, int ranks) {
   return text + ", case " + std::to_string(c.seed);
 }
 
-/// Parts of a v-form.
+/// Parts of a v-collective.
 struct PartLists {
   std::vector<std::int64_t> counts, offsets;
   bool explicit_offsets = false;
@@ -75,7 +75,7 @@ struct Shape {
   std::vector<Move> moves{};
 };
 
-/// What rank `from` gives to rank `to` in v-forms: unequal, and nothing for some.
+/// What rank `from` gives to rank `to` in v-collectives: unequal, and nothing for some.
 inline std::int64_t v_count(const Case& c, int from, int to) {
   const std::uint64_t step =
       (static_cast<std::uint64_t>(from) * 5 + static_cast<std::uint64_t>(to) * 3 + c.seed) % 4;

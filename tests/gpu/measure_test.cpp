@@ -69,7 +69,7 @@ TEST_F(MeasureCuda, BenchMeasuresEveryOperationOverEveryBackend) {
     EXPECT_GT(row["median_us"], 0);
     ops[row["op"].get<std::string>() + row["counts"].get<std::string>()].insert(row["backend"]);
   }
-  EXPECT_EQ(ops.size(), op_count - 1 + 5u) << "recv goes with send, and five v-forms are there twice";
+  EXPECT_EQ(ops.size(), op_count - 1 + 5u) << "recv goes with send, and five v-collectives are there twice";
   for (const auto& [op, backends] : ops) EXPECT_EQ(backends, (std::set<std::string>{"nccl", "shm"})) << op;
   EXPECT_THAT(bench.out, HasSubstr("all_reduce,shm,native,cuda,f32"));
 }

@@ -36,7 +36,7 @@ class LeavingStore final : public Store {
 
 struct Alone {
   Alone() {
-    Group group;
+    CommParams group;
     group.name = "world";
     group.world_ranks = {0};
     group.store = store;

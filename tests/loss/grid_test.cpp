@@ -61,8 +61,8 @@ class Grid : public testing::TestWithParam<Case> {
     EXPECT_TRUE(suspects.empty()) << *suspects.begin() << " was left in /dev/shm";
   }
 
-  /// `signal`: what hits the victim. `patience`: of each wait.
-  void body(int rank, const Job::Start& start_context, int signal, std::chrono::nanoseconds patience) {
+  /// `signal`: what hits the victim. `timeout`: of each wait.
+  void body(int rank, const Job::Start& start_context, int signal, std::chrono::nanoseconds timeout) {
     const auto [way, bytes, victim, moment] = GetParam();
     Context context = start_context();
     Comm world = context.world();
@@ -82,9 +82,9 @@ class Grid : public testing::TestWithParam<Case> {
       strike(Moment::start);
       for (int i = 0; i < 3 && rank == victim; ++i) second.front().test();
       strike(Moment::inside);
-      for (Work& work : second) work.wait(patience);
+      for (Work& work : second) work.wait(timeout);
       strike(Moment::after);
-      world.barrier({.deadline = patience});  // what does not need the victim may succeed, this cannot
+      world.barrier({.deadline = timeout});  // what does not need the victim may succeed, this cannot
     } catch (const Error&) {
       if (rank != victim) took_[rank] = steady_clock::now();
       throw;

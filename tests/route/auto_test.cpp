@@ -69,7 +69,7 @@ TEST_F(RoutingOfAComm, RulesComeBeforeRowsAndRowsBeforeTheBuiltInOrder) {
   EXPECT_EQ(taken(routing, Op::all_gather, 4096), "ucx/ring table");
   EXPECT_EQ(taken(routing, Op::broadcast, 64), "shm/ fallback");
   EXPECT_EQ(taken(routing, Op::broadcast, 64, Memory::cuda), "nccl/ fallback");
-  EXPECT_FALSE(routing.stand_in());
+  EXPECT_FALSE(routing.fallback_shape());
 }
 
 TEST_F(RoutingOfAComm, WhatTheCommCannotTakeIsPassedOver) {
@@ -78,7 +78,7 @@ TEST_F(RoutingOfAComm, WhatTheCommCannotTakeIsPassedOver) {
                  {timing("gloo", "native", 1), timing("mpi", "spiral", 2), timing("ucx", "bruck", 3), timing("mpi", "native", 9)}));
   const Routing routing({none, none, &table, {1, 4}}, lanes);
   EXPECT_EQ(taken(routing, Op::all_gather, 64), "ucx/bruck table");
-  EXPECT_EQ(routing.stand_in(), (route::Shape{1, 8}));
+  EXPECT_EQ(routing.fallback_shape(), (route::Shape{1, 8}));
 }
 
 TEST_F(RoutingOfAComm, WithoutSharedMemoryTheFirstBackendServes) {

@@ -16,10 +16,10 @@ const Usable all_usable = [](const Choice&) { return true; };
 
 std::string taken(const Chosen& chosen, std::int64_t bytes) {
   std::string route;
-  for (const Stretch& stretch : chosen.stretches) {
-    if (bytes < stretch.from || bytes > stretch.to) continue;
-    EXPECT_EQ(route, "") << "two stretches hold " << bytes;
-    route = stretch.route.backend + "/" + stretch.route.algorithm;
+  for (const SizeRange& range : chosen.ranges) {
+    if (bytes < range.from || bytes > range.to) continue;
+    EXPECT_EQ(route, "") << "two ranges hold " << bytes;
+    route = range.route.backend + "/" + range.route.algorithm;
   }
   return route;
 }
@@ -69,20 +69,20 @@ TEST(Choose, IsNearTheBestAtEverySizeAndLeavesNoGap) {
     const Random random = any_table();
     const Chosen chosen = ask(random.table, Op::all_gather, {1, 4}, [&](const Choice& c) { return random.can(c); });
     std::int64_t next = 0;
-    for (const Stretch& stretch : chosen.stretches) {
-      RC_ASSERT(stretch.from == next);
-      RC_ASSERT(stretch.to >= stretch.from);
-      next = stretch.to == INT64_MAX ? -1 : stretch.to + 1;
+    for (const SizeRange& range : chosen.ranges) {
+      RC_ASSERT(range.from == next);
+      RC_ASSERT(range.to >= range.from);
+      next = range.to == INT64_MAX ? -1 : range.to + 1;
     }
-    RC_ASSERT(chosen.stretches.empty() || next == -1);
+    RC_ASSERT(chosen.ranges.empty() || next == -1);
     for (const Cell& row : random.table.cells()) {
       const Timing* best = best_of(row, random);
       if (!best) continue;
       bool found = false;
-      for (const Stretch& stretch : chosen.stretches) {
-        if (row.key.bytes < stretch.from || row.key.bytes > stretch.to) continue;
+      for (const SizeRange& range : chosen.ranges) {
+        if (row.key.bytes < range.from || row.key.bytes > range.to) continue;
         found = true;
-        const Timing* here = row.find(stretch.route);
+        const Timing* here = row.find(range.route);
         RC_ASSERT(here && random.can(here->route));
         RC_ASSERT(here->median_us <= best->median_us * random.equal());
       }
@@ -114,7 +114,7 @@ TEST(Choose, NearEqualRoutesDoNotAlternate) {
     for (const Cell& row : random.table.cells()) {
       if (best_of(row, random)) rows.push_back(&row);
     }
-    RC_ASSERT(chosen.stretches.size() <= fewest(random, rows, 0));
+    RC_ASSERT(chosen.ranges.size() <= fewest(random, rows, 0));
   }));
 }
 
@@ -125,16 +125,16 @@ TEST(Choose, LeavesWhatIsNotToldApartToTheLibraryThatCarriesTheRest) {
   };
   row(Op::all_gather, 1 << 20, 105, 100, 0.1);   // a tie
   row(Op::broadcast, 1 << 20, 105, 100, 0.01);   // clear
-  EXPECT_EQ(ask(table, Op::all_gather, {2, 2}).stretches.front().route.backend, "shm+ucx") << "nothing speaks for mpi yet";
+  EXPECT_EQ(ask(table, Op::all_gather, {2, 2}).ranges.front().route.backend, "shm+ucx") << "nothing speaks for mpi yet";
   row(Op::all_to_all, 1 << 20, 100, 150, 0.01);
-  EXPECT_EQ(ask(table, Op::all_gather, {2, 2}).stretches.front().route.backend, "shm+mpi");
-  EXPECT_EQ(ask(table, Op::broadcast, {2, 2}).stretches.front().route.backend, "shm+ucx");
+  EXPECT_EQ(ask(table, Op::all_gather, {2, 2}).ranges.front().route.backend, "shm+mpi");
+  EXPECT_EQ(ask(table, Op::broadcast, {2, 2}).ranges.front().route.backend, "shm+ucx");
   table.put(cell(Op::all_reduce, {2, 2}, 64, {timing("ucx", "ring", 100, 0), timing("mpi", "ring", 160, 0)}));
-  EXPECT_EQ(ask(table, Op::all_gather, {2, 2}).stretches.front().route.backend, "shm+ucx") << "the halves between hosts count together";
+  EXPECT_EQ(ask(table, Op::all_gather, {2, 2}).ranges.front().route.backend, "shm+ucx") << "the halves between hosts count together";
   for (const std::int64_t bytes : {64, 1024, 1 << 14}) {   // left out of these rows, since it was far behind
     table.put(cell(Op::reduce_scatter, {2, 2}, bytes, {timing("mpi", "ring", 100, 0)}));
   }
-  EXPECT_EQ(ask(table, Op::all_gather, {2, 2}).stretches.front().route.backend, "shm+mpi");
+  EXPECT_EQ(ask(table, Op::all_gather, {2, 2}).ranges.front().route.backend, "shm+mpi");
 }
 
 TEST(Choose, TakesTheNearestShapeOfItsKind) {
@@ -148,7 +148,7 @@ TEST(Choose, TakesTheNearestShapeOfItsKind) {
   EXPECT_EQ(nearest({1, 100}), (Shape{1, 8}));
   EXPECT_EQ(nearest({64, 4}), (Shape{4, 4}));
   EXPECT_EQ(nearest({8, 1}), (Shape{2, 1}));
-  EXPECT_TRUE(ask(small_table(), Op::all_reduce, {2, 2}).stretches.empty()) << "rows of one host say nothing of a network";
+  EXPECT_TRUE(ask(small_table(), Op::all_reduce, {2, 2}).ranges.empty()) << "rows of one host say nothing of a network";
 }
 
 TEST(Choose, BordersLieInTheMiddleByRatio) {
@@ -169,8 +169,8 @@ TEST(Choose, SendsTakeOneRouteForAllSizes) {
   table.put(cell(Op::send, {1, 2}, 4, {timing("a", "native", 1), timing("b", "native", 1.1)}));
   table.put(cell(Op::send, {1, 2}, 1 << 20, {timing("a", "native", 300), timing("b", "native", 100)}));
   const Chosen chosen = ask(table, Op::recv, {1, 2});
-  ASSERT_EQ(chosen.stretches.size(), 1u);
-  EXPECT_EQ(chosen.stretches.front().route.backend, "b");
+  ASSERT_EQ(chosen.ranges.size(), 1u);
+  EXPECT_EQ(chosen.ranges.front().route.backend, "b");
 }
 
 TEST(Choose, OneDisturbedRowDoesNotDecideForMessages) {
@@ -179,20 +179,20 @@ TEST(Choose, OneDisturbedRowDoesNotDecideForMessages) {
     table.put(cell(Op::send, {1, 2}, bytes, {timing("shm", "native", 1, 0.02), timing("mpi", "native", 1.3, 0.02)}));
   }
   table.put(cell(Op::send, {1, 2}, 4 << 20, {timing("mpi", "native", 900, 0.3), timing("shm", "native", 2700, 0.7)}));   // intervals overlap
-  EXPECT_EQ(ask(table, Op::send, {1, 2}).stretches.front().route.backend, "shm");
+  EXPECT_EQ(ask(table, Op::send, {1, 2}).ranges.front().route.backend, "shm");
   table.put(cell(Op::send, {1, 2}, 16 << 20, {timing("mpi", "native", 900, 0.02)}));   // left out of this one
-  EXPECT_EQ(ask(table, Op::send, {1, 2}).stretches.front().route.backend, "mpi") << "so far behind that it was not measured";
+  EXPECT_EQ(ask(table, Op::send, {1, 2}).ranges.front().route.backend, "mpi") << "so far behind that it was not measured";
   for (const std::int64_t bytes : {16, 256, 4096, 16384}) {
     table.put(cell(Op::send, {1, 2}, bytes, {timing("shm", "native", 1, 0.02), timing("mpi", "native", 1.6, 0.02)}));
   }
-  EXPECT_EQ(ask(table, Op::send, {1, 2}).stretches.front().route.backend, "shm") << "one such row is outweighed by many";
+  EXPECT_EQ(ask(table, Op::send, {1, 2}).ranges.front().route.backend, "shm") << "one such row is outweighed by many";
 }
 
 TEST(Choose, AnotherClassOfTypesStandsIn) {
   const Chosen chosen = choose(small_table(), Op::all_reduce, Memory::host, DTypeClass::half, {1, 2}, all_usable);
   EXPECT_EQ(chosen.dtype, DTypeClass::floating);
-  EXPECT_FALSE(chosen.stretches.empty());
-  EXPECT_TRUE(choose(small_table(), Op::all_reduce, Memory::cuda, DTypeClass::floating, {1, 2}, all_usable).stretches.empty());
+  EXPECT_FALSE(chosen.ranges.empty());
+  EXPECT_TRUE(choose(small_table(), Op::all_reduce, Memory::cuda, DTypeClass::floating, {1, 2}, all_usable).ranges.empty());
 }
 
 }  // namespace

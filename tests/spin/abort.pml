@@ -1,5 +1,5 @@
 /* A direct read beside an abort, on cores that keep neither stores nor loads in order.
- * (src/backends/shm/lane.cpp: ShmLane::abort; exchange_run.cpp: Exchanger::run; mail_transfers.cpp: RecvTransfer::poll)
+ * (src/backends/shm/lane.cpp: ShmLane::abort; exchange_run.cpp: Exchanger::run; message_transfers.cpp: RecvTransfer::poll)
  *
  * Modelled: a giver lends its caller's memory, then gives the comm up: it marks the comm as aborted and hands the memory back to
  * the caller, who writes something else into it. A reader copies the memory at any time and then looks whether the comm was aborted.

@@ -1,11 +1,11 @@
 /* How a rank falls asleep and is woken, with the store buffers of real cores.
- * (src/backends/shm/neighbourhood.cpp: prepare, sleep, cancel, wake, ring; src/engine/engine_wait.cpp: Engine::sleep)
+ * (src/backends/shm/host_peers.cpp: prepare, sleep, cancel, wake, ring; src/engine/engine_wait.cpp: Engine::sleep)
  *
  * Modelled: two ranks take turns in raising a flag and waiting for the other's, ROUNDS times. A store to a flag enters
  * the rank's store buffer and reaches memory at any later time, also after the rank's next load (TSO; weaker machines
  * do the same); the drain is a process of its own. A locked instruction (fetch_add) first empties the own buffer.
  *   flag[]       any flag, counter or pipe end that a peer polls      rings[], sleepers[]   Bell
- *   sleeping     Neighbourhood::sleeping_                             asleep[]              in FUTEX_WAIT
+ *   sleeping     HostPeers::sleeping_                             asleep[]              in FUTEX_WAIT
  * The waiting rank announces itself, yields, polls once more, and sleeps unless the bell has rung since its ticket. The
  * other stores its flag, reads `sleeping` without a fence, and rings when it is not zero.
  *

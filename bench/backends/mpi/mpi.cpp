@@ -32,7 +32,7 @@ void wait(MPI_Request request) {
 }
 
 /// The four ways to do one thing, of which each goes through `operations` one after the other.
-struct Contest {
+struct Race {
   const char* what;
   int operations;
   std::function<void()> direct, through, blocking, filled;
@@ -52,8 +52,8 @@ double median(std::vector<double> values) {
 
 /// Medians of many short turns that rotate; of Medley's addition, the median of the differences within a
 /// turn, since other work on the machine slows neighbouring turns alike. Rank 0 judges.
-bool compare(Comm& comm, const Contest& contest, std::size_t bytes) {
-  const std::array ways{contest.direct, contest.through, contest.blocking, contest.filled};
+bool compare(Comm& comm, const Race& race, std::size_t bytes) {
+  const std::array ways{race.direct, race.through, race.blocking, race.filled};
   const int times = bytes <= 4096 ? 100 : bytes <= 65536 ? 20 : 4;
   std::array<std::vector<double>, 4> taken;
   std::vector<double> more;
@@ -62,7 +62,7 @@ bool compare(Comm& comm, const Contest& contest, std::size_t bytes) {
       const std::size_t way = (i + static_cast<std::size_t>(turn)) % ways.size();
       if (!ways[way]) continue;
       comm.barrier();
-      taken[way].push_back(microseconds_each(times, ways[way]) / contest.operations);
+      taken[way].push_back(microseconds_each(times, ways[way]) / race.operations);
     }
     more.push_back(taken[1].back() - taken[0].back());
   }
@@ -71,16 +71,16 @@ bool compare(Comm& comm, const Contest& contest, std::size_t bytes) {
   const double added = median(more);
   const bool good = added <= std::max(0.3, 0.05 * each[0]);
   if (comm.rank() == 0) {
-    fmt::print("{:<12}{:>10}{:>12.2f}{:>12.2f}{:>+10.2f}{:>12.2f}", contest.what, bytes, each[0], each[1],
+    fmt::print("{:<12}{:>10}{:>12.2f}{:>12.2f}{:>+10.2f}{:>12.2f}", race.what, bytes, each[0], each[1],
                added, each[2]);
-    fmt::print("{:>12}  {}\n", contest.filled ? fmt::format("{:.2f}", each[3]) : "",
+    fmt::print("{:>12}  {}\n", race.filled ? fmt::format("{:.2f}", each[3]) : "",
                good ? "" : "above the bound");
     std::fflush(stdout);
   }
   return good;
 }
 
-Contest ping_pong(Comm& comm, std::vector<float>& in, std::vector<float>& out) {
+Race ping_pong(Comm& comm, std::vector<float>& in, std::vector<float>& out) {
   const int first = comm.rank() == 0, peer = 1 - comm.rank(), count = static_cast<int>(in.size());
   const auto send = [=, &in] {
     MPI_Request request;
@@ -113,7 +113,7 @@ Contest ping_pong(Comm& comm, std::vector<float>& in, std::vector<float>& out) {
 }
 
 // In place, as Medley calls MPI: what a copy costs is not Medley's.
-Contest all_reduce(Comm& comm, std::vector<float>& data) {
+Race all_reduce(Comm& comm, std::vector<float>& data) {
   const int count = static_cast<int>(data.size());
   return {"all_reduce",
           1,
@@ -127,7 +127,7 @@ Contest all_reduce(Comm& comm, std::vector<float>& data) {
           [&] { comm.all_reduce(data, sum, {.algorithm = "recursive_doubling"}); }};
 }
 
-Contest broadcast(Comm& comm, std::vector<float>& data) {
+Race broadcast(Comm& comm, std::vector<float>& data) {
   const int count = static_cast<int>(data.size());
   return {"broadcast",
           1,
@@ -141,7 +141,7 @@ Contest broadcast(Comm& comm, std::vector<float>& data) {
           [&] { comm.broadcast(data, 0, {.algorithm = "binomial"}); }};
 }
 
-Contest all_to_all(Comm& comm, std::vector<float>& in, std::vector<float>& out) {
+Race all_to_all(Comm& comm, std::vector<float>& in, std::vector<float>& out) {
   const int part = static_cast<int>(in.size()) / comm.size();
   return {"all_to_all",
           1,

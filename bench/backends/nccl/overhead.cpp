@@ -46,7 +46,7 @@ double median(std::vector<double> values) {
 
 using Once = std::function<void()>;
 
-struct Contest {
+struct Race {
   const char* what;
   Once through, directly;
 };
@@ -84,16 +84,16 @@ struct Times {
 
 /// Of Medley's addition, the median of the differences within a turn, since other work on the machine slows
 /// neighbours alike.
-bool compare(const Contest& contest, std::size_t bytes, cudaStream_t user, bool speaks) {
+bool compare(const Race& race, std::size_t bytes, cudaStream_t user, bool speaks) {
   const Effort effort(bytes);
   Times medley, nccl;
-  medley.take(effort, user, contest.through);  // connects and warms up
-  nccl.take(effort, user, contest.directly);
+  medley.take(effort, user, race.through);  // connects and warms up
+  nccl.take(effort, user, race.directly);
   medley = nccl = {};
   for (int block = 0; block < effort.blocks; ++block) {  // who begins alternates too
-    if (block % 2 == 0) medley.take(effort, user, contest.through);
-    nccl.take(effort, user, contest.directly);
-    if (block % 2 != 0) medley.take(effort, user, contest.through);
+    if (block % 2 == 0) medley.take(effort, user, race.through);
+    nccl.take(effort, user, race.directly);
+    if (block % 2 != 0) medley.take(effort, user, race.through);
   }
   std::vector<double> more;
   for (std::size_t i = 0; i < nccl.launch.size(); ++i) more.push_back(medley.launch[i] - nccl.launch[i]);
@@ -104,7 +104,7 @@ bool compare(const Contest& contest, std::size_t bytes, cudaStream_t user, bool 
     fmt::print(
         "{:<14} {:>9} B  launch: nccl {:6.2f} us, medley {:6.2f} us, {:+.2f} us{}   whole: {:9.1f} us, "
         "{:9.1f} us ({:+.1f} %)\n",
-        contest.what, bytes, direct, median(medley.launch), added, good ? "" : " (!)", alone, whole,
+        race.what, bytes, direct, median(medley.launch), added, good ? "" : " (!)", alone, whole,
         (whole / alone - 1) * 100);
     std::fflush(stdout);
   }
@@ -119,7 +119,7 @@ float* device_memory(std::size_t bytes) {
 }
 
 /// All that is compared at one size. The buffers hold `count` elements on the large side.
-std::vector<Contest> contests(medley::Comm& world, direct::Lane& collectives, direct::Lane& messages,
+std::vector<Race> races(medley::Comm& world, direct::Lane& collectives, direct::Lane& messages,
                               float* in, float* out, std::size_t count, cudaStream_t user) {
   const auto all = static_cast<std::int64_t>(count), each = all / ranks;
   const auto on_device = [](float* data, std::int64_t elements) {
@@ -128,7 +128,7 @@ std::vector<Contest> contests(medley::Comm& world, direct::Lane& collectives, di
   const medley::Buffer whole_in = on_device(in, all), whole_out = on_device(out, all),
                        part_in = on_device(in, each), part_out = on_device(out, each);
   const medley::Options options{.stream = user};
-  std::vector<Contest> list;
+  std::vector<Race> list;
   list.push_back({"all_reduce", [=, &world] { world.all_reduce(whole_in, medley::max, options); },
                   [=, &collectives] { collectives.all_reduce(in, in, count, user); }});
   list.push_back({"broadcast", [=, &world] { world.broadcast(whole_in, 0, options); },
@@ -183,9 +183,9 @@ bool run_rank(Meeting& meeting, int rank, std::size_t largest) {
   float* const out = device_memory(largest);
   bool good = true;
   for (std::size_t bytes = 4; bytes <= largest; bytes *= bytes < 65536 ? 128 : 32) {
-    for (const Contest& contest :
-         contests(world, collectives, messages, in, out, bytes / sizeof(float), user)) {
-      good = compare(contest, bytes, user, rank == 0) && good;
+    for (const Race& race :
+         races(world, collectives, messages, in, out, bytes / sizeof(float), user)) {
+      good = compare(race, bytes, user, rank == 0) && good;
     }
   }
   world.barrier();

@@ -38,9 +38,9 @@ class BlockingLibrary {
 /// given up by then stays with its thread, which keeps the library alive and may still write user memory.
 class MEDLEY_API BlockingLane final : public Lane {
  public:
-  /// `patience`: how long one operation may run; deadlines of callers that are shorter end it by abort().
+  /// `timeout`: how long one operation may run; deadlines of callers that are shorter end it by abort().
   /// `ring`: called by a worker when an operation has become complete, for a backend whose waiters sleep.
-  BlockingLane(std::shared_ptr<BlockingLibrary> library, int ranks, std::chrono::nanoseconds patience,
+  BlockingLane(std::shared_ptr<BlockingLibrary> library, int ranks, std::chrono::nanoseconds timeout,
                std::function<void()> ring = {});
   ~BlockingLane() override;
 

@@ -20,16 +20,16 @@ class Recycled {
   }
   [[gnu::noinline]] static void operator delete(void* memory) noexcept {
     Kept& kept = of_thread();
-    if (kept.count == room || thread_ends_) return ::operator delete(memory);
+    if (kept.count == max_kept || thread_ends_) return ::operator delete(memory);
     kept.first = new (memory) Free{kept.first};
     ++kept.count;
   }
 
  private:
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  static constexpr std::size_t room = 0;   // or they would miss the use of what is gone
+  static constexpr std::size_t max_kept = 0;   // or they would miss the use of what is gone
 #else
-  static constexpr std::size_t room = 64;
+  static constexpr std::size_t max_kept = 64;
 #endif
   struct Free {
     Free* next;

@@ -1,5 +1,6 @@
 // medley._core: contexts, works and errors for Python. The package's Python files put the user's names to
 // them.
+#include <medley/version.hpp>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -105,7 +106,7 @@ void bind_job(nb::module_& module) {
 NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);  // a job that was never finalized ends with the process
   module.doc() = "Medley's runtime for Python; use it through the functions of the package medley.";
-  module.attr("__version__") = MEDLEY_VERSION;
+  module.attr("__version__") = MEDLEY_VERSION_TEXT;
   nb::register_exception_translator(medley::python::translate);
   medley::python::bind_work(module);
   medley::python::bind_job(module);

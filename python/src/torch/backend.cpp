@@ -141,7 +141,7 @@ TorchBackend::Issue::Issue(const TorchBackend& owner, const Call& call, std::chr
   if (on_device) owner.check_device(call);
   options_.backend = choice_.backend;
   options_.async = call.async || on_device;  // what waits there is the stream that is current in wait()
-  options_.patience = between_signals;       // torch waits for it anyway, and there Ctrl-C is heard
+  options_.max_wait = between_signals;       // torch waits for it anyway, and there Ctrl-C is heard
   options_.deadline = timeout.count() > 0 ? timeout : owner.options_->timeout;
   options_.tag = tag;
   options_.algorithm = choice_.algorithm.empty() ? owner.options_->algorithm : choice_.algorithm;

@@ -1,5 +1,5 @@
 // Collectives on lists with one tensor per rank. They travel as one flat tensor, staged unless the list
-// already lies so; lists of different sizes become v-forms.
+// already lies so; lists of different sizes become v-collectives.
 #include <algorithm>
 
 #include "backend.hpp"

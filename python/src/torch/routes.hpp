@@ -9,7 +9,7 @@
 
 namespace medley::torch {
 
-/// The same rules with one more for the v-form of each operation that has one.
+/// The same rules with one more for the v-collective of each operation that has one.
 std::string with_v_forms(const std::string& rules);
 
 /// The rules in force for the whole process, innermost last. They hold on every thread, since torch runs the

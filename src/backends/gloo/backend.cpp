@@ -17,10 +17,10 @@ using namespace medley::gloo_backend;
 
 class GlooBackend final : public Backend {
  public:
-  explicit GlooBackend(const Surroundings& surroundings)
-      : rank_(surroundings.rank),
-        hosts_(surroundings.hosts),
-        store_(surroundings.store),
+  explicit GlooBackend(const BackendParams& params)
+      : rank_(params.rank),
+        hosts_(params.hosts),
+        store_(params.store),
         address_(asked_address()) {
     const auto elsewhere = [&](const std::string& host) {
       return host != hosts_[static_cast<std::size_t>(rank_)];
@@ -39,16 +39,16 @@ class GlooBackend final : public Backend {
     return memory == Memory::host && (op == Op::send || op == Op::recv || has_collective(op, dtype, reduce));
   }
   std::string refuses(const std::vector<int>&) const override { return {}; }
-  std::unique_ptr<Lane> connect(const Group& group) override {
-    return std::make_unique<GlooLane>(group, device(group), hosts_, bell_);
+  std::unique_ptr<Lane> connect(const CommParams& group) override {
+    return std::make_unique<GlooLane>(group, device(group), hosts_, doorbell_);
   }
-  Waiter* waiter() override { return bell_.get(); }
+  EventCount* event_count() override { return doorbell_.get(); }
   /// Its rings combine each part in the order of the ranks after the part's own, whatever arrives when.
   bool fixed_order() const override { return true; }
 
  private:
   /// One for all comms, with one thread; made when the first is.
-  std::shared_ptr<::gloo::transport::Device> device(const Group& group) {
+  std::shared_ptr<::gloo::transport::Device> device(const CommParams& group) {
     const std::lock_guard lock(mutex_);
     if (device_) return device_;
     if (search_) address_ = find_address(group.deadline);
@@ -82,7 +82,7 @@ class GlooBackend final : public Backend {
   std::shared_ptr<Store> store_;
   std::string address_;
   bool search_ = false;
-  std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
+  std::shared_ptr<Doorbell> doorbell_ = std::make_shared<Doorbell>();
   std::mutex mutex_;
   std::shared_ptr<::gloo::transport::Device> device_;
 };
@@ -91,7 +91,6 @@ class GlooBackend final : public Backend {
 
 extern "C" const medley::BackendPlugin* medley_backend() {
   static const BackendPlugin plugin{
-      .abi = backend_abi,
       .name = "gloo",
       .unavailable = []() -> std::string {
         try {
@@ -101,7 +100,7 @@ extern "C" const medley::BackendPlugin* medley_backend() {
           return error.what();
         }
       },
-      .create = [](const Surroundings& s) -> std::unique_ptr<Backend> {
+      .create = [](const BackendParams& s) -> std::unique_ptr<Backend> {
         return std::make_unique<GlooBackend>(s);
       },
   };

@@ -121,15 +121,15 @@ bool has_collective(Op op, DType dtype, ReduceOp reduce) {
 int Collectives::perform(const Call& call, Deadline) {
   const NoPipeSignal quiet;
   const std::string words = in_words(call, mesh_->size);
-  mail_->begin_collective({++number_, hash(words, 0), words});
+  matcher_->begin_collective({++number_, hash(words, 0), words});
   try {
     dispatch(call, hash(words, number_));
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw mail_->explain(error.what());
+    throw matcher_->explain(error.what());
   }
-  mail_->end_collective();
+  matcher_->end_collective();
   return -1;
 }
 
@@ -165,12 +165,12 @@ void Collectives::dispatch(const Call& call, std::uint32_t tag) {
 
 void Collectives::stop(const Error& why) noexcept {
   stopping_ = true;
-  mail_->abort(why);
+  matcher_->abort(why);
 }
 
 bool Collectives::poll_stop() noexcept {
   if (!stopping_) return true;
-  if (!mail_->goodbye_over()) return false;
+  if (!matcher_->goodbye_over()) return false;
   mesh_->sever();   // only now: it cuts the connections that the goodbye takes
   stopping_ = false;
   return true;

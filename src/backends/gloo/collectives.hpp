@@ -5,7 +5,7 @@
 #include <medley/sdk/blocking_adapter.hpp>
 #include <memory>
 
-#include "backends/gloo/mail.hpp"
+#include "backends/gloo/tag_matcher.hpp"
 #include "backends/gloo/mesh.hpp"
 
 namespace medley::gloo_backend {
@@ -16,12 +16,12 @@ bool has_collective(Op op, DType dtype, ReduceOp reduce);
 
 class Collectives final : public BlockingLibrary {
  public:
-  Collectives(std::shared_ptr<Mesh> mesh, std::shared_ptr<Mail> mail)
-      : mesh_(std::move(mesh)), mail_(std::move(mail)) {}
+  Collectives(std::shared_ptr<Mesh> mesh, std::shared_ptr<TagMatcher> matcher)
+      : mesh_(std::move(mesh)), matcher_(std::move(matcher)) {}
   int perform(const Call& call, Deadline deadline) override;
   void stop(const Error& why) noexcept override;
   bool poll_stop() noexcept override;
-  void check() override { mail_->check(); }
+  void check() override { matcher_->check(); }
 
  private:
   void dispatch(const Call& call, std::uint32_t tag);
@@ -37,7 +37,7 @@ class Collectives final : public BlockingLibrary {
   void compare_parts(const Call& call, std::uint32_t tag);
 
   std::shared_ptr<Mesh> mesh_;
-  std::shared_ptr<Mail> mail_;
+  std::shared_ptr<TagMatcher> matcher_;
   bool stopping_ = false;   ///< the peers are being told; under the engine's lock
   std::uint64_t number_ = 0;
 };

@@ -1,4 +1,4 @@
-// gloo on one comm: collectives on the blocking adapter's worker thread, messages through the mail.
+// gloo on one comm: collectives on the blocking adapter's worker thread, messages through the matcher.
 #pragma once
 
 #include <cstdint>
@@ -7,26 +7,26 @@
 #include <memory>
 
 #include "backends/gloo/collectives.hpp"
-#include "backends/gloo/mail.hpp"
+#include "backends/gloo/tag_matcher.hpp"
 #include "backends/gloo/mesh.hpp"
 
 namespace medley::gloo_backend {
 
 class GlooLane final : public Lane {
  public:
-  GlooLane(const Group& group, const std::shared_ptr<::gloo::transport::Device>& device,
-           const std::vector<std::string>& hosts, const std::shared_ptr<Bell>& bell);
+  GlooLane(const CommParams& group, const std::shared_ptr<::gloo::transport::Device>& device,
+           const std::vector<std::string>& hosts, const std::shared_ptr<Doorbell>& doorbell);
   ~GlooLane() override;
   Transfer* start(const Call& call) override;
-  void check() override { mail_->check(); }
+  void check() override { matcher_->check(); }
   void abort(const Error& why) noexcept override { collectives_->abort(why); }
   bool poll_abort() noexcept override { return collectives_->poll_abort(); }
-  bool poll_close() noexcept override { return !fork_guard_.here() || (collectives_->poll_close() && mail_->poll_close()); }
+  bool poll_close() noexcept override { return !fork_guard_.here() || (collectives_->poll_close() && matcher_->poll_close()); }
 
  private:
   ForkGuard fork_guard_;
   std::shared_ptr<Mesh> mesh_;
-  std::shared_ptr<Mail> mail_;
+  std::shared_ptr<TagMatcher> matcher_;
   std::unique_ptr<BlockingLane> collectives_;
   std::uint64_t started_ = 0;
 };

@@ -21,7 +21,7 @@ milliseconds left_until(Deadline deadline) {
 
 }  // namespace
 
-Mesh::Mesh(const Group& group, const std::shared_ptr<::gloo::transport::Device>& device,
+Mesh::Mesh(const CommParams& group, const std::shared_ptr<::gloo::transport::Device>& device,
            const std::vector<std::string>& hosts)
     : Context(group.rank, group.size),
       transport_(std::make_shared<EndableTransport>(*device, group.rank, group.size)) {
@@ -45,7 +45,7 @@ std::string Mesh::offer() {
   return fmt::format("{} {}", getpid(), addresses);
 }
 
-void Mesh::meet(const Group& group, const std::vector<std::string>& offers, const std::vector<std::string>& hosts) {
+void Mesh::meet(const CommParams& group, const std::vector<std::string>& offers, const std::vector<std::string>& hosts) {
   const auto host_of = [&](int r) {
     return hosts[static_cast<std::size_t>(group.world_ranks[static_cast<std::size_t>(r)])];
   };

@@ -1,4 +1,4 @@
-// The parts of a v-form in bytes, and memory in which they lie one after the other, as Gloo needs them.
+// The parts of a v-collective in bytes, and memory in which they lie one after the other, as Gloo needs them.
 // Used by the collectives; memory that is in that order already is used as it is.
 #pragma once
 

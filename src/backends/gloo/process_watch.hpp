@@ -1,4 +1,4 @@
-// Whether another process of this host has ended, as the kernel tells it. Used by the mail: a closed
+// Whether another process of this host has ended, as the kernel tells it. Used by the matcher: a closed
 // connection is not enough, since a child forked from a dead rank keeps its sockets open.
 #pragma once
 

@@ -21,7 +21,7 @@ Communicators of_self() {
 
 Transfer* AloneLane::start(const Call& call) {
   if (!lane_) {
-    Group self;
+    CommParams self;
     self.name = name_;
     lane_ = std::make_unique<MpiLane>(of_self(), self, std::vector<int>{}, false);
   }

@@ -1,6 +1,6 @@
 // The mpi backend: what MPI does itself, whom it connects, and how a comm gets its lane.
 #include <fmt/format.h>
-#include <medley/sdk/nap_waiter.hpp>
+#include <medley/sdk/polled_event_count.hpp>
 
 #include "backends/mpi/alone_lane.hpp"
 #include "backends/mpi/collectives.hpp"
@@ -14,9 +14,9 @@ namespace {
 
 class MpiBackend final : public Backend {
  public:
-  MpiBackend(const Surroundings& s, bool in_a_job)
+  MpiBackend(const BackendParams& s, bool in_a_job)
       : in_a_job_(in_a_job), hosts_(s.hosts), store_(s.store), members_(join(s)),
-        waiter_(in_a_job && s.crowded() ? BackoffPolicy{0, 200, true} : BackoffPolicy{200, 2000, false}) {}
+        event_count_(in_a_job && s.oversubscribed() ? BackoffPolicy{0, 200, true} : BackoffPolicy{200, 2000, false}) {}
 
   std::string_view name() const override { return "mpi"; }
   std::string version() const override { return Library::version(); }
@@ -26,7 +26,7 @@ class MpiBackend final : public Backend {
            (!reduces(op) || reduces_natively(dtype, reduce));
   }
   std::string refuses(const std::vector<int>&) const override { return {}; }
-  std::unique_ptr<Lane> connect(const Group& group) override {
+  std::unique_ptr<Lane> connect(const CommParams& group) override {
     if (!in_a_job_) return std::make_unique<AloneLane>(group);
     Library& library = Library::of_process();
     library.require_usable();
@@ -38,9 +38,11 @@ class MpiBackend final : public Backend {
     if (!library.one_thread_only()) return lane;
     return std::make_unique<MainThreadLane>(std::move(lane));
   }
-  Waiter* waiter() override { return &waiter_; }
+  EventCount* event_count() override { return &event_count_; }
   // MPI only advises that a reduction repeated on the same ranks gives the same bits.
   bool fixed_order() const override { return false; }
+  // Open MPI's nonblocking reductions take up to twice as long as ours over its messages.
+  bool has(Trait trait) const override { return trait == Trait::slow_reductions; }
   void rank_lost(int world_rank) noexcept override {
     if (in_a_job_) Library::of_process().lose(members_.mpi_ranks[static_cast<std::size_t>(world_rank)]);
   }
@@ -54,7 +56,7 @@ class MpiBackend final : public Backend {
                 "that initialised it");
   }
 
-  Members join(const Surroundings& s) const {
+  Members join(const BackendParams& s) const {
     if (!in_a_job_) return {.mpi_ranks = {0}};
     try {
       Library& library = Library::of_process();
@@ -68,7 +70,7 @@ class MpiBackend final : public Backend {
     return meet_members(s);
   }
 
-  bool far(const Group& group) const {
+  bool far(const CommParams& group) const {
     for (int r : group.world_ranks) {
       if (hosts_[static_cast<std::size_t>(r)] != hosts_[static_cast<std::size_t>(group.world_ranks.front())])
         return true;
@@ -80,13 +82,13 @@ class MpiBackend final : public Backend {
   std::vector<std::string> hosts_;
   std::shared_ptr<Store> store_;
   Members members_;
-  NapWaiter waiter_;
+  PolledEventCount event_count_;
 };
 
 }  // namespace
 }  // namespace medley::mpi
 
 extern "C" MEDLEY_API std::unique_ptr<medley::Backend> medley_mpi_create(
-    const medley::Surroundings& surroundings, bool in_a_job) {
-  return std::make_unique<medley::mpi::MpiBackend>(surroundings, in_a_job);
+    const medley::BackendParams& params, bool in_a_job) {
+  return std::make_unique<medley::mpi::MpiBackend>(params, in_a_job);
 }

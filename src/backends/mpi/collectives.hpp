@@ -17,14 +17,14 @@ struct Place {
   std::int64_t chunk;  ///< elements or bytes that one call of MPI may have, all ranks together
 };
 
-/// Whether MPI has it. The v-forms with a root are not among them: only the root knows how large they are, so
+/// Whether MPI has it. The v-collectives with a root are not among them: only the root knows how large they are, so
 /// ranks could not agree on what to do beyond MPI's int offsets; and reduce_scatterv's parts need not be
 /// adjacent, as MPI's must.
 bool collective_is_native(Op op);
 
 void start_collective(const Place& place, const Call& call, MpiTransfer& transfer);
 
-/// The v-forms (parts.cpp).
+/// The v-collectives (parts.cpp).
 void all_gatherv(const Place& place, const Call& call, MpiTransfer& transfer);
 void all_to_allv(const Place& place, const Call& call, MpiTransfer& transfer);
 void broadcast_bytes(const Place& place, void* data, std::int64_t bytes, int root, MpiTransfer& transfer);

@@ -11,7 +11,7 @@ namespace medley::mpi {
 namespace {
 
 /// Lets Medley go on; throws when the deadline has passed.
-void go_on(const Group& group) {
+void go_on(const CommParams& group) {
   if (std::chrono::steady_clock::now() > group.deadline) {
     throw Error(ErrorKind::timeout, fmt::format("making comm {}: its ranks make other comms and did not come to this one in time", group.name));
   }
@@ -23,7 +23,7 @@ void go_on(const Group& group) {
 /// turns are taken for all members together, from the smallest rank of MPI up, which cannot deadlock.
 class Turns {
  public:
-  Turns(const Group& group, std::vector<int> ranks, Store& store) : store_(store) {
+  Turns(const CommParams& group, std::vector<int> ranks, Store& store) : store_(store) {
     std::sort(ranks.begin(), ranks.end());
     for (int rank : ranks) {
       const std::string key = fmt::format("turn/{}", rank);
@@ -73,7 +73,7 @@ Communicators make_blocking(const std::vector<int>& ranks) {
   return comms;
 }
 
-Communicators make(const Group& group, const std::vector<int>& ranks) {
+Communicators make(const CommParams& group, const std::vector<int>& ranks) {
   Library& library = Library::of_process();
   const auto made = std::make_shared<Communicators>();
   try {
@@ -92,7 +92,7 @@ Communicators make(const Group& group, const std::vector<int>& ranks) {
 
 }  // namespace
 
-Communicators connect_members(const Group& group, const std::vector<int>& mpi_ranks, Store& turns) try {
+Communicators connect_members(const CommParams& group, const std::vector<int>& mpi_ranks, Store& turns) try {
   group.all_gather("");  // everybody is here
   if (group.rank != 0) {
     group.all_gather("");  // and the first has everybody's turn

@@ -14,7 +14,7 @@ namespace medley::mpi {
 namespace {
 
 // After a failure ranks come to their ends within moments of each other, or not at all.
-constexpr auto patience = std::chrono::seconds(3);
+constexpr auto timeout = std::chrono::seconds(3);
 
 std::string farewell_key(int mpi_rank) {
   return fmt::format("left/{}", mpi_rank);
@@ -22,9 +22,9 @@ std::string farewell_key(int mpi_rank) {
 
 }  // namespace
 
-void Library::remember_farewell(const Surroundings& surroundings) {
-  store_ = surroundings.store;
-  size_ = surroundings.size;
+void Library::remember_farewell(const BackendParams& params) {
+  store_ = params.store;
+  size_ = params.size;
 }
 
 void Library::say_farewell() noexcept {
@@ -48,7 +48,7 @@ bool Library::said_farewell(int mpi_rank) noexcept {
 bool Library::all_leave(bool wait) noexcept {
   try {
     if (!store_) return false;
-    const Deadline until = std::chrono::steady_clock::now() + patience;
+    const Deadline until = std::chrono::steady_clock::now() + timeout;
     std::int64_t leaving = store_->add("leaving", 1);
     while (wait && leaving < size_ && std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -70,7 +70,7 @@ void Library::finalize(int status) noexcept {
       while (!finalised) {
         const Deadline now = std::chrono::steady_clock::now();
         if (!lose_dead()) alive = now;
-        if (now - alive > patience) {  // those that were through with it may have ended
+        if (now - alive > timeout) {  // those that were through with it may have ended
           std::fflush(nullptr);
           _exit(status);
         }

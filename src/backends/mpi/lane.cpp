@@ -16,7 +16,7 @@ std::int64_t bytes_of(const Call& call, std::int64_t count) {
 
 }  // namespace
 
-MpiLane::MpiLane(Communicators comms, const Group& group, std::vector<int> mpi_ranks, bool far)
+MpiLane::MpiLane(Communicators comms, const CommParams& group, std::vector<int> mpi_ranks, bool far)
     : library_(Library::of_process()),
       comms_(comms),
       rank_(group.rank),
@@ -29,7 +29,7 @@ MpiLane::~MpiLane() {
   // What a failed lane has left behind still uses its communicators.
   if (failure_ || active_ > 0 || !library_.callable()) return;
   const Library::Guard guard(library_.lock());
-  if (library_.of_use()) library_.bury(comms_);  // it may have come to its end while this waited for the lock
+  if (library_.of_use()) library_.defer_free(comms_);  // it may have come to its end while this waited for the lock
 }
 
 std::unique_ptr<MpiTransfer> MpiLane::take() {

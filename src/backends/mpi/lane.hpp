@@ -20,7 +20,7 @@ class MpiLane final : public Lane {
  public:
   /// `mpi_ranks`: of the members, in MPI_COMM_WORLD. `far`: whether some are on other hosts, where a send
   /// that is complete may still need us.
-  MpiLane(Communicators comms, const Group& group, std::vector<int> mpi_ranks, bool far);
+  MpiLane(Communicators comms, const CommParams& group, std::vector<int> mpi_ranks, bool far);
   ~MpiLane() override;
   MpiLane(const MpiLane&) = delete;
   MpiLane& operator=(const MpiLane&) = delete;

@@ -138,7 +138,7 @@ void Library::drop_completed_orphans() noexcept {
   });
 }
 
-void Library::bury(const Communicators& comms) noexcept {
+void Library::defer_free(const Communicators& comms) noexcept {
   sweep();
   Grave grave{comms, MPI_REQUEST_NULL};
   if (MPI_Ibarrier(comms.internal, &grave.everyone) == MPI_SUCCESS) graves_.push_back(grave);

@@ -82,12 +82,12 @@ class Library {
   /// Frees communicators once every member has let them go in peace. MPI gives the number of a freed
   /// communicator to another one, where messages that were never received would arrive; so a comm that failed
   /// anywhere is never freed.
-  void bury(const Communicators& comms) noexcept;
+  void defer_free(const Communicators& comms) noexcept;
   /// Frees those that all members have buried, and the memory of orphans that have completed.
   void sweep() noexcept;
 
   /// The end of the process (exit.cpp).
-  void remember_farewell(const Surroundings& surroundings);
+  void remember_farewell(const BackendParams& params);
   void end(int status) noexcept;
 
  private:

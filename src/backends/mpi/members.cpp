@@ -83,11 +83,11 @@ void expect_one_job(const std::vector<Card>& cards) {
 
 }  // namespace
 
-void tell_failure(const Surroundings& surroundings, const std::string& why) {
-  surroundings.store->set(key(surroundings.rank), "!" + why);
+void tell_failure(const BackendParams& params, const std::string& why) {
+  params.store->set(key(params.rank), "!" + why);
 }
 
-Members meet_members(const Surroundings& s) {
+Members meet_members(const BackendParams& s) {
   s.store->set(key(s.rank), written(own_card()));
   std::vector<Card> cards;
   for (int r = 0; r < s.size; ++r) cards.push_back(read(s.store->get(key(r), s.deadline), r));

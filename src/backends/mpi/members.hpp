@@ -14,9 +14,9 @@ struct Members {
 
 /// Exchanged through the context's store: a context's ranks need not be numbered as MPI's. Throws when they
 /// are not in one MPI job.
-Members meet_members(const Surroundings& surroundings);
+Members meet_members(const BackendParams& params);
 
 /// Tells the others that this rank cannot take part, so that nobody waits for it.
-void tell_failure(const Surroundings& surroundings, const std::string& why);
+void tell_failure(const BackendParams& params, const std::string& why);
 
 }  // namespace medley::mpi

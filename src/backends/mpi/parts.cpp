@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t int_max = std::numeric_limits<int>::max();
 
-/// One side of a v-form, in bytes.
+/// One side of a v-collective, in bytes.
 class Parts {
  public:
   Parts(const std::int64_t* counts, const std::int64_t* offsets, int size, DType dtype)

@@ -50,14 +50,14 @@ std::string unavailable() {
   return reason;
 }
 
-std::unique_ptr<Backend> create(const Surroundings& surroundings) {
+std::unique_ptr<Backend> create(const BackendParams& params) {
   const auto evidence = find_mpi_of_process();
   const bool in_a_job = evidence && evidence->has_ranks;
-  if (!in_a_job && surroundings.size > 1) throw Error(ErrorKind::unavailable, how_to_start);
+  if (!in_a_job && params.size > 1) throw Error(ErrorKind::unavailable, how_to_start);
   std::string reason;
   CreateFunction* make = load(MEDLEY_MPI_VARIANT, reason);
   if (!make) throw Error(ErrorKind::unavailable, reason);
-  return make(surroundings, in_a_job);
+  return make(params, in_a_job);
 }
 
 }  // namespace
@@ -65,7 +65,6 @@ std::unique_ptr<Backend> create(const Surroundings& surroundings) {
 
 extern "C" const medley::BackendPlugin* medley_backend() {
   static const medley::BackendPlugin plugin{
-      .abi = medley::backend_abi,
       .name = "mpi",
       .unavailable = medley::mpi::unavailable,
       .create = medley::mpi::create,

@@ -11,7 +11,7 @@ inline constexpr const char* how_to_start =
     "no MPI launcher started these ranks; start them with mpirun, or with medley run -n N --backends mpi";
 
 /// `in_a_job`: whether a launcher or the application has made this process part of an MPI job.
-using CreateFunction = std::unique_ptr<Backend>(const Surroundings& surroundings, bool in_a_job);
+using CreateFunction = std::unique_ptr<Backend>(const BackendParams& params, bool in_a_job);
 inline constexpr const char* create_symbol = "medley_mpi_create";
 
 }  // namespace medley::mpi

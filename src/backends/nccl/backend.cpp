@@ -10,28 +10,28 @@ namespace medley::nccl {
 namespace {
 
 /// What NCCL takes for one device: two ranks on one device of one host are refused by it.
-std::string device_identity(const Surroundings& surroundings) {
+std::string device_identity(const BackendParams& params) {
   char bus[32] = {};
-  cuda::check(cudaDeviceGetPCIBusId(bus, sizeof bus, surroundings.device), "cudaDeviceGetPCIBusId");
+  cuda::check(cudaDeviceGetPCIBusId(bus, sizeof bus, params.device), "cudaDeviceGetPCIBusId");
   const char* host = std::getenv("NCCL_HOSTID");   // NCCL's own way to say that ranks are on different hosts
-  const auto me = static_cast<std::size_t>(surroundings.rank);
-  return fmt::format("{} of {}", bus, host && *host ? host : surroundings.hosts[me]);
+  const auto me = static_cast<std::size_t>(params.rank);
+  return fmt::format("{} of {}", bus, host && *host ? host : params.hosts[me]);
 }
 
 class NcclBackend final : public Backend {
  public:
-  explicit NcclBackend(const Surroundings& surroundings) : device_(surroundings.device) {
+  explicit NcclBackend(const BackendParams& params) : device_(params.device) {
     int count = 0;
     cuda::check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
     if (device_ < 0 || device_ >= count) {
       throw Error(ErrorKind::unavailable, fmt::format("CUDA device {} does not exist; this machine has {} of them, counted "
                                                       "from 0", device_, count));
     }
-    surroundings.store->set(fmt::format("device/{}", surroundings.rank), device_identity(surroundings));
-    for (int r = 0; r < surroundings.size; ++r) {
-      devices_.push_back(surroundings.store->get(fmt::format("device/{}", r), surroundings.deadline));
+    params.store->set(fmt::format("device/{}", params.rank), device_identity(params));
+    for (int r = 0; r < params.size; ++r) {
+      devices_.push_back(params.store->get(fmt::format("device/{}", r), params.deadline));
     }
-    if (surroundings.device_times) clock_ = std::make_shared<cuda::DeviceClock>(device_);
+    if (params.device_times) clock_ = std::make_shared<cuda::DeviceClock>(device_);
   }
   std::string_view name() const override { return "nccl"; }
   std::string version() const override { return version_text(); }
@@ -39,6 +39,7 @@ class NcclBackend final : public Backend {
   bool native(Op op, DType, ReduceOp, Memory memory) const override { return memory == Memory::cuda || op == Op::barrier; }
   // Where the same bits are asked for, ranks are combined in their order by a kernel of ours.
   bool fixed_order() const override { return true; }
+  bool has(Trait trait) const override { return trait == Trait::default_for_cuda || trait == Trait::connects_lazily; }
   std::string refuses(const std::vector<int>& world_ranks) const override {
     for (std::size_t a = 0; a < world_ranks.size(); ++a) {
       for (std::size_t b = a + 1; b < world_ranks.size(); ++b) {
@@ -50,7 +51,7 @@ class NcclBackend final : public Backend {
     }
     return {};
   }
-  std::unique_ptr<Lane> connect(const Group& group) override { return std::make_unique<NcclLane>(group, store_agent_, device_, clock_); }
+  std::unique_ptr<Lane> connect(const CommParams& group) override { return std::make_unique<NcclLane>(group, store_agent_, device_, clock_); }
 
  private:
   StoreAgent store_agent_;
@@ -72,14 +73,14 @@ std::string unavailable() {
   return count > 0 ? std::string() : "this machine has no CUDA device";
 }
 
-std::unique_ptr<Backend> create(const Surroundings& surroundings) {
+std::unique_ptr<Backend> create(const BackendParams& params) {
   // All connections when a comm is made, instead of one algorithm after the other in the middle of a run. A user's own
   // setting stands.
   setenv("NCCL_RUNTIME_CONNECT", "0", 0);
   // Room for the stack of NCCL's largest kernel from the start: CUDA makes more when a kernel that needs it is launched, and the
   // launch then waits for all running kernels, of which one may wait for a peer that waits for this rank.
   setenv("NCCL_SET_STACK_SIZE", "1", 0);
-  return std::make_unique<NcclBackend>(surroundings);
+  return std::make_unique<NcclBackend>(params);
 }
 
 }  // namespace
@@ -87,7 +88,6 @@ std::unique_ptr<Backend> create(const Surroundings& surroundings) {
 
 extern "C" MEDLEY_API const medley::BackendPlugin* medley_backend() {
   static const medley::BackendPlugin plugin{
-      .abi = medley::backend_abi,
       .name = "nccl",
       .unavailable = medley::nccl::unavailable,
       .create = medley::nccl::create,

@@ -12,7 +12,7 @@ constexpr auto store_interval = std::chrono::milliseconds(1);   // a look into t
 
 }  // namespace
 
-Channel::Channel(const Group& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock,
+Channel::Channel(const CommParams& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock,
                  int peer, bool sends)
     : store_agent_(store_agent),
       store_(group.store),

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "backends/nccl/retired.hpp"
+#include "backends/nccl/deferred_destroy.hpp"
 #include "backends/nccl/track.hpp"
 
 namespace medley::nccl {
@@ -32,7 +32,7 @@ struct MessageHeader {
 class Channel {
  public:
   /// `sends`: this rank gives, `peer` takes.
-  Channel(const Group& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock, int peer,
+  Channel(const CommParams& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock, int peer,
           bool sends);
   /// Its communicator is retired, its pinned memory stays: freeing either would wait for every running kernel.
   ~Channel() { retire(std::move(comm_), device_); }

@@ -17,15 +17,15 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-// What was launched is on its way within milliseconds, on a crowded machine within seconds; a peer that is gone would keep
+// What was launched is on its way within milliseconds, on a oversubscribed machine within seconds; a peer that is gone would keep
 // us for ever.
 constexpr auto farewell = 5s;
 constexpr auto abort_grace = 5s;
 
 /// Polls, without yielding to anybody: only for the end of a communicator.
 template <class Done>
-bool soon(std::chrono::nanoseconds patience, Done done) {
-  const auto until = steady_clock::now() + patience;
+bool soon(std::chrono::nanoseconds timeout, Done done) {
+  const auto until = steady_clock::now() + timeout;
   while (!done()) {
     if (steady_clock::now() > until) return false;
     std::this_thread::sleep_for(50us);

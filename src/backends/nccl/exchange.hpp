@@ -1,4 +1,4 @@
-// Sends and receives that NCCL carries out together: what all_to_all, gather, scatter and the v-forms are
+// Sends and receives that NCCL carries out together: what all_to_all, gather, scatter and the v-collectives are
 // made of.
 #pragma once
 

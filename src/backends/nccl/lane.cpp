@@ -25,7 +25,7 @@ struct Releaser {
 
 }  // namespace
 
-NcclLane::NcclLane(const Group& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock)
+NcclLane::NcclLane(const CommParams& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock)
     : group_(group), store_agent_(store_agent), device_(device), clock_(std::move(clock)), pairs_(group.size) {
   const cuda::Scope scope(device_);
   track_ = std::make_unique<Track>(device_, clock_);

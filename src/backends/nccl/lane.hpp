@@ -12,7 +12,7 @@
 
 #include "backends/nccl/channel.hpp"
 #include "backends/nccl/pairs.hpp"
-#include "backends/nccl/retired.hpp"
+#include "backends/nccl/deferred_destroy.hpp"
 #include "backends/nccl/track.hpp"
 
 namespace medley::nccl {
@@ -22,7 +22,7 @@ class SelfTransfer;
 class NcclLane final : public Lane {
  public:
   /// `clock`: where the times of operations are wanted.
-  NcclLane(const Group& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock);
+  NcclLane(const CommParams& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock);
   ~NcclLane() override;
 
   Transfer* start(const Call& call) override;
@@ -47,7 +47,7 @@ class NcclLane final : public Lane {
   static void join(const Call& call, Track& track, std::uint64_t number);
 
   const LaneCount count_;
-  Group group_;
+  CommParams group_;
   StoreAgent& store_agent_;
   int device_;
   std::shared_ptr<cuda::DeviceClock> clock_;

@@ -32,9 +32,9 @@ class Track {
 
   /// Before a launch: its stream waits for what the call must come after.
   void follow(const Call& call) {
-    if (call.before) {
-      cuda::check(cudaStreamWaitEvent(stream(), static_cast<cudaEvent_t>(call.before->ready), 0), "cudaStreamWaitEvent");
-      for (Transfer* earlier : call.before->transfers) earlier->order(stream());
+    if (call.dependencies) {
+      cuda::check(cudaStreamWaitEvent(stream(), static_cast<cudaEvent_t>(call.dependencies->ready), 0), "cudaStreamWaitEvent");
+      for (Transfer* earlier : call.dependencies->transfers) earlier->order(stream());
     }
     if (!clock_ || call.captured) return;
     if (!begin_) begin_ = events_.take();

@@ -60,7 +60,7 @@ Place CollectiveTransfer::place() const {
 
 bool CollectiveTransfer::begin() {
   track_.follow(call_);
-  call_.before = nullptr;
+  call_.dependencies = nullptr;
   if (one_launch(call_)) {
     // NCCL knows its device, and what it does here is allowed in every capture.
     if (!nccl::launch(place(), call_)) return false;
@@ -87,7 +87,7 @@ bool CollectiveTransfer::launch() {
 bool MessageTransfer::begin() {
   // Only now: what it follows may be gone when the channel is connected.
   track_.follow(call_);
-  call_.before = nullptr;
+  call_.dependencies = nullptr;
   header_ = channel_.take_header();
   if (call_.op == Op::send) {
     header_->bytes = bytes();
@@ -146,7 +146,7 @@ MessageTransfer::~MessageTransfer() {
 
 void SelfTransfer::begin() {
   track_.follow(call_);
-  call_.before = nullptr;
+  call_.dependencies = nullptr;
   auto& waiting = lane_.to_self_;
   const auto meets = [&](const SelfTransfer* other) { return other->call_.op != call_.op && other->call_.tag == call_.tag; };
   const auto found = std::find_if(waiting.begin(), waiting.end(), meets);

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "backends/shm/lane.hpp"
-#include "backends/shm/neighbourhood.hpp"
+#include "backends/shm/host_peers.hpp"
 #include "backends/shm/plugin.hpp"
 
 namespace medley::shm {
@@ -10,10 +10,10 @@ namespace {
 
 class ShmBackend final : public Backend {
  public:
-  explicit ShmBackend(const Surroundings& surroundings) : neighbours_(surroundings), hosts_(surroundings.hosts) {}
+  explicit ShmBackend(const BackendParams& params) : host_peers_(params), hosts_(params.hosts) {}
   std::string_view name() const override { return "shm"; }
   std::string version() const override {
-    return neighbours_.direct_reads() ? "with direct reads" : "without direct reads";
+    return host_peers_.direct_reads() ? "with direct reads" : "without direct reads";
   }
   bool has_memory(Memory memory) const override { return memory == Memory::host; }
   bool native(Op, DType, ReduceOp, Memory memory) const override { return memory == Memory::host; }
@@ -26,14 +26,15 @@ class ShmBackend final : public Backend {
     }
     return {};
   }
-  std::unique_ptr<Lane> connect(const Group& group) override {
-    return std::make_unique<ShmLane>(group, neighbours_);
+  std::unique_ptr<Lane> connect(const CommParams& group) override {
+    return std::make_unique<ShmLane>(group, host_peers_);
   }
-  Waiter* waiter() override { return &neighbours_; }
+  EventCount* event_count() override { return &host_peers_; }
   bool fixed_order() const override { return true; }
+  bool has(Trait trait) const override { return trait == Trait::default_for_host || trait == Trait::inside_host; }
 
  private:
-  Neighbourhood neighbours_;
+  HostPeers host_peers_;
   std::vector<std::string> hosts_;
 };
 
@@ -41,7 +42,6 @@ class ShmBackend final : public Backend {
 
 const BackendPlugin& plugin() {
   static const BackendPlugin shm{
-      .abi = backend_abi,
       .name = "shm",
       .unavailable = []() -> std::string {
         try {
@@ -51,7 +51,7 @@ const BackendPlugin& plugin() {
           return error.what();
         }
       },
-      .create = [](const Surroundings& s) -> std::unique_ptr<Backend> { return std::make_unique<ShmBackend>(s); },
+      .create = [](const BackendParams& s) -> std::unique_ptr<Backend> { return std::make_unique<ShmBackend>(s); },
   };
   return shm;
 }

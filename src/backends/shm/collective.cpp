@@ -17,18 +17,18 @@ std::size_t bytes_of(std::int64_t count, DType dtype) { return static_cast<std::
 
 }  // namespace
 
-// Measured on 2 ranks, each against its neighbours in alternating runs (docs/performance.md):
+// Measured on 2 ranks, each against its peers in alternating runs (docs/performance.md):
 // - 16 KiB all_reduce: one shot and two shots tie at 2.7 µs; more ranks read more in one shot, so the limit shrinks.
 // - 16 KiB handed over: staged 2.7 µs, direct 4.8; 64 KiB: 10.6 and 11.4 on cores that share a cache, 35 and 18 on
 //   cores that do not.
 // - Writing around the cache costs 30 % at 4 MiB and saves 8 % at 16 MiB and 13 % at 64 MiB, with 32 MiB of cache.
 // - all_reduce of 8 ranks on 16 cores: 256 KiB staged 84 µs, direct 142; 1 MiB streamed 467, direct 519; 4 MiB streamed
 //   1884, direct 1215: eight readers at once get in each other's way in the kernel until the copies are long.
-Collective::Collective(Exchanger& exchanger, bool direct_reads, bool crowded)
+Collective::Collective(Exchanger& exchanger, bool direct_reads, bool oversubscribed)
     : exchanger_(exchanger), direct_reads_(direct_reads),
       crossovers_{.one_shot = std::max<std::size_t>(1u << 10, (32u << 10) / static_cast<std::size_t>(exchanger.ranks())),
                   .staged = direct_reads ? 16u << 10 : exchanger.slot_bytes(),
-                  .segment = exchanger.ranks() >= 4 && !crowded ? 1u << 20 : 0,
+                  .segment = exchanger.ranks() >= 4 && !oversubscribed ? 1u << 20 : 0,
                   .past_cache = last_level_cache() / 4} {}
 
 Transfer* Collective::start(const Call& call) {
@@ -71,16 +71,16 @@ void Collective::stop() noexcept {
   if (task_) task_ = Task{};
 }
 
-Mode Collective::mode(std::size_t bytes, std::size_t piece, bool agreed, bool near) {
+Mode Collective::mode(std::size_t bytes, std::size_t part, bool agreed, bool cache_local) {
   handed_ = bytes;
   if (agreed && bytes <= brief_bytes) return Mode::in_line;
-  const bool segment = !direct_reads_ || near;
-  if ((segment || piece <= crossovers_.staged) && bytes <= exchanger_.slot_bytes()) return Mode::staged;
+  const bool segment = !direct_reads_ || cache_local;
+  if ((segment || part <= crossovers_.staged) && bytes <= exchanger_.slot_bytes()) return Mode::staged;
   return segment && exchanger_.ranks() > 1 ? Mode::streamed : Mode::direct;   // alone, there is nobody to read
 }
 
-Mode Collective::reducing_mode(std::size_t bytes, std::size_t piece, bool agreed) {
-  if (bytes > crossovers_.segment || (agreed && bytes <= brief_bytes)) return mode(bytes, piece, agreed, exchanger_.all_near());
+Mode Collective::reducing_mode(std::size_t bytes, std::size_t part, bool agreed) {
+  if (bytes > crossovers_.segment || (agreed && bytes <= brief_bytes)) return mode(bytes, part, agreed, exchanger_.all_near());
   return bytes <= exchanger_.slot_bytes() ? Mode::staged : Mode::streamed;
 }
 
@@ -200,7 +200,7 @@ void Collective::plan_rooted_copy(const Call& call) {
   const std::size_t in = bytes_of(call.in_count, call.dtype), out = bytes_of(call.out_count, call.dtype);
   const auto ranks = static_cast<std::size_t>(exchanger_.ranks());
   first_.waits_for_all = false;
-  std::size_t handed = 0, piece = 0;
+  std::size_t handed = 0, part = 0;
   bool agreed = true;
   switch (call.op) {
     case Op::broadcast:
@@ -220,7 +220,7 @@ void Collective::plan_rooted_copy(const Call& call) {
       break;
     case Op::scatter:
       handed = out * ranks;
-      piece = out;
+      part = out;
       first_.piece_at = static_cast<std::size_t>(exchanger_.rank()) * out;
       first_.identity.count = call.out_count;
       if (root) first_.give.set_uniform(call.in, out);
@@ -239,7 +239,7 @@ void Collective::plan_rooted_copy(const Call& call) {
       first_.take.set_only(call.out, out, call.root);
       break;
   }
-  first_.mode = copying_mode(handed, piece ? piece : handed, agreed);
+  first_.mode = copying_mode(handed, part ? part : handed, agreed);
   if (root && (call.op == Op::gather || call.op == Op::gatherv)) first_.waits_for_all = true;
   first_.past_cache = out > crossovers_.past_cache;
 }

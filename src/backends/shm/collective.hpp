@@ -13,14 +13,14 @@ namespace medley::shm {
 /// Sizes at which the protocols change places, per operation; measured (docs/performance.md).
 struct Crossovers {
   std::size_t one_shot;         ///< reductions up to here: everybody combines everything
-  std::size_t staged;           ///< pieces up to here go through a staging slot, larger ones direct
+  std::size_t staged;           ///< parts up to here go through a staging slot, larger ones direct
   std::size_t segment;          ///< reductions up to here go through the segment, even in several chunks
   std::size_t past_cache;       ///< outputs beyond this are written around the cache
 };
 
 class Collective final : public Transfer {
  public:
-  Collective(Exchanger& exchanger, bool direct_reads, bool crowded);
+  Collective(Exchanger& exchanger, bool direct_reads, bool oversubscribed);
 
   /// Null when it is complete at once.
   Transfer* start(const Call& call);
@@ -39,13 +39,13 @@ class Collective final : public Transfer {
   void plan_copy_to_all(const Call& call);
   void split_evenly(std::int64_t count, std::size_t element);
   void combine_into(Exchange& exchange, const Call& call, void* into, const void* own, std::size_t bytes) const;
-  /// The mode for a rank that hands over `bytes` in all, `piece` of them to each peer at the most; `agreed`: every rank
+  /// The mode for a rank that hands over `bytes` in all, `part` of them to each peer at the most; `agreed`: every rank
   /// computes the same figures. Of a reduction all ranks choose alike; else each for what it gives.
-  Mode mode(std::size_t bytes, std::size_t piece, bool agreed, bool near);
-  Mode copying_mode(std::size_t bytes, std::size_t piece, bool agreed) {
-    return mode(bytes, piece, agreed, exchanger_.readers_near());
+  Mode mode(std::size_t bytes, std::size_t part, bool agreed, bool cache_local);
+  Mode copying_mode(std::size_t bytes, std::size_t part, bool agreed) {
+    return mode(bytes, part, agreed, exchanger_.readers_near());
   }
-  Mode reducing_mode(std::size_t bytes, std::size_t piece, bool agreed);
+  Mode reducing_mode(std::size_t bytes, std::size_t part, bool agreed);
   /// The input, or a copy of it where peers would read it after this rank has overwritten it in place.
   const void* safe_source(const Call& call, std::size_t extent);
   Task run_both();

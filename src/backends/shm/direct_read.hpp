@@ -7,7 +7,7 @@
 namespace medley::shm {
 
 /// Copied between two looks at other operations: large enough to be nothing beside the copy, small enough for latency.
-inline constexpr std::size_t breath = 1u << 20;
+inline constexpr std::size_t progress_quantum = 1u << 20;
 
 /// The address of a word with a known value in this process, for probe_read().
 std::uint64_t probe_address();

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "backends/shm/direct_read.hpp"
-#include "backends/shm/neighbourhood.hpp"
+#include "backends/shm/host_peers.hpp"
 
 namespace medley::shm {
 namespace {
@@ -67,15 +67,15 @@ void throw_mismatch(const Identity& mine, const Identity& theirs, int rank, std:
   throw Error(ErrorKind::mismatch, sentence, {.ranks = {rank}});
 }
 
-Exchanger::Exchanger(Board board, int rank, const Neighbourhood& neighbours, std::vector<int> members)
-    : board_(board), rank_(rank), neighbours_(neighbours), members_(std::move(members)), sources_(members_.size()),
-      may_stream_(neighbours.may_stream() && !neighbours.crowded() && ranks() <= 3) {
+Exchanger::Exchanger(SegmentView view, int rank, const HostPeers& host_peers, std::vector<int> members)
+    : view_(view), rank_(rank), host_peers_(host_peers), members_(std::move(members)), sources_(members_.size()),
+      may_stream_(host_peers.may_stream() && !host_peers.oversubscribed() && ranks() <= 3) {
   for (int r = 0; r < ranks(); ++r) {
     if (r != rank_) peers_.push_back(members_[static_cast<std::size_t>(r)]);
   }
 }
 
-void Exchanger::wake() const { neighbours_.wake(peers_); }
+void Exchanger::wake() const { host_peers_.wake(peers_); }
 
 bool Exchanger::can_begin() {
   const std::uint32_t needed = sequence_ + 1 - (depth - 1);
@@ -83,11 +83,11 @@ bool Exchanger::can_begin() {
   // A rooted exchange does not read every flag. They are looked at here, as many as there are at a time: each is a line in
   // the cache of a peer, and three of them take as long as one.
   for (std::uint32_t s = checked_ + 1; s != sequence_ + 1; ++s) {
-    const std::uint64_t mine = board_.line(rank_, s).word.load(std::memory_order_relaxed);   // relaxed: written by this thread
+    const std::uint64_t mine = view_.line(rank_, s).word.load(std::memory_order_relaxed);   // relaxed: written by this thread
     for (int r = 0; r < ranks(); ++r) {
       if (r == rank_) continue;
       // Pairs with the release store in the peer's arrive(), which comes after its reads of the slot that is written next.
-      const std::uint64_t word = board_.line(r, s).word.load(std::memory_order_acquire);
+      const std::uint64_t word = view_.line(r, s).word.load(std::memory_order_acquire);
       if (!at_least(sequence_of(word), s)) return at_least(checked_, needed);
       // A peer whose flag is overwritten by now was further on, and has looked at ours in this place.
       if (sequence_of(word) == s && ((word ^ mine) & ~std::uint64_t{mode_mask}) != 0) {
@@ -100,7 +100,7 @@ bool Exchanger::can_begin() {
 }
 
 void Exchanger::arrive(const Exchange& exchange) {
-  Line& line = board_.line(rank_, sequence_);
+  Line& line = view_.line(rank_, sequence_);
   // Pairs with the acquire loads in arrived() and can_begin().
   line.word.store(flag(sequence_, fingerprint(exchange.identity, exchange.mode)), std::memory_order_release);
   wake();
@@ -114,12 +114,12 @@ void Exchanger::next() {
 
 bool Exchanger::finished(int rank) const {
   // A reader that is through may already have finished a later exchange. Pairs with the release store in run().
-  return board_.finished(rank).value.load(std::memory_order_acquire) >= count_;
+  return view_.finished(rank).value.load(std::memory_order_acquire) >= count_;
 }
 
 void Exchanger::arrive_in_line(const Exchange& exchange) {
   next();
-  if (exchange.give.kind != Pieces::Kind::none && exchange.give.base) {
+  if (exchange.give.kind != Parts::Kind::none && exchange.give.base) {
     std::memcpy(payload(rank_, exchange.handed), exchange.give.base, exchange.give.total(ranks()));
   }
   arrive(exchange);
@@ -127,12 +127,12 @@ void Exchanger::arrive_in_line(const Exchange& exchange) {
 
 bool Exchanger::arrived(int rank) const {
   // Pairs with the release store in arrive(): payload, table and staging slot are there.
-  return sequence_of(board_.line(rank, sequence_).word.load(std::memory_order_acquire)) == sequence_;
+  return sequence_of(view_.line(rank, sequence_).word.load(std::memory_order_acquire)) == sequence_;
 }
 
 void Exchanger::compare(const Exchange& exchange, int rank) const {
   // relaxed: arrived() has seen this word, and it does not change before this rank arrives at the next exchange
-  const auto theirs = static_cast<std::uint32_t>(board_.line(rank, sequence_).word.load(std::memory_order_relaxed));
+  const auto theirs = static_cast<std::uint32_t>(view_.line(rank, sequence_).word.load(std::memory_order_relaxed));
   const std::uint32_t mine = fingerprint(exchange.identity, exchange.mode);
   // What is in line for one is in line for all, or their counts differ by more than the flag can tell.
   const bool in_line = (theirs & mode_mask) == 0;
@@ -174,20 +174,20 @@ bool Exchanger::take_in_line(const Exchange& exchange) {
 
 bool Exchanger::readers_near() const {
   for (int r = 0; r < ranks(); ++r) {
-    if (r != rank_ && board_.near(r).value.load(std::memory_order_relaxed) == 0) return false;   // relaxed: a hint
+    if (r != rank_ && view_.cache_local(r).value.load(std::memory_order_relaxed) == 0) return false;   // relaxed: a hint
   }
   return true;
 }
 
 void Exchanger::ended(const Exchange& exchange) {
   // In these every rank has met all others, so all draw the same conclusion.
-  if (exchange.mode != Mode::in_line && !rooted(exchange.identity.op)) all_near_ = met_near_;
+  if (exchange.mode != Mode::in_line && !rooted(exchange.identity.op)) all_near_ = met_cache_local_;
   if (exchange.waits_for_all && checked_ + 1 == sequence_) checked_ = sequence_;
 }
 
 Mode Exchanger::mode_of(int rank) const {
   // relaxed: as in compare()
-  return static_cast<Mode>(board_.line(rank, sequence_).word.load(std::memory_order_relaxed) >> mode_shift & 3u);
+  return static_cast<Mode>(view_.line(rank, sequence_).word.load(std::memory_order_relaxed) >> mode_shift & 3u);
 }
 
 }  // namespace medley::shm

@@ -9,13 +9,13 @@
 #include <medley/sdk/task.hpp>
 #include <vector>
 
-#include "backends/shm/board.hpp"
-#include "backends/shm/nearness.hpp"
-#include "backends/shm/pieces.hpp"
+#include "backends/shm/segment_view.hpp"
+#include "backends/shm/cache_distance.hpp"
+#include "backends/shm/parts.hpp"
 
 namespace medley::shm {
 
-class Neighbourhood;
+class HostPeers;
 
 /// How a rank hands over what it gives. Each rank chooses for itself; the readers find the choice in its flag.
 enum class Mode : std::uint8_t {
@@ -36,9 +36,9 @@ struct Identity {
 
 struct Exchange {
   Identity identity;
-  Pieces give;
+  Parts give;
   Mode mode = Mode::in_line;
-  Pieces take;                        ///< where each rank's piece goes, when copying
+  Parts take;                        ///< where each rank's part goes, when copying
   ReduceFn combine = nullptr;         ///< set: reduce over all ranks into `into` instead
   std::byte* into = nullptr;
   const std::byte* own = nullptr;     ///< this rank's own contribution to a reduction
@@ -46,11 +46,11 @@ struct Exchange {
   std::size_t handed = 0;             ///< what a giver lays out in all, when in line; the same on every rank
   std::size_t element = 1;
   int divisor = 1;
-  std::size_t piece_at = 0;           ///< in line: where this rank's piece starts in the line of a giver
+  std::size_t piece_at = 0;           ///< in line: where this rank's part starts in the line of a giver
   bool waits_for_all = true;          ///< false: only for the ranks it takes from (rooted forms)
   bool past_cache = false;            ///< results too large for the cache are written around it
 
-  /// As new, for the call; field by field, see Pieces.
+  /// As new, for the call; field by field, see Parts.
   void reset(const Call& call) {
     identity.op = call.op, identity.dtype = call.dtype, identity.reduce = call.reduce, identity.root = call.root;
     identity.count = 0;
@@ -75,7 +75,7 @@ struct Exchange {
 /// Runs the exchanges of one comm, one after another.
 class Exchanger {
  public:
-  Exchanger(Board board, int rank, const Neighbourhood& neighbours, std::vector<int> members);
+  Exchanger(SegmentView view, int rank, const HostPeers& host_peers, std::vector<int> members);
 
   /// In-line exchanges in three steps that never suspend and allocate nothing.
   bool can_begin();
@@ -89,9 +89,9 @@ class Exchanger {
   std::vector<int> missing() const;
 
   int rank() const { return rank_; }
-  int ranks() const { return board_.geometry().ranks; }
-  const Board& board() const { return board_; }
-  std::size_t slot_bytes() const { return board_.geometry().slot_bytes; }
+  int ranks() const { return view_.geometry().ranks; }
+  const SegmentView& view() const { return view_; }
+  std::size_t slot_bytes() const { return view_.geometry().slot_bytes; }
   /// Whether those who read from this rank find it near, by what they said last.
   bool readers_near() const;
   /// Whether all ranks are near each other; the same answer on all, in the same place of their programs.
@@ -100,11 +100,11 @@ class Exchanger {
  private:
   /// Where a giver's data is, when it is not in the flag's line; lies in the line's payload.
   struct Descriptor {
-    std::uint64_t address;       ///< of the first piece (direct), or where it lies in the slot (staged)
-    std::uint64_t bytes;         ///< of one piece, unless listed
-    Pieces::Kind kind;
+    std::uint64_t address;       ///< of the first part (direct), or where it lies in the slot (staged)
+    std::uint64_t bytes;         ///< of one part, unless listed
+    Parts::Kind kind;
     bool probe;                  ///< a direct giver has written something into its slot to be timed
-    bool near;                   ///< how this rank found its peers
+    bool cache_local;                   ///< how this rank found its peers
   };
   struct Offer {
     std::uint64_t where;         ///< an address in the giver (direct), or an offset in its staging
@@ -116,7 +116,7 @@ class Exchanger {
   void ended(const Exchange& exchange);
   bool arrived(int rank) const;
   std::byte* payload(int rank, std::size_t handed) const {
-    return handed <= inline_bytes ? board_.line(rank, sequence_).payload : board_.staging(rank, sequence_);
+    return handed <= inline_bytes ? view_.line(rank, sequence_).payload : view_.staging(rank, sequence_);
   }
   Mode mode_of(int rank) const;
   Descriptor descriptor(int rank) const;
@@ -139,10 +139,10 @@ class Exchanger {
   Task reduce_direct(const Exchange& exchange);
   Task stream(const Exchange& exchange, std::vector<int> sources);
 
-  Board board_;
+  SegmentView view_;
   int rank_;
-  const Neighbourhood& neighbours_;
-  std::vector<int> members_;              ///< of each rank: its index in the neighbourhood
+  const HostPeers& host_peers_;
+  std::vector<int> members_;              ///< of each rank: its index in the host_peers
   std::vector<int> peers_;                ///< members_ without this rank
   std::vector<const void*> sources_;      ///< scratch for reductions
   std::vector<std::byte> scratch_;
@@ -150,9 +150,9 @@ class Exchanger {
   std::uint64_t count_ = 0;               ///< the same without wrapping
   std::vector<int> readers_;              ///< of this rank's memory, once the running exchange waits only for them
   const class Streamer* streamer_ = nullptr;   ///< of the running exchange
-  Nearness nearness_;
+  CacheDistance distance_;
   bool may_stream_;                       ///< more than three ranks, or more than cores, were not measured
-  bool met_near_ = false;                 ///< every rank that the running exchange has met, this one included, says so
+  bool met_cache_local_ = false;                 ///< every rank that the running exchange has met, this one included, says so
   bool all_near_ = false;
   std::uint32_t directly_given_ = 0;
   std::uint32_t checked_ = 0;             ///< up to this exchange every peer has arrived and called the same
@@ -168,7 +168,7 @@ inline std::uint32_t sequence_of(std::uint64_t word) { return static_cast<std::u
 inline bool at_least(std::uint32_t sequence, std::uint32_t wanted) { return sequence - wanted < 2 * depth; }
 
 /// Suspends for one poll, so that long work lets other operations move.
-inline auto breathe() {
+inline auto yield_once() {
   return until([first = true]() mutable { return !std::exchange(first, false); });
 }
 

@@ -6,7 +6,7 @@
 
 #include "backends/shm/direct_read.hpp"
 #include "backends/shm/exchange.hpp"
-#include "backends/shm/neighbourhood.hpp"
+#include "backends/shm/host_peers.hpp"
 
 namespace medley::shm {
 namespace {
@@ -18,19 +18,19 @@ constexpr std::uint32_t exchanges_per_probe = 8;
 
 Exchanger::Descriptor Exchanger::descriptor(int rank) const {
   Descriptor d;
-  std::memcpy(&d, board_.line(rank, sequence_).payload, sizeof d);
+  std::memcpy(&d, view_.line(rank, sequence_).payload, sizeof d);
   return d;
 }
 
 Exchanger::Offer Exchanger::offer(int rank) const {
   const Descriptor d = descriptor(rank);
   switch (d.kind) {
-    case Pieces::Kind::none: break;
-    case Pieces::Kind::common:
-    case Pieces::Kind::only: return {d.address, d.bytes};
-    case Pieces::Kind::uniform: return {d.address + static_cast<std::uint64_t>(rank_) * d.bytes, d.bytes};
-    case Pieces::Kind::listed: {
-      const TableEntry entry = board_.table(rank, sequence_)[rank_];
+    case Parts::Kind::none: break;
+    case Parts::Kind::common:
+    case Parts::Kind::only: return {d.address, d.bytes};
+    case Parts::Kind::uniform: return {d.address + static_cast<std::uint64_t>(rank_) * d.bytes, d.bytes};
+    case Parts::Kind::listed: {
+      const TableEntry entry = view_.table(rank, sequence_)[rank_];
       return {entry.where, entry.bytes};
     }
   }
@@ -61,31 +61,31 @@ std::size_t Exchanger::place_in_slot(std::size_t bytes) const {
 
 /// The place in its slot.
 std::size_t Exchanger::lay_out_staged(const Exchange& exchange) {
-  std::byte* slot = board_.staging(rank_, sequence_);
+  std::byte* slot = view_.staging(rank_, sequence_);
   const std::size_t total = exchange.give.total(ranks());
   const std::size_t place = place_in_slot(total);
-  if (exchange.give.kind != Pieces::Kind::listed) {
+  if (exchange.give.kind != Parts::Kind::listed) {
     copy(slot + place, exchange.give.base, total, false);
     return place;
   }
   std::size_t offset = place;
-  TableEntry* table = board_.table(rank_, sequence_);
+  TableEntry* table = view_.table(rank_, sequence_);
   for (int r = 0; r < ranks(); ++r) {
-    const auto piece = exchange.give.at(r);
-    table[r] = {offset, piece.bytes};
+    const auto part = exchange.give.at(r);
+    table[r] = {offset, part.bytes};
     if (r == rank_) continue;
-    copy(slot + offset, piece.data, piece.bytes, false);
-    offset += piece.bytes;
+    copy(slot + offset, part.data, part.bytes, false);
+    offset += part.bytes;
   }
   return place;
 }
 
 void Exchanger::list_pieces(const Exchange& exchange) {
-  if (exchange.give.kind != Pieces::Kind::listed) return;
-  TableEntry* table = board_.table(rank_, sequence_);
+  if (exchange.give.kind != Parts::Kind::listed) return;
+  TableEntry* table = view_.table(rank_, sequence_);
   for (int r = 0; r < ranks(); ++r) {
-    const auto piece = exchange.give.at(r);
-    table[r] = {reinterpret_cast<std::uint64_t>(piece.data), piece.bytes};
+    const auto part = exchange.give.at(r);
+    table[r] = {reinterpret_cast<std::uint64_t>(part.data), part.bytes};
   }
 }
 
@@ -105,9 +105,9 @@ void Exchanger::copy_own(const Exchange& exchange) const {
 
 void Exchanger::read(void* to, int rank, std::uint64_t where, std::size_t bytes) const {
   try {
-    neighbours_.read(to, members_[static_cast<std::size_t>(rank)], where, bytes, rank);
+    host_peers_.read(to, members_[static_cast<std::size_t>(rank)], where, bytes, rank);
   } catch (const Error&) {
-    board_.throw_if_aborted();   // a giver that gave up may have freed its memory
+    view_.throw_if_aborted();   // a giver that gave up may have freed its memory
     throw;
   }
 }
@@ -115,27 +115,27 @@ void Exchanger::read(void* to, int rank, std::uint64_t where, std::size_t bytes)
 /// Describes what this rank gives, and where it lies if it is staged, for those who take it.
 void Exchanger::introduce(const Exchange& exchange, std::size_t place) {
   const bool direct = exchange.mode == Mode::direct;
-  nearness_.next_exchange();
-  met_near_ = may_stream_ && nearness_.near();
+  distance_.next_exchange();
+  met_cache_local_ = may_stream_ && distance_.cache_local();
   // relaxed: a hint for readers_near(); what must agree between ranks goes with the descriptor
-  if (Counter& told = board_.near(rank_); (told.value.load(std::memory_order_relaxed) != 0) != met_near_) {
-    told.value.store(met_near_ ? 1 : 0, std::memory_order_relaxed);
+  if (Counter& told = view_.cache_local(rank_); (told.value.load(std::memory_order_relaxed) != 0) != met_cache_local_) {
+    told.value.store(met_cache_local_ ? 1 : 0, std::memory_order_relaxed);
   }
   const Descriptor mine{direct ? reinterpret_cast<std::uint64_t>(exchange.give.base) : place, exchange.give.bytes,
-                        exchange.give.kind, direct && directly_given_++ % exchanges_per_probe == 0, met_near_};
-  if (mine.probe) std::memset(board_.staging(rank_, sequence_), 0, Nearness::probe_bytes);
-  std::memcpy(board_.line(rank_, sequence_).payload, &mine, sizeof mine);
+                        exchange.give.kind, direct && directly_given_++ % exchanges_per_probe == 0, met_cache_local_};
+  if (mine.probe) std::memset(view_.staging(rank_, sequence_), 0, CacheDistance::probe_bytes);
+  std::memcpy(view_.line(rank_, sequence_).payload, &mine, sizeof mine);
 }
 
-/// A rank has arrived: what it says about nearness counts, and what it wrote for that is read.
+/// A rank has arrived: what it says about cache distance counts, and what it wrote for that is read.
 void Exchanger::meet(int rank) {
   const Descriptor theirs = descriptor(rank);
-  met_near_ = met_near_ && theirs.near;
+  met_cache_local_ = met_cache_local_ && theirs.cache_local;
   if (theirs.probe) {
-    nearness_.probe(board_.staging(rank, sequence_));
+    distance_.probe(view_.staging(rank, sequence_));
   } else if (mode_of(rank) == Mode::staged && count_ % exchanges_per_probe == 0) {
     const Offer offered = offer(rank);
-    if (offered.bytes >= Nearness::probe_bytes) nearness_.probe(board_.staging(rank, sequence_) + offered.where);
+    if (offered.bytes >= CacheDistance::probe_bytes) distance_.probe(view_.staging(rank, sequence_) + offered.where);
   }
 }
 
@@ -162,11 +162,11 @@ Task Exchanger::run(Exchange exchange) {
   if (exchange.mode == Mode::streamed || !streaming.empty()) co_await stream(exchange, std::move(streaming));
   if (took_direct) {
     read_barrier();   // the data first, then whether it was the giver's still; pairs with ShmLane::abort()
-    if (board_.aborted()) {   // before or while it was read, a giver may have got its memory back and changed it
-      board_.throw_if_aborted();
+    if (view_.aborted()) {   // before or while it was read, a giver may have got its memory back and changed it
+      view_.throw_if_aborted();
       throw Error(ErrorKind::aborted, "the comm was aborted");
     }
-    board_.finished(rank_).value.store(count_, std::memory_order_release);   // pairs with the acquire load in finished()
+    view_.finished(rank_).value.store(count_, std::memory_order_release);   // pairs with the acquire load in finished()
     wake();
   }
   if (exchange.mode == Mode::direct) {   // its memory is the caller's again once everyone has read it
@@ -185,7 +185,7 @@ Task Exchanger::run(Exchange exchange) {
 }
 
 Task Exchanger::take_copies(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming) {
-  std::size_t since_breath = 0;
+  std::size_t since_yield = 0;
   for (int i = 1; i < ranks(); ++i) {
     const int r = (rank_ + i) % ranks();   // each starts with another, so that not all read one
     const auto to = exchange.take.at(r);
@@ -200,19 +200,19 @@ Task Exchanger::take_copies(const Exchange& exchange, bool& took_direct, std::ve
     if (mode == Mode::streamed) {
       streaming.push_back(r);
     } else if (mode == Mode::staged) {
-      copy(to.data, board_.staging(r, sequence_) + offered.where, to.bytes, exchange.past_cache);
+      copy(to.data, view_.staging(r, sequence_) + offered.where, to.bytes, exchange.past_cache);
     } else {
       took_direct = true;
-      for (std::size_t done = 0; done < to.bytes; done += breath) {
-        const std::size_t now = std::min(breath, to.bytes - done);
+      for (std::size_t done = 0; done < to.bytes; done += progress_quantum) {
+        const std::size_t now = std::min(progress_quantum, to.bytes - done);
         read(to.data + done, r, offered.where + done, now);
-        if (done + now < to.bytes) co_await breathe();
+        if (done + now < to.bytes) co_await yield_once();
       }
-      since_breath = breath;
+      since_yield = progress_quantum;
     }
-    if ((since_breath += to.bytes) >= breath) {
-      since_breath = 0;
-      co_await breathe();
+    if ((since_yield += to.bytes) >= progress_quantum) {
+      since_yield = 0;
+      co_await yield_once();
     }
   }
 }
@@ -232,7 +232,7 @@ Task Exchanger::reduce_all(const Exchange& exchange, bool& took_direct, std::vec
   } else if (exchange.mode == Mode::staged) {
     for (int r = 0; r < ranks(); ++r) {
       sources_[static_cast<std::size_t>(r)] =
-          r == rank_ ? exchange.own : board_.staging(r, sequence_) + offer(r).where;
+          r == rank_ ? exchange.own : view_.staging(r, sequence_) + offer(r).where;
     }
     exchange.combine(exchange.into, sources_.data(), ranks(), exchange.into_bytes / exchange.element, exchange.divisor,
                      exchange.past_cache);
@@ -248,7 +248,7 @@ Task Exchanger::reduce_direct(const Exchange& exchange) {
   const auto others = static_cast<std::size_t>(std::max(1, ranks() - 1));
   const std::size_t chunk = std::max<std::size_t>(1u << 20, others * 8192) / others / 64 * 64;
   if (scratch_.size() < chunk * others) scratch_.resize(chunk * others);
-  std::size_t since_breath = 0;
+  std::size_t since_yield = 0;
   for (std::size_t done = 0; done < exchange.into_bytes; done += chunk) {
     const std::size_t now = std::min(chunk, exchange.into_bytes - done);
     std::byte* place = scratch_.data();
@@ -263,9 +263,9 @@ Task Exchanger::reduce_direct(const Exchange& exchange) {
     }
     exchange.combine(exchange.into + done, sources_.data(), ranks(), now / exchange.element, exchange.divisor,
                      exchange.past_cache);
-    if ((since_breath += now * others) >= breath) {
-      since_breath = 0;
-      co_await breathe();
+    if ((since_yield += now * others) >= progress_quantum) {
+      since_yield = 0;
+      co_await yield_once();
     }
   }
 }

@@ -1,11 +1,11 @@
-// Exchanges larger than a staging slot between neighbours that share a cache, or that cannot read each other's memory:
+// Exchanges larger than a staging slot between peers that share a cache, or that cannot read each other's memory:
 // chunk after chunk through the staging area, two halves in turn, each giver as fast as its slowest reader.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 
 #include "backends/shm/exchange.hpp"
-#include "backends/shm/neighbourhood.hpp"
+#include "backends/shm/host_peers.hpp"
 
 namespace medley::shm {
 namespace {
@@ -25,8 +25,8 @@ std::size_t chunks_of(std::size_t bytes, std::size_t quota) { return (bytes + qu
 class Streamer {
  public:
   Streamer(Exchanger& owner, const Exchange& exchange, std::vector<int> sources)
-      : owner_(owner), exchange_(exchange), board_(owner.board_), sources_(std::move(sources)),
-        taken_(sources_.size(), 0), half_(board_.geometry().slot_bytes * depth / 2) {
+      : owner_(owner), exchange_(exchange), view_(owner.view_), sources_(std::move(sources)),
+        taken_(sources_.size(), 0), half_(view_.geometry().slot_bytes * depth / 2) {
     if (exchange.mode == Mode::streamed) {
       quota_ = quota(exchange.give.kind);
       for (int r = 0; r < owner.ranks(); ++r) {
@@ -63,9 +63,9 @@ class Streamer {
   }
 
  private:
-  // A chunk holds a piece for every reader, or one piece that serves all.
-  std::size_t quota(Pieces::Kind kind) const {
-    if (kind == Pieces::Kind::common || kind == Pieces::Kind::only) return half_;
+  // A chunk holds a part for every reader, or one part that serves all.
+  std::size_t quota(Parts::Kind kind) const {
+    if (kind == Parts::Kind::common || kind == Parts::Kind::only) return half_;
     return std::max<std::size_t>(64, half_ / static_cast<std::size_t>(owner_.ranks()) / 64 * 64);
   }
   std::size_t source_quota(std::size_t i) const { return quota(owner_.descriptor(sources_[i]).kind); }
@@ -81,7 +81,7 @@ class Streamer {
     const std::size_t needed = std::min(chunks, chunks_of(exchange_.give.at(r).bytes, quota_));
     if (needed == 0) return true;
     // Pairs with the release store in the reader's took(): it has copied, and its half may be written again.
-    const std::uint64_t seen = board_.taken(r, owner_.rank_).load(std::memory_order_acquire);
+    const std::uint64_t seen = view_.taken(r, owner_.rank_).load(std::memory_order_acquire);
     // Nobody takes from this rank beyond this exchange, and older stamps are of no use, however old.
     return seen >> 32 == owner_.sequence_ && (seen & 0xffffffffu) >= needed;
   }
@@ -94,42 +94,42 @@ class Streamer {
 
   bool lay() {
     if (laid_ >= to_lay_ || (laid_ >= 2 && !readers_at(laid_ - 1))) return false;
-    std::byte* half = board_.all_staging(owner_.rank_) + laid_ % 2 * half_;
+    std::byte* half = view_.all_staging(owner_.rank_) + laid_ % 2 * half_;
     const std::size_t begin = laid_ * quota_;
-    const bool shared = exchange_.give.kind == Pieces::Kind::common;
+    const bool shared = exchange_.give.kind == Parts::Kind::common;
     for (int r = 0; r < owner_.ranks(); ++r) {
-      const auto piece = exchange_.give.at(r);
-      if (r == owner_.rank_ || piece.bytes <= begin) continue;
+      const auto part = exchange_.give.at(r);
+      if (r == owner_.rank_ || part.bytes <= begin) continue;
       std::byte* place = half + (quota_ == half_ ? 0 : static_cast<std::size_t>(r) * quota_);
-      std::memcpy(place, piece.data + begin, std::min(quota_, piece.bytes - begin));
+      std::memcpy(place, part.data + begin, std::min(quota_, part.bytes - begin));
       if (shared) break;
     }
     ++laid_;
     // Pairs with the acquire load in the readers' available().
-    board_.laid(owner_.rank_).value.store(stamp(owner_.sequence_, laid_), std::memory_order_release);
+    view_.laid(owner_.rank_).value.store(stamp(owner_.sequence_, laid_), std::memory_order_release);
     return true;
   }
 
   bool available(std::size_t i) const {
     // Pairs with the release store in the giver's lay().
-    const std::uint64_t seen = board_.laid(sources_[i]).value.load(std::memory_order_acquire);
+    const std::uint64_t seen = view_.laid(sources_[i]).value.load(std::memory_order_acquire);
     return seen >> 32 == owner_.sequence_ && (seen & 0xffffffffu) > taken_[i];
   }
   /// The first chunk tells how near its giver is, by its end: what was written last is still in the giver's cache.
   void probe(std::size_t i) const {
     const std::size_t bytes = std::min(source_quota(i), wanted(i));
-    if (taken_[i] > 0 || bytes < Nearness::probe_bytes) return;
-    owner_.nearness_.probe(chunk(i) + (bytes - Nearness::probe_bytes) / 64 * 64);
+    if (taken_[i] > 0 || bytes < CacheDistance::probe_bytes) return;
+    owner_.distance_.probe(chunk(i) + (bytes - CacheDistance::probe_bytes) / 64 * 64);
   }
   const std::byte* chunk(std::size_t i) const {
     const std::size_t q = source_quota(i);
-    return board_.all_staging(sources_[i]) + taken_[i] % 2 * half_ +
+    return view_.all_staging(sources_[i]) + taken_[i] % 2 * half_ +
            (q == half_ ? 0 : static_cast<std::size_t>(owner_.rank_) * q);
   }
   void took(std::size_t i) {
     ++taken_[i];
     // Pairs with the acquire load in the giver's reader_at().
-    board_.taken(owner_.rank_, sources_[i]).store(stamp(owner_.sequence_, taken_[i]), std::memory_order_release);
+    view_.taken(owner_.rank_, sources_[i]).store(stamp(owner_.sequence_, taken_[i]), std::memory_order_release);
   }
 
   bool copy() {
@@ -165,7 +165,7 @@ class Streamer {
 
   Exchanger& owner_;
   const Exchange& exchange_;
-  const Board& board_;
+  const SegmentView& view_;
   std::vector<int> sources_;
   std::vector<std::size_t> taken_;
   std::size_t half_;
@@ -178,7 +178,7 @@ std::vector<int> Exchanger::missing() const {
   std::vector<int> awaited;
   for (int r = 0; r < ranks(); ++r) {
     // relaxed: nothing is read behind it; ShmLane::check() has acquired `left` before, so an arrival before that is seen
-    const bool there = at_least(sequence_of(board_.line(r, sequence_).word.load(std::memory_order_relaxed)), sequence_);
+    const bool there = at_least(sequence_of(view_.line(r, sequence_).word.load(std::memory_order_relaxed)), sequence_);
     const bool reads = std::find(readers_.begin(), readers_.end(), r) != readers_.end() && !finished(r);
     if (!there || reads || (streamer_ && streamer_->awaits(r))) awaited.push_back(r);
   }
@@ -197,14 +197,14 @@ Task Exchanger::stream(const Exchange& exchange, std::vector<int> sources) {
   bool stalled = false;
   while (!streamer.done()) {
     if (streamer.step()) {
-      co_await breathe();
+      co_await yield_once();
     } else {
       const auto idle_since = std::chrono::steady_clock::now();
       co_await until([&] { return streamer.step() || streamer.done(); });
       stalled = stalled || std::chrono::steady_clock::now() - idle_since > longest_chunk;
     }
   }
-  stalled ? nearness_.stalled() : nearness_.went_well();
+  stalled ? distance_.stalled() : distance_.went_well();
 }
 
 }  // namespace medley::shm

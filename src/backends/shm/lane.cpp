@@ -15,14 +15,14 @@
 #include <medley/sdk/memory_barrier.hpp>
 #include <optional>
 
-#include "backends/shm/neighbourhood.hpp"
+#include "backends/shm/host_peers.hpp"
 
 namespace medley::shm {
 namespace {
 
-std::vector<int> members_of(const Group& group, const Neighbourhood& neighbours) {
+std::vector<int> members_of(const CommParams& group, const HostPeers& host_peers) {
   std::vector<int> members;
-  for (int world_rank : group.world_ranks) members.push_back(neighbours.index(world_rank));
+  for (int world_rank : group.world_ranks) members.push_back(host_peers.index(world_rank));
   return members;
 }
 
@@ -32,30 +32,30 @@ class Watch {
   static constexpr std::chrono::milliseconds interval{10};
 
  public:
-  Watch(const Group& group, const Neighbourhood& neighbours, const std::vector<int>& members)
-      : group_(group), neighbours_(neighbours), members_(members) {}
+  Watch(const CommParams& group, const HostPeers& host_peers, const std::vector<int>& members)
+      : group_(group), host_peers_(host_peers), members_(members) {}
   void look() {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_) return;
     next_ = now + interval;
     for (std::size_t r = 0; r < members_.size(); ++r) {
-      if (!neighbours_.dead(members_[r])) continue;
+      if (!host_peers_.dead(members_[r])) continue;
       throw Error(ErrorKind::rank_lost,
                   fmt::format("rank {} (process {}) died while comm {} was being made", r,
-                              neighbours_.process(members_[r]), group_.name),
+                              host_peers_.process(members_[r]), group_.name),
                   {.comm = group_.name, .backend = "shm", .ranks = {static_cast<int>(r)}});
     }
   }
 
  private:
-  const Group& group_;
-  const Neighbourhood& neighbours_;
+  const CommParams& group_;
+  const HostPeers& host_peers_;
   const std::vector<int>& members_;
   Deadline next_ = std::chrono::steady_clock::now() + interval;
 };
 
 /// The first rank makes the segment and tells the others where it is, or why it could not be made.
-Segment attach(const Group& group, const Geometry& geometry) {
+Segment attach(const CommParams& group, const Geometry& geometry) {
   if (group.rank != 0) return Segment::open_published(group.all_gather("").front(), geometry.total);
   const std::string key = "segment";
   const std::shared_ptr<Store> told = make_local_store();
@@ -75,11 +75,11 @@ Segment attach(const Group& group, const Geometry& geometry) {
 }
 
 /// Waits until all members have opened the segment and found room in it, so that its maker can close the way in.
-void await_all(const Group& group, const Board& board, Watch watch) {
+void await_all(const CommParams& group, const SegmentView& view, Watch watch) {
   // Asleep until the last one wakes all, or for a moment, since other comms need progress: 64 ranks that yield to each other on two
   // cores take 35 ms for this.
   constexpr timespec moment{0, 1'000'000};
-  auto& attached = board.header().attached;
+  auto& attached = view.header().attached;
   const auto size = static_cast<std::uint32_t>(group.size);
   if (attached.fetch_add(1) + 1 == size) syscall(SYS_futex, &attached, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   for (std::uint32_t there = 0; (there = attached.load()) < size;) {
@@ -88,7 +88,7 @@ void await_all(const Group& group, const Board& board, Watch watch) {
                                                   attached.load(), group.size, group.name),
                   {.comm = group.name, .backend = "shm"});
     }
-    board.throw_if_aborted();
+    view.throw_if_aborted();
     if (attached.load() < size) watch.look();
     group.progress();
     syscall(SYS_futex, &attached, FUTEX_WAIT, there, &moment, nullptr, 0);
@@ -97,31 +97,31 @@ void await_all(const Group& group, const Board& board, Watch watch) {
 
 }  // namespace
 
-ShmLane::ShmLane(const Group& group, const Neighbourhood& neighbours)
-    : neighbours_(neighbours), members_(members_of(group, neighbours)),
+ShmLane::ShmLane(const CommParams& group, const HostPeers& host_peers)
+    : host_peers_(host_peers), members_(members_of(group, host_peers)),
       segment_(attach(group, Geometry(group.size))),
-      board_(segment_.data(), Geometry(group.size)), rank_(group.rank),
-      exchanger_(board_, rank_, neighbours_, members_), collective_(exchanger_, neighbours_.direct_reads(), neighbours_.crowded()) {
-  await_all(group, board_, Watch(group, neighbours, members_));
+      view_(segment_.data(), Geometry(group.size)), rank_(group.rank),
+      exchanger_(view_, rank_, host_peers_, members_), collective_(exchanger_, host_peers_.direct_reads(), host_peers_.oversubscribed()) {
+  await_all(group, view_, Watch(group, host_peers, members_));
   segment_.seal();
 }
 
 void ShmLane::populate_staging() {
-  const auto offset = static_cast<std::size_t>(board_.all_staging(rank_) - segment_.data());
-  segment_.populate(offset, board_.geometry().slot_bytes * depth);
+  const auto offset = static_cast<std::size_t>(view_.all_staging(rank_) - segment_.data());
+  segment_.populate(offset, view_.geometry().slot_bytes * depth);
   staging_ready_ = true;
 }
 
 void ShmLane::make_mail() {
-  const auto first = reinterpret_cast<std::byte*>(&board_.pipe(rank_, 0)) - segment_.data();
-  segment_.populate(static_cast<std::size_t>(first), board_.geometry().pipe_row_bytes());
-  mail_ = std::make_unique<Mail>(board_, rank_, neighbours_, members_, neighbours_.direct_reads());
+  const auto first = reinterpret_cast<std::byte*>(&view_.pipe(rank_, 0)) - segment_.data();
+  segment_.populate(static_cast<std::size_t>(first), view_.geometry().pipe_row_bytes());
+  matcher_ = std::make_unique<TagMatcher>(view_, rank_, host_peers_, members_, host_peers_.direct_reads());
 }
 
 Transfer* ShmLane::start(const Call& call) {
   if (call.op == Op::send || call.op == Op::recv) {
-    if (!mail_) make_mail();
-    return mail_->start(call);
+    if (!matcher_) make_mail();
+    return matcher_->start(call);
   }
   const auto bytes = static_cast<std::size_t>(std::max(call.in_count, call.out_count)) * size_of(call.dtype);
   if (!staging_ready_ && bytes > inline_bytes / members_.size()) populate_staging();
@@ -129,22 +129,22 @@ Transfer* ShmLane::start(const Call& call) {
 }
 
 void ShmLane::progress() {
-  if (mail_) mail_->progress();
+  if (matcher_) matcher_->progress();
 }
 
 ShmLane::~ShmLane() {
   if (!segment_.here()) return;   // it is not mapped in a forked child
-  board_.left(rank_).value.store(1, std::memory_order_release);   // pairs with the acquire loads in awaits() and check()
-  neighbours_.wake(members_);
+  view_.left(rank_).value.store(1, std::memory_order_release);   // pairs with the acquire loads in awaits() and check()
+  host_peers_.wake(members_);
 }
 
 bool ShmLane::awaits(int rank) const {
   const auto gone = [this](int r) {
     // Pairs with the release store in the peer's ~ShmLane().
-    return board_.left(r).value.load(std::memory_order_acquire) != 0 ||
-           neighbours_.dead(members_[static_cast<std::size_t>(r)]);
+    return view_.left(r).value.load(std::memory_order_acquire) != 0 ||
+           host_peers_.dead(members_[static_cast<std::size_t>(r)]);
   };
-  if (mail_ && mail_->awaits(rank, gone)) return true;
+  if (matcher_ && matcher_->awaits(rank, gone)) return true;
   if (!collective_.running()) return false;
   const std::vector<int> awaited = collective_.awaited();
   return std::find(awaited.begin(), awaited.end(), rank) != awaited.end();
@@ -153,15 +153,15 @@ bool ShmLane::awaits(int rank) const {
 void ShmLane::check() {
   // The first cause first: a rank that has noticed a death aborts the comm, and one that got an error may leave.
   // Pairs with the release store in the peer's ~ShmLane(), behind all that it published.
-  const auto left = [&](int r) { return board_.left(r).value.load(std::memory_order_acquire) != 0; };
+  const auto left = [&](int r) { return view_.left(r).value.load(std::memory_order_acquire) != 0; };
   const int ranks = static_cast<int>(members_.size());
   for (int r = 0; r < ranks; ++r) {
     const int member = members_[static_cast<std::size_t>(r)];
-    if (r == rank_ || !neighbours_.dead(member) || left(r)) continue;   // in this order: it left before it was gone
-    throw Error(ErrorKind::rank_lost, fmt::format("rank {} (process {}) died", r, neighbours_.process(member)),
+    if (r == rank_ || !host_peers_.dead(member) || left(r)) continue;   // in this order: it left before it was gone
+    throw Error(ErrorKind::rank_lost, fmt::format("rank {} (process {}) died", r, host_peers_.process(member)),
                 {.ranks = {r}});
   }
-  board_.throw_if_aborted();
+  view_.throw_if_aborted();
   for (int r = 0; r < ranks; ++r) {
     if (r == rank_ || !left(r) || !awaits(r)) continue;
     throw Error(ErrorKind::rank_lost, fmt::format("rank {} has left: it destroyed the comm or its context", r),
@@ -171,8 +171,8 @@ void ShmLane::check() {
 
 void ShmLane::abort(const Error& why) noexcept {
   collective_.stop();
-  if (mail_) mail_->stop();
-  Header& header = board_.header();
+  if (matcher_) matcher_->stop();
+  Header& header = view_.header();
   std::uint32_t nobody = 0;
   if (!header.aborted.compare_exchange_strong(nobody, abort_being_written)) return;
   header.kind = static_cast<std::uint32_t>(why.kind());
@@ -181,13 +181,13 @@ void ShmLane::abort(const Error& why) noexcept {
   const std::size_t length = std::min(std::strlen(why.what()), sizeof header.reason - 1);
   std::memcpy(header.reason, why.what(), length);
   header.reason[length] = '\0';
-  // Pairs with the acquire load in Board::throw_if_aborted(): the reason is complete.
+  // Pairs with the acquire load in SegmentView::throw_if_aborted(): the reason is complete.
   header.aborted.store(static_cast<std::uint32_t>(rank_) + 1, std::memory_order_release);
   // Callers get their memory back now and may write into it, while a peer still reads it directly. A peer that reads what they
   // write must see the abort: pairs with the read_barrier() in Exchanger::run() and RecvTransfer::poll(). (Where another rank was
   // first, the load above has acquired its abort, which every core sees by then.)
   write_barrier();
-  neighbours_.wake(members_);
+  host_peers_.wake(members_);
 }
 
 }  // namespace medley::shm

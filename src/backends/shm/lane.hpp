@@ -1,4 +1,4 @@
-// The shm backend on one comm: its segment, the exchange that collectives run on, and the mail.
+// The shm backend on one comm: its segment, the exchange that collectives run on, and the matcher.
 #pragma once
 
 #include <medley/backend.hpp>
@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "backends/shm/collective.hpp"
-#include "backends/shm/mail.hpp"
+#include "backends/shm/tag_matcher.hpp"
 #include "backends/shm/segment.hpp"
 
 namespace medley::shm {
 
-class Neighbourhood;
+class HostPeers;
 
 class ShmLane final : public Lane {
  public:
-  ShmLane(const Group& group, const Neighbourhood& neighbours);
+  ShmLane(const CommParams& group, const HostPeers& host_peers);
   ~ShmLane() override;
   Transfer* start(const Call& call) override;
   void progress() override;
@@ -31,14 +31,14 @@ class ShmLane final : public Lane {
   // Segment::populate, so that a full /dev/shm is an error and not a SIGBUS.
   void populate_staging();
   void make_mail();
-  const Neighbourhood& neighbours_;
+  const HostPeers& host_peers_;
   std::vector<int> members_;
   Segment segment_;
-  Board board_;
+  SegmentView view_;
   int rank_;
   Exchanger exchanger_;
   Collective collective_;
-  std::unique_ptr<Mail> mail_;     ///< made with the first send or receive
+  std::unique_ptr<TagMatcher> matcher_;     ///< made with the first send or receive
   bool staging_ready_ = false;
 };
 

@@ -5,30 +5,30 @@
 #include <cstring>
 #include <optional>
 
-#include "backends/shm/board.hpp"
+#include "backends/shm/segment_view.hpp"
 
 namespace medley::shm {
 
 enum class FrameKind : std::uint32_t {
   eager,      ///< a whole message follows
-  offer,      ///< a message waits in the sender's memory
-  accept,     ///< the receiver is ready; send the data as frames (no direct reads)
+  rts,        ///< a message waits in the sender's memory
+  cts,        ///< the receiver is ready; send the data as frames (no direct reads)
   data,       ///< a part of an accepted message follows
-  received,   ///< the receiver has read an offered message
+  fin,        ///< the receiver has read an offered message
 };
 
 struct Frame {
   FrameKind kind;
   std::int32_t tag;
   std::uint64_t id;        ///< of an offered message, counted by its sender
-  std::uint64_t bytes;     ///< of the whole message (eager, offer) or of this part (data)
-  std::uint64_t where;     ///< its address (offer) or the part's offset (data)
+  std::uint64_t bytes;     ///< of the whole message (eager, rts) or of this part (data)
+  std::uint64_t where;     ///< its address (rts) or the part's offset (data)
 };
 
 class Pipe {
  public:
-  Pipe(const Board& board, int from, int to)
-      : ends_(board.pipe(from, to)), ring_(board.pipe_ring(from, to)), size_(board.geometry().pipe_bytes) {}
+  Pipe(const SegmentView& view, int from, int to)
+      : ends_(view.pipe(from, to)), ring_(view.pipe_ring(from, to)), size_(view.geometry().pipe_bytes) {}
 
   /// The most payload that a frame may carry: half the ring, so that two can be under way.
   std::size_t payload_limit() const { return size_ / 2 - sizeof(Frame); }
@@ -45,7 +45,7 @@ class Pipe {
   }
 
   /// How much payload a frame could carry right now.
-  std::size_t room() const {
+  std::size_t free_bytes() const {
     // relaxed: written by this thread. The other pairs with the release store in pop().
     const std::uint64_t used = ends_.written.value.load(std::memory_order_relaxed) -
                                ends_.read.value.load(std::memory_order_acquire);
@@ -68,7 +68,7 @@ class Pipe {
     const bool carries = frame.kind == FrameKind::eager || frame.kind == FrameKind::data;
     const std::size_t bytes = carries ? static_cast<std::size_t>(frame.bytes) : 0;
     if (to && bytes > 0) get(at + sizeof frame, to, bytes);
-    // Pairs with the acquire loads in write() and room().
+    // Pairs with the acquire loads in write() and free_bytes().
     ends_.read.value.store(at + padded(sizeof frame + bytes), std::memory_order_release);
   }
 

@@ -1,4 +1,4 @@
-// A piece of shared memory without a name: made by one rank, opened by its neighbours through the maker's /proc entry.
+// A part of shared memory without a name: made by one rank, opened by its peers through the maker's /proc entry.
 // Nothing ever stands in /dev/shm, so nothing can be left behind there.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace medley::shm {
 class Segment {
  public:
   /// Makes one, populates its beginning and publishes its address in the store, or why it could not be made: its
-  /// neighbours are waiting for one or the other.
+  /// peers are waiting for one or the other.
   static Segment publish(std::size_t bytes, std::size_t populated, const std::string& purpose, Store& store,
                          const std::string& key);
   /// Opens what another published; throws what kept it from being made.
@@ -29,7 +29,7 @@ class Segment {
   ~Segment();
 
   std::byte* data() const { return data_.get(); }
-  /// Where neighbours open it, until seal().
+  /// Where peers open it, until seal().
   std::string address() const;
   /// After the last neighbour has opened it: nobody else can.
   void seal() noexcept;

@@ -17,8 +17,8 @@ struct Version {
 
 class UcxBackend final : public Backend {
  public:
-  explicit UcxBackend(const Surroundings& surroundings)
-      : worker_(surroundings), peers_(worker_, surroundings) {}
+  explicit UcxBackend(const BackendParams& params)
+      : worker_(params), peers_(worker_, params) {}
   std::string_view name() const override { return "ucx"; }
   std::string version() const override { return fmt::format("UCX {}", ucp_get_version_string()); }
   bool has_memory(Memory memory) const override { return memory == Memory::host; }
@@ -30,10 +30,10 @@ class UcxBackend final : public Backend {
     return fmt::format("ucx serves comms of up to {} ranks, and this one has {}", max_ranks,
                        world_ranks.size());
   }
-  std::unique_ptr<Lane> connect(const Group& group) override {
+  std::unique_ptr<Lane> connect(const CommParams& group) override {
     return std::make_unique<UcxLane>(group, worker_, peers_, ids_, store_agent_);
   }
-  Waiter* waiter() override { return &worker_.sleeper(); }
+  EventCount* event_count() override { return &worker_.event_count(); }
 
  private:
   StoreAgent store_agent_;
@@ -54,10 +54,9 @@ std::string unavailable() {
 extern "C" const medley::BackendPlugin* medley_backend() {
   using namespace medley;
   static const BackendPlugin plugin{
-      .abi = backend_abi,
       .name = "ucx",
       .unavailable = ucx::unavailable,
-      .create = [](const Surroundings& s) -> std::unique_ptr<Backend> {
+      .create = [](const BackendParams& s) -> std::unique_ptr<Backend> {
         return std::make_unique<ucx::UcxBackend>(s);
       },
   };

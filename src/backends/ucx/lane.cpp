@@ -40,7 +40,7 @@ std::optional<std::string> all_left(Store& store, int own, int size) {
 
 }  // namespace
 
-UcxLane::UcxLane(const Group& group, Worker& worker, Peers& peers, CommIds& ids, StoreAgent& store_agent)
+UcxLane::UcxLane(const CommParams& group, Worker& worker, Peers& peers, CommIds& ids, StoreAgent& store_agent)
     : worker_(worker),
       peers_(peers),
       ids_(ids),
@@ -60,7 +60,7 @@ UcxLane::UcxLane(const Group& group, Worker& worker, Peers& peers, CommIds& ids,
   }
 }
 
-void UcxLane::introduce(const Group& group) {
+void UcxLane::introduce(const CommParams& group) {
   // The first comm of a context has all ranks; who they are is told along.
   const bool first = !peers_.introduced();
   std::vector<std::string> all = group.all_gather(fmt::format("{} {}", id_, first ? peers_.introduction() : ""));

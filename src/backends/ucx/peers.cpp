@@ -30,10 +30,10 @@ bool Peer::dead() const {
   return ::poll(&file, 1, 0) == 1;
 }
 
-Peers::Peers(Worker& worker, const Surroundings& surroundings)
-    : worker_(worker), rank_(surroundings.rank), peers_(static_cast<std::size_t>(surroundings.size)) {
-  const std::string& here = surroundings.hosts[static_cast<std::size_t>(rank_)];
-  for (std::size_t r = 0; r < peers_.size(); ++r) peers_[r].same_host = surroundings.hosts[r] == here;
+Peers::Peers(Worker& worker, const BackendParams& params)
+    : worker_(worker), rank_(params.rank), peers_(static_cast<std::size_t>(params.size)) {
+  const std::string& here = params.hosts[static_cast<std::size_t>(rank_)];
+  for (std::size_t r = 0; r < peers_.size(); ++r) peers_[r].same_host = params.hosts[r] == here;
 }
 
 std::string Peers::introduction() const {

@@ -27,7 +27,7 @@ struct Peer {
 
 class Peers {
  public:
-  Peers(Worker& worker, const Surroundings& surroundings);
+  Peers(Worker& worker, const BackendParams& params);
   /// Sends what is unsent, for at most a few seconds, and closes all endpoints.
   ~Peers();
 

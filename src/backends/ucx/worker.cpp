@@ -36,8 +36,8 @@ ucp_context_h make_context(int ranks) {
 
 }  // namespace
 
-Worker::Worker(const Surroundings& surroundings)
-    : context_(make_context(surroundings.size)), sleeper_(surroundings) {
+Worker::Worker(const BackendParams& params)
+    : context_(make_context(params.size)), event_count_(params) {
   try {
     make_worker();
   } catch (...) {
@@ -64,7 +64,7 @@ void Worker::make_worker() {
   handler.cb = on_notice;
   handler.arg = this;
   require(ucp_worker_set_am_recv_handler(worker_, &handler), "listen to notices");
-  sleeper_.attach(worker_);
+  event_count_.attach(worker_);
 }
 
 Worker::~Worker() {
@@ -78,7 +78,7 @@ void Worker::poll() {
   ++polls_;
   if (ucp_worker_progress(worker_) != 0) {
     moved_ = true;
-  } else if (sleeper_.arm_wanted() && !sleeper_.arm()) {
+  } else if (event_count_.arm_wanted() && !event_count_.arm()) {
     moved_ = true;
   }
 }

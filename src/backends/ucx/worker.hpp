@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "backends/ucx/message.hpp"
-#include "backends/ucx/sleeper.hpp"
+#include "backends/ucx/event_count.hpp"
 
 namespace medley::ucx {
 
@@ -23,7 +23,7 @@ class UcxLane;
 
 class Worker {
  public:
-  explicit Worker(const Surroundings& surroundings);
+  explicit Worker(const BackendParams& params);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -31,7 +31,7 @@ class Worker {
   ucp_worker_h handle() const { return worker_; }
   /// By which others reach this worker.
   const std::string& address() const { return address_; }
-  Sleeper& sleeper() { return sleeper_; }
+  WorkerEventCount& event_count() { return event_count_; }
   MessagePool& messages() { return messages_; }
 
   /// One pass of the engine calls this once per busy lane. A lane that has not `seen` the last poll takes it
@@ -81,7 +81,7 @@ class Worker {
   bool left_ = false;
   std::optional<Error> stopped_;
   MessagePool messages_;
-  Sleeper sleeper_;
+  WorkerEventCount event_count_;
   std::mutex routes_mutex_;
   std::unordered_map<std::uint16_t, UcxLane*> routes_;
 };

@@ -6,13 +6,15 @@ namespace {
 
 using namespace medley;
 
+constexpr bool is(std::string_view kind) { return kind == MEDLEY_BROKEN; }
+
 std::string unavailable() {
-  if (MEDLEY_BROKEN == std::string_view("throwing")) throw std::runtime_error("the cable is unplugged");
-  if (MEDLEY_BROKEN == std::string_view("lacking")) return "there is no such network here";
+  if (is("throwing")) throw std::runtime_error("the cable is unplugged");
+  if (is("lacking")) return "there is no such network here";
   return {};
 }
 
-std::unique_ptr<Backend> create(const Surroundings&) {
+std::unique_ptr<Backend> create(const BackendParams&) {
   throw std::runtime_error("the library refused");
 }
 
@@ -20,11 +22,12 @@ std::unique_ptr<Backend> create(const Surroundings&) {
 
 extern "C" const medley::BackendPlugin* medley_backend() {
   static const BackendPlugin plugin{
-      .abi =
-          MEDLEY_BROKEN == std::string_view("foreign") ? std::string_view("medley-backend-0") : backend_abi,
+      .abi = is("foreign") ? std::string_view("medley-backend-0") : backend_abi,
+      .build = is("compiled") ? std::string_view("another library") : build_abi,
+      .sizes = is("resized") ? BoundarySizes{1, 2, 3, 4, 5} : BackendPlugin::boundary_sizes(),
       .name = MEDLEY_BROKEN,
       .unavailable = unavailable,
       .create = create,
   };
-  return MEDLEY_BROKEN == std::string_view("empty") ? nullptr : &plugin;
+  return is("empty") ? nullptr : &plugin;
 }

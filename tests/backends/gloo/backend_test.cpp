@@ -8,7 +8,7 @@
 namespace medley::test {
 namespace {
 
-Surroundings alone() {
+BackendParams alone() {
   return {.rank = 0,
           .size = 1,
           .device = 0,

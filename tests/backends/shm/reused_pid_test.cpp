@@ -6,7 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "backends/shm/neighbourhood.hpp"
+#include "backends/shm/host_peers.hpp"
 #include "harness/ranks.hpp"
 
 namespace medley::shm {
@@ -17,8 +17,8 @@ using namespace std::chrono_literals;
 constexpr int of_neighbour = 1, of_test = 2;
 int told = of_test;   // at one address in this process and in those that it forks
 
-Surroundings surroundings(int rank, const test::ForkedStore& store) {
-  Surroundings s;
+BackendParams params(int rank, const test::ForkedStore& store) {
+  BackendParams s;
   s.rank = rank;
   s.size = 2;
   s.hosts = {"here", "here"};
@@ -56,12 +56,12 @@ TEST(ReusedPid, OfADeadNeighbourIsNotReadFrom) {
   const pid_t neighbour = fork();
   if (neighbour == 0) {
     told = of_neighbour;
-    const Neighbourhood own(surroundings(1, store));
+    const HostPeers own(params(1, store));
     *ready = true;
     wait_for_end();
   }
   store.open();
-  const Neighbourhood own(surroundings(0, store));
+  const HostPeers own(params(0, store));
   while (!*ready) std::this_thread::yield();
   if (!own.direct_reads()) {
     end(neighbour);
@@ -76,7 +76,7 @@ TEST(ReusedPid, OfADeadNeighbourIsNotReadFrom) {
   const pid_t another = fork_as(neighbour);
   if (another < 0) GTEST_SKIP() << "a process with a chosen number cannot be made here: " << std::strerror(errno);
   ASSERT_EQ(another, neighbour);
-  std::this_thread::sleep_for(2ms);   // within one of its death its number is taken for its own (Neighbourhood::read)
+  std::this_thread::sleep_for(2ms);   // within one of its death its number is taken for its own (HostPeers::read)
   got = 0;
   try {
     own.read(&got, 1, address, sizeof got, 1);

@@ -64,7 +64,7 @@ def test_collectives_of_every_type():
     ranks.run(2, all_dtypes)
 
 
-def v_forms():
+def v_collectives():
     medley.init()
     rank, size = medley.get_rank(), medley.get_size()
     counts = [r + 1 for r in range(size)]
@@ -93,7 +93,7 @@ def v_forms():
 
 
 def test_v_forms():
-    ranks.run(3, v_forms)
+    ranks.run(3, v_collectives)
 
 
 def messages():

@@ -13,7 +13,7 @@ class Engine {
   /// `delay`: how long after this is visible to others the thread goes idle, in turns of a loop.
   explicit Engine(int delay) : delay_(delay) {}
 
-  void tend(ProgressThread& thread) {
+  void run_progress_thread(ProgressThread& thread) {
     tended_.store(true, std::memory_order_release);
     for (int turn = 0; turn < delay_; ++turn) asm volatile("" ::: "memory");
     thread.going_idle();

@@ -1,0 +1,218 @@
+// Matching: which message goes into which receive.
+#include "backends/gloo/tag_matcher.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/gloo/message_transfers.hpp"
+#include "backends/gloo/no_pipe_signal.hpp"
+
+namespace medley::gloo_backend {
+namespace {
+
+std::span<const std::byte> bytes_in(const Call& call, std::size_t bytes) {
+  return {static_cast<const std::byte*>(call.in), bytes};
+}
+
+Error too_long(const Header& header, int source, std::size_t room) {
+  return Error(ErrorKind::mismatch,
+               fmt::format("rank {} sent {} bytes with tag {} but the receive has room for {}", source,
+                           header.bytes, header.tag, room),
+               {.ranks = {source}});
+}
+
+}  // namespace
+
+Transfer* TagMatcher::start(const Call& call) {
+  throw_if_failed();
+  return call.op == Op::send ? start_send(call) : start_receive(call);
+}
+
+Transfer* TagMatcher::start_send(const Call& call) {
+  if (call.root == rank_) {
+    send_to_self(call);
+    return nullptr;
+  }
+  Peer& peer = *peers_[static_cast<std::size_t>(call.root)];
+  {
+    const std::lock_guard lock(mutex_);
+    if (peer.left || peer.lost) {
+      throw Error(ErrorKind::rank_lost,
+                  fmt::format("rank {} has left: it destroyed the comm or its context", peer.rank),
+                  {.ranks = {peer.rank}});
+    }
+  }
+  const NoPipeSignal quiet;
+  const std::size_t bytes = Message::bytes_of(call);
+  const Header header{.kind = Kind::message, .tag = call.tag, .bytes = bytes};
+  try {
+    if (bytes <= payload_bytes) {
+      post(peer, header, bytes_in(call, bytes));
+      return nullptr;
+    }
+    auto send = std::make_unique<Send>(*this, call);
+    send->buffer = mesh_->createUnboundBuffer(const_cast<void*>(call.in), bytes);
+    {
+      const std::lock_guard lock(mutex_);
+      send->number = ++peer.numbers;
+      peer.sends.emplace(send->number, send.get());
+    }
+    Send* sending = send.release();
+    try {
+      Header announced = header;
+      announced.number = sending->number;
+      sending->buffer->send(peer.rank, slot_of(sending->number), 0, bytes);
+      post(peer, announced);
+    } catch (...) {
+      sending->release();
+      throw;
+    }
+    return sending;
+  } catch (const std::exception& error) {
+    throw explain(error.what());
+  }
+}
+
+void TagMatcher::send_to_self(const Call& call) {
+  const std::size_t bytes = Message::bytes_of(call);
+  const Header header{.kind = Kind::message, .tag = call.tag, .bytes = bytes};
+  const auto data = bytes_in(call, bytes);
+  const std::lock_guard lock(mutex_);
+  if (Receive* receive = take_posted(rank_, call.tag)) {
+    deliver(*receive, rank_, header, data);
+  } else {
+    unexpected_.push_back({rank_, header, Memory8(data.begin(), data.end())});
+  }
+}
+
+Transfer* TagMatcher::start_receive(const Call& call) {
+  auto receive = std::make_unique<Receive>(*this, call);
+  const NoPipeSignal quiet;
+  const std::lock_guard lock(mutex_);
+  const auto arrived = std::find_if(unexpected_.begin(), unexpected_.end(), [&](const Arrival& a) {
+    return a.header.tag == call.tag && (call.root == -1 || call.root == a.source);
+  });
+  if (arrived == unexpected_.end()) {
+    posted_.push_back(receive.get());
+  } else {
+    deliver(*receive, arrived->source, arrived->header, arrived->data);
+    unexpected_.erase(arrived);
+  }
+  return receive.release();
+}
+
+TagMatcher::Receive* TagMatcher::take_posted(int source, int tag) {
+  const auto match = std::find_if(posted_.begin(), posted_.end(), [&](const Receive* receive) {
+    return receive->tag == tag && (receive->peer == -1 || receive->peer == source);
+  });
+  if (match == posted_.end()) return nullptr;
+  Receive* receive = *match;
+  posted_.erase(match);
+  return receive;
+}
+
+void TagMatcher::deliver(Receive& receive, int source, const Header& header, std::span<const std::byte> data) {
+  receive.from = source;
+  receive.arrived = static_cast<std::int64_t>(header.bytes);
+  if (header.bytes > receive.bytes) receive.error = too_long(header, source, receive.bytes);
+  if (data.size() < header.bytes)
+    return accept_rest(receive, *peers_[static_cast<std::size_t>(source)], header);
+  if (!receive.error && header.bytes > 0) std::memcpy(receive.memory, data.data(), header.bytes);
+  receive.finish();
+}
+
+/// A large message: its sender has offered it, so that it comes as soon as there is a buffer for it. One that
+/// does not fit is taken in all the same, so that its sender goes on.
+void TagMatcher::accept_rest(Receive& receive, Peer& peer, const Header& header) {
+  Peer::Rest rest{&receive, header.number, nullptr, {}};
+  if (receive.error) rest.spare.resize(header.bytes);
+  receive.peer = peer.rank;  // awaited from here on, also by a receive from any source
+  try {
+    rest.buffer =
+        mesh_->createUnboundBuffer(receive.error ? rest.spare.data() : receive.memory, header.bytes);
+    rest.buffer->recv(peer.rank, slot_of(header.number), 0, header.bytes);
+  } catch (const std::exception& error) {
+    receive.error = Error(ErrorKind::rank_lost, fmt::format("rank {} was lost: {}", peer.rank, error.what()),
+                          {.ranks = {peer.rank}});
+    return receive.finish();
+  }
+  peer.rests.push_back(std::move(rest));
+  wake(peer);
+}
+
+void TagMatcher::forget(Receive& receive) noexcept {
+  const std::lock_guard lock(mutex_);
+  // Receives are mostly matched in the order in which they were posted: near the front.
+  if (const auto at = std::find(posted_.begin(), posted_.end(), &receive); at != posted_.end()) posted_.erase(at);
+  for (auto& peer : peers_) {
+    if (!peer) continue;
+    for (Peer::Rest& rest : peer->rests) {
+      if (rest.receive == &receive) rest.receive = nullptr;
+    }
+  }
+}
+
+void TagMatcher::forget(Send& send) noexcept {
+  const std::lock_guard lock(mutex_);
+  peers_[static_cast<std::size_t>(send.peer)]->sends.erase(send.number);
+}
+
+void TagMatcher::begin_collective(const Doing& doing) {
+  const std::lock_guard lock(mutex_);
+  doing_ = doing;
+  in_collective_ = true;
+}
+
+void TagMatcher::end_collective() {
+  const std::lock_guard lock(mutex_);
+  in_collective_ = false;   // the adapter rings once it knows
+}
+
+std::vector<int> TagMatcher::absent(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  std::vector<int> ranks;
+  for (const auto& peer : peers_) {
+    if (peer && peer->doing.number < number) ranks.push_back(peer->rank);
+  }
+  return ranks;
+}
+
+bool TagMatcher::awaits(const Peer& peer) const {
+  if (!peer.sends.empty() || !peer.rests.empty()) return true;
+  if (in_collective_ && peer.doing.number < doing_.number) return true;
+  const bool others = std::any_of(peers_.begin(), peers_.end(), [&](const auto& p) { return p && !p->left; });
+  return std::any_of(posted_.begin(), posted_.end(), [&](const Receive* receive) {
+    return receive->peer == peer.rank || (receive->peer == -1 && !others);
+  });
+}
+
+/// Why nothing more will come of this comm, if so; the first cause first.
+std::optional<Error> TagMatcher::trouble() const {
+  for (const auto& peer : peers_) {
+    if (!peer || !peer->lost) continue;
+    return Error(
+        ErrorKind::rank_lost,
+        fmt::format("rank {} died or was cut off: its connection closed without a farewell", peer->rank),
+        {.ranks = {peer->rank}});
+  }
+  if (failure_) return failure_;
+  for (const auto& peer : peers_) {
+    if (!peer || !peer->left || !awaits(*peer)) continue;
+    return Error(ErrorKind::rank_lost,
+                 fmt::format("rank {} has left: it destroyed the comm or its context", peer->rank),
+                 {.ranks = {peer->rank}});
+  }
+  for (const auto& peer : peers_) {
+    if (!peer || !in_collective_ || peer->doing.number != doing_.number ||
+        peer->doing.signature == doing_.signature)
+      continue;
+    return Error(ErrorKind::mismatch,
+                 fmt::format("rank {} called {} where this rank called {}", peer->rank, peer->doing.words,
+                             doing_.words),
+                 {.ranks = {peer->rank}});
+  }
+  return std::nullopt;
+}
+
+}  // namespace medley::gloo_backend

@@ -1,0 +1,38 @@
+#include "backends/shm/segment_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <medley/error.hpp>
+#include <vector>
+
+namespace medley::shm {
+namespace {
+
+std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
+
+}  // namespace
+
+Geometry::Geometry(int n) : ranks(n) {
+  const auto count = static_cast<std::size_t>(n);
+  // Up to 256 KiB a slot, and 8 MiB of staging for a comm of any size.
+  slot_bytes = std::clamp<std::size_t>(std::bit_floor((std::size_t{8} << 20) / depth / count), 16u << 10, 256u << 10);
+  pipe_bytes = std::clamp<std::size_t>(std::bit_floor((std::size_t{4} << 20) / count / count), 4u << 10, 64u << 10);
+  table_offset = depth * sizeof(Line) + counters_per_rank * sizeof(Counter) + round_up(count * sizeof(std::uint64_t), 64);
+  area_bytes = round_up(table_offset + depth * count * sizeof(TableEntry), 128);
+  staging_offset = round_up(sizeof(Header) + count * area_bytes, 4096);
+  pipes_offset = staging_offset + count * depth * slot_bytes;
+  total = round_up(pipes_offset + count * count * (sizeof(PipeEnds) + pipe_bytes), 4096);
+}
+
+void SegmentView::throw_if_aborted() const {
+  const std::uint32_t by = header().aborted.load(std::memory_order_acquire);   // pairs with the release store in ShmLane::abort()
+  if (by == 0 || by == abort_being_written) return;
+  const auto kind = static_cast<ErrorKind>(header().kind);
+  std::vector<int> ranks(header().at_fault, header().at_fault + header().ranks_at_fault);
+  if (ranks.empty()) ranks.push_back(static_cast<int>(by) - 1);
+  throw Error(kind, fmt::format("rank {} gave up the comm: {}", by - 1, header().reason), {.ranks = ranks});
+}
+
+}  // namespace medley::shm

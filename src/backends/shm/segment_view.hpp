@@ -1,0 +1,135 @@
+// The shared segment of one comm, as a typed view: who writes which cache line, and where data is staged.
+// Every word has a single writer, the rank whose area it lies in; pipes have one writer and one reader.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace medley::shm {
+
+/// Exchanges rotate through this many lines and staging slots, so that none needs a closing barrier: a rank reuses
+/// a slot only after all peers have arrived at a later exchange. Four lets a broadcast's root run three ahead.
+inline constexpr std::uint32_t depth = 4;
+
+/// What fits beside the flag in its own cache line.
+inline constexpr std::size_t inline_bytes = 56;
+
+/// Up to here an exchange of equal parts is over in two steps that never suspend: a coroutine's frame would cost a
+/// quarter of its time.
+inline constexpr std::size_t brief_bytes = 4096;
+
+/// A rank's arrival at an exchange, with its payload or a description of where the payload is.
+struct alignas(64) Line {
+  /// Stored with release by Exchanger::arrive(), after the payload; pairs with the acquire loads in arrived() and can_begin().
+  /// It also ends this rank's reads of the exchange before: a peer that sees it may write into that one's slot again.
+  std::atomic<std::uint64_t> word;
+  std::byte payload[inline_bytes];
+};
+
+struct alignas(64) Counter {
+  std::atomic<std::uint64_t> value;
+};
+
+/// What one rank gives to one peer in a v-collective: an offset into the staging slot, or an address.
+struct TableEntry {
+  std::uint64_t where;
+  std::uint64_t bytes;
+};
+
+inline constexpr std::size_t counters_per_rank = 4;
+
+/// One direction between two ranks: a ring of bytes.
+struct PipeEnds {
+  Counter written;   ///< by the writer, with release after the bytes; pairs with the acquire load in Pipe::front()
+  Counter read;      ///< by the reader, with release after it has copied; pairs with the acquire loads in Pipe::write() and free_bytes()
+};
+
+struct alignas(64) Header {
+  std::atomic<std::uint32_t> attached;
+  /// 1 + the rank that aborted; stored with release by ShmLane::abort(), pairs with the acquire loads in SegmentView.
+  std::atomic<std::uint32_t> aborted;
+  // Why, complete before `aborted` is set.
+  std::uint32_t kind;                     ///< an ErrorKind
+  std::uint32_t ranks_at_fault;           ///< how many of `at_fault` are set
+  std::int32_t at_fault[8];
+  char reason[256];
+};
+
+/// In Header::aborted while the reason is being written.
+inline constexpr std::uint32_t abort_being_written = 1u << 31;
+
+/// Sizes and offsets; the same on every rank because they follow from the number of ranks alone.
+struct Geometry {
+  explicit Geometry(int ranks);
+  int ranks;
+  std::size_t slot_bytes;    ///< staging per exchange and rank
+  std::size_t pipe_bytes;    ///< ring per ordered pair
+  std::size_t area_bytes;    ///< of one rank, staging included
+  std::size_t table_offset, staging_offset, pipes_offset;
+  std::size_t total;
+  /// The rings from one rank to all.
+  std::size_t pipe_row_bytes() const { return static_cast<std::size_t>(ranks) * (sizeof(PipeEnds) + pipe_bytes); }
+  /// The part that every comm touches at once: header, lines, counters and tables lie before the first staging slot.
+  std::size_t control_bytes() const { return staging_offset; }
+};
+
+class SegmentView {
+ public:
+  SegmentView(std::byte* base, const Geometry& geometry) : base_(base), geometry_(geometry) {}
+  const Geometry& geometry() const { return geometry_; }
+  bool aborted() const { return header().aborted.load(std::memory_order_acquire) != 0; }   // pairs with ShmLane::abort()
+  /// Throws the error with which a rank aborted the comm, if one did.
+  void throw_if_aborted() const;
+  Header& header() const { return *reinterpret_cast<Header*>(base_); }
+  Line& line(int rank, std::uint32_t sequence) const {
+    return reinterpret_cast<Line*>(area(rank))[sequence % depth];
+  }
+  /// The last exchange in which this rank has read everything it takes directly from its peers' memory. Counted in 64
+  /// bits: it may lie any number of exchanges back, where sequences that wrap would look as if they were ahead.
+  /// The release store in Exchanger::run() comes after those reads; pairs with the acquire load in Exchanger::finished(), behind
+  /// which the giver's memory is its caller's again.
+  Counter& finished(int rank) const { return counters(rank)[0]; }
+  /// How many chunks this rank has laid out in a streamed exchange: sequence in the upper half, chunks in the lower.
+  /// The release store in Streamer::lay() pairs with the acquire load in Streamer::available().
+  Counter& laid(int rank) const { return counters(rank)[1]; }
+  /// Not zero once this rank has destroyed its side of the comm, in order: it owes nothing and will not come again.
+  /// The release store in ~ShmLane() pairs with the acquire loads in ShmLane::check() and awaits(): who sees it sees all flags and
+  /// frames that came before.
+  Counter& left(int rank) const { return counters(rank)[2]; }
+  /// Not zero while this rank finds its peers near (cache_distance.hpp). relaxed: a hint, which nothing else depends on.
+  Counter& cache_local(int rank) const { return counters(rank)[3]; }
+  /// How many of `giver`'s chunks this rank has consumed, in the same form. The release store in Streamer::took() pairs with the
+  /// acquire load in Streamer::reader_at(), behind which the giver writes into that half again.
+  std::atomic<std::uint64_t>& taken(int rank, int giver) const {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(counters(rank) + counters_per_rank)[giver];
+  }
+  TableEntry* table(int rank, std::uint32_t sequence) const {
+    auto* tables = reinterpret_cast<TableEntry*>(area(rank) + geometry_.table_offset);
+    return tables + (sequence % depth) * static_cast<std::size_t>(geometry_.ranks);
+  }
+  std::byte* staging(int rank, std::uint32_t sequence) const {
+    return all_staging(rank) + (sequence % depth) * geometry_.slot_bytes;
+  }
+  /// All slots as one part, for streamed exchanges.
+  std::byte* all_staging(int rank) const {
+    return base_ + geometry_.staging_offset + static_cast<std::size_t>(rank) * geometry_.slot_bytes * depth;
+  }
+  PipeEnds& pipe(int from, int to) const { return *reinterpret_cast<PipeEnds*>(pipe_base(from, to)); }
+  std::byte* pipe_ring(int from, int to) const { return pipe_base(from, to) + sizeof(PipeEnds); }
+
+ private:
+  std::byte* area(int rank) const {
+    return base_ + sizeof(Header) + static_cast<std::size_t>(rank) * geometry_.area_bytes;
+  }
+  Counter* counters(int rank) const { return reinterpret_cast<Counter*>(area(rank) + depth * sizeof(Line)); }
+  std::byte* pipe_base(int from, int to) const {
+    const auto index = static_cast<std::size_t>(from) * static_cast<std::size_t>(geometry_.ranks) +
+                       static_cast<std::size_t>(to);
+    return base_ + geometry_.pipes_offset + index * (sizeof(PipeEnds) + geometry_.pipe_bytes);
+  }
+  std::byte* base_;
+  Geometry geometry_;
+};
+
+}  // namespace medley::shm

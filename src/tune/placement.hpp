@@ -1,0 +1,32 @@
+// What the ranks of a job tell each other about themselves before anything is measured.
+#pragma once
+
+#include <sched.h>
+
+#include <cstdint>
+#include <medley/comm.hpp>
+#include <type_traits>
+#include <vector>
+
+namespace medley::tune {
+
+/// What each rank has to say, by rank. Collective.
+template <class T>
+std::vector<T> gather_from_all(Comm comm, const T& mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::vector<T> all(static_cast<std::size_t>(comm.size()));
+  comm.all_gather(ConstBuffer(&mine, sizeof mine, DType::u8),
+                  Buffer(all.data(), static_cast<std::int64_t>(all.size() * sizeof mine), DType::u8));
+  return all;
+}
+
+/// Where a rank runs: its machine, and the cores it may use (none where there are more than a cpu_set_t holds).
+struct Placement {
+  std::size_t machine = 0;
+  cpu_set_t cores{};
+  bool operator==(const Placement& other) const { return machine == other.machine && CPU_EQUAL(&cores, &other.cores); }
+};
+/// Of every rank. Collective.
+std::vector<Placement> placement_of_all(const Comm& comm);
+
+}  // namespace medley::tune
