@@ -31,7 +31,7 @@ struct TestComm {
     auto filled = std::make_unique<algorithms::FilledLane>(std::make_unique<IdleLane>(concurrent, in_streams), Capabilities(), "idle", 0, 2);
     made->comm = state.get();
     made->filled = filled.get();
-    made->in_streams = in_streams;
+    made->in_streams = made->connects_lazily = in_streams;
     made->messages = MessageOrder(!in_streams);
     made->lane = std::move(filled);
     lane = made.get();

@@ -40,6 +40,8 @@ class RoutingOfAComm : public ::testing::Test {
       lanes.back()->name = backend->name_;
       lanes.back()->host = backend->has_memory(Memory::host);
       lanes.back()->cuda = backend->has_memory(Memory::cuda);
+      lanes.back()->default_for_host = backend == &shm;
+      lanes.back()->default_for_cuda = backend == &nccl;
     }
   }
   std::string taken(const Routing& routing, Op op, std::int64_t count, Memory memory = Memory::host) const {
