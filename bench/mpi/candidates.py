@@ -58,18 +58,18 @@ def output_of(command, timeout=120):
 
 def compile_with(compiler, source, program):
     """Builds `program` unless it is newer than every file it could depend on."""
-    sources = [*HERE.glob("*.?pp"), *(ROOT / "src/tune").glob("*.hpp"), ROOT / "include/medley/types.hpp"]
-    if program.exists() and program.stat().st_mtime > max(file.stat().st_mtime for file in sources):
+    sources = [*HERE.glob("*.?pp"), *(ROOT / "src/tune").glob("*.hpp"), *(ROOT / "include/medley").glob("types.hpp")]
+    if program.exists() and all(program.stat().st_mtime > file.stat().st_mtime for file in sources):
         return program
     program.parent.mkdir(parents=True, exist_ok=True)
     output_of([compiler, *COMPILE, str(HERE / source), "-o", str(program)], timeout=300)
     return program
 
 
-def find_mpi(name):
+def find_mpi(name, compiles=True):
     """(compiler, launcher) of an MPI by Debian's suffixed names, or by the plain names where they are this MPI."""
     for compiler, launcher in ((f"mpicxx.{name}", f"mpiexec.{name}"), ("mpicxx", "mpiexec")):
-        if not (shutil.which(compiler) and shutil.which(launcher)):
+        if (compiles and not shutil.which(compiler)) or not shutil.which(launcher):
             continue
         banner = subprocess.run([launcher, "--version"], capture_output=True, text=True).stdout
         if re.search(BANNERS[name], banner):
@@ -105,13 +105,13 @@ def transports(name, command):
     return ", ".join(sorted(found)) or "not told"
 
 
-def mpi(name, ranks, folder):
-    """The MPI `name`, built and ready, or None where it is not installed."""
-    found = find_mpi(name)
+def mpi(name, ranks, folder, program=None):
+    """The MPI `name`, built and ready, or None where it is not installed. `program`: already built, instead of mpi_bench."""
+    found = find_mpi(name, compiles=not program)
     if not found:
         return None
     compiler, launcher = found
-    program = compile_with(compiler, "mpi_bench.cpp", folder / f"mpi_bench_{name}")
+    program = program or compile_with(compiler, "mpi_bench.cpp", folder / f"mpi_bench_{name}")
     cores = len(os.sched_getaffinity(0))
     refusal = None
     for binding in binding_choices(name, ranks, cores):

@@ -11,6 +11,7 @@
 
 #include <medley/sdk/current_error.hpp>
 #include <medley/sdk/fork_guard.hpp>
+#include <medley/sdk/quiet_thread.hpp>
 
 namespace medley {
 namespace {
@@ -113,7 +114,7 @@ Transfer* BlockingLane::start(const Call& call) {
   if (strand.size() > 1) return transfer.release();
   state_->ready.push_back(strand_of(call));
   if (state_->idle < state_->ready.size()) {
-    std::thread([state = state_] { State::work(state); }).detach();  // counted: the destructor waits for it
+    start_quiet_thread("medley-worker", [state = state_] { State::work(state); }).detach();  // counted: the destructor waits for it
     ++state_->workers;
   }
   state_->changed.notify_all();

@@ -3,11 +3,11 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include <medley/sdk/fork_guard.hpp>
 #include <medley/sdk/may_block.hpp>
+#include <medley/sdk/quiet_thread.hpp>
 
 namespace medley {
 
@@ -55,7 +55,7 @@ StoreAgent::TicketRef StoreAgent::post(std::function<std::optional<std::string>(
   const std::lock_guard lock(state_->mutex);
   state_->tasks.push_back({std::move(access), ticket});
   if (!state_->running) {
-    std::thread([state = state_] { State::work(state); }).detach();
+    start_quiet_thread("medley-agent", [state = state_] { State::work(state); }).detach();
     state_->running = true;
   }
   state_->changed.notify_all();

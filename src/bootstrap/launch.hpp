@@ -10,6 +10,9 @@
 
 namespace medley {
 
+/// Where ranks run: each on a core of its own where there are enough, or wherever the kernel puts them.
+enum class Bind { none, core };
+
 struct LaunchOptions {
   int ranks = 1;
   std::vector<std::string> command;  ///< the program, found along PATH, and its arguments
@@ -17,6 +20,7 @@ struct LaunchOptions {
   bool prefix = true;    ///< each line of output starts with "[rank] "
   std::chrono::milliseconds grace{5000};  ///< between one rank's failure and the end of the others
   bool keep_going = false;                ///< one rank's failure does not end the others
+  Bind bind = Bind::none;
 };
 
 /// Runs the job to its end and gives the exit status: 0, or that of the first rank that failed (128 + signal

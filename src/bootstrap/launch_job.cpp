@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "bootstrap/binding.hpp"
 #include "bootstrap/proof.hpp"
 
 namespace medley {
@@ -53,7 +54,8 @@ Job::Job(const LaunchOptions& options)
     : options_(options),
       token_(random_token()),
       store_(store_options(token_, options.ranks)),
-      ranks_(static_cast<std::size_t>(options.ranks)) {}
+      ranks_(static_cast<std::size_t>(options.ranks)),
+      cores_(options.bind == Bind::core ? cores_for(options.ranks) : std::vector<std::string>()) {}
 
 Job::~Job() {
   clean_up();

@@ -69,6 +69,7 @@ class Job {
   Supervisor supervisor_;
   Descriptor signals_;
   std::vector<Rank> ranks_;
+  std::vector<std::string> cores_;  ///< the mask of each rank; empty: they are not bound
   std::vector<std::unique_ptr<Stream>> streams_;
   pid_t mpirun_ = 0;
   std::string door_name_;

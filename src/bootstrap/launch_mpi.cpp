@@ -75,15 +75,14 @@ std::string find_mpirun() {
 
 }  // namespace
 
-std::vector<std::string> mpirun_command(int ranks) {
+std::vector<std::string> mpirun_command(int ranks, bool bind) {
   const std::string mpirun = find_mpirun();
   const std::string version = output_of({mpirun, "--version"});
   const std::string count = std::to_string(ranks);
   if (version.find("Open MPI") == version.npos && version.find("OpenRTE") == version.npos)
-    return {mpirun, "-n", count, "-disable-auto-cleanup"};
-  // Not bound to cores: ranks of medley run are where the kernel puts them, whoever starts them.
+    return {mpirun, "-n", count, "-disable-auto-cleanup", "-bind-to", bind ? "core" : "none"};
   std::vector<std::string> words = {mpirun,      "-n",  count, "--oversubscribe", "--allow-run-as-root",
-                                    "--bind-to", "none"};
+                                    "--bind-to", bind ? "core" : "none"};
   for (const char* word : {"--mca", "orte_abort_on_non_zero_status", "0", "--enable-recovery"})
     words.emplace_back(word);
   // Open MPI 4 refuses to start even local ranks where it finds no way to other hosts.

@@ -13,6 +13,8 @@
 #include <medley/error.hpp>
 #include <sstream>
 
+#include "bootstrap/binding.hpp"
+
 extern char** environ;
 
 namespace medley {
@@ -44,6 +46,7 @@ struct Lines {
   char byte = 0;
   while (read(lines.go, &byte, 1) < 0 && errno == EINTR) {
   }
+  if (!what.cores.empty()) run_on(what.cores);  // refused: it runs unbound
   // Targets may stand among the sources, so sources move out of the way first.
   const int in = fcntl(what.in, F_DUPFD_CLOEXEC, 3), out = fcntl(what.out, F_DUPFD_CLOEXEC, 3),
             err = fcntl(what.err, F_DUPFD_CLOEXEC, 3);

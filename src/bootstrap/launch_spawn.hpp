@@ -21,6 +21,7 @@ struct Spawn {
   std::map<std::string, std::string> environment;  ///< the whole of it
   int in = 0, out = 1, err = 2;                    ///< become the child's standard streams
   bool own_group = true;                           ///< the child leads a process group of its own
+  std::string cores = {};                          ///< the mask it is bound to; "": this process's
   /// Called with the child's pid before the program starts.
   std::function<void(pid_t)> prepared = {};
 };

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <medley/error.hpp>
 
+#include "bootstrap/host.hpp"
 #include "bootstrap/launch_job.hpp"
 #include "bootstrap/launch_mpi.hpp"
 #include "bootstrap/proof.hpp"
@@ -35,6 +36,12 @@ void make_room_for_mpirun(int ranks) {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/// mpirun binds to any core of the machine, also to those that this process may not use.
+bool mpirun_may_bind() {
+  const std::string mask = core_mask();
+  return std::count(mask.begin(), mask.end(), '1') >= sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 }  // namespace
 
 void Job::start() {
@@ -48,12 +55,14 @@ std::map<std::string, std::string> Job::rank_environment() const {
   auto variables = current_environment();
   // The place of a job around this one.
   for (const char* name :
-       {"MEDLEY_RANK", "MEDLEY_LOCAL_RANK", "MEDLEY_WORLD_SIZE", "RANK", "LOCAL_RANK", "WORLD_SIZE"}) {
+       {"MEDLEY_RANK", "MEDLEY_LOCAL_RANK", "MEDLEY_WORLD_SIZE", "RANK", "LOCAL_RANK", "WORLD_SIZE",
+        "MEDLEY_CORES"}) {
     variables.erase(name);
   }
   variables["MEDLEY_STORE"] = fmt::format("127.0.0.1:{}", store_.port());
   variables["MEDLEY_TOKEN"] = token_;
   variables["MEDLEY_STORE_SERVED"] = "1";
+  if (!cores_.empty()) variables["MEDLEY_CORES"] = core_mask();  // for the threads that Medley starts in a rank
   if (!options_.backends.empty()) variables["MEDLEY_BACKENDS"] = options_.backends;
   if (options_.prefix) variables.emplace("PYTHONUNBUFFERED", "1");  // lines should come while the job runs
   return variables;
@@ -84,6 +93,7 @@ void Job::start_rank(int rank) {
     what.out = pipes.out.fd();
     what.err = pipes.err.fd();
   }
+  if (!cores_.empty()) what.cores = cores_[static_cast<std::size_t>(rank)];
   Rank& started = ranks_[static_cast<std::size_t>(rank)];
   what.prepared = [this](pid_t group) { supervisor_.guard(group); };
   started.group = spawn(what);
@@ -95,7 +105,8 @@ void Job::start_mpirun() {
   door_ = listen_on(door_name_, 0, 1);
   find_program(options_.command.at(0));  // mpirun's own complaint would take a page
   Spawn what;
-  what.arguments = mpirun_command(options_.ranks);
+  if (!mpirun_may_bind()) cores_.clear();
+  what.arguments = mpirun_command(options_.ranks, !cores_.empty());
   what.program = find_program(what.arguments[0]);
   for (const auto& word :
        {std::string("/proc/self/exe"), std::string("run"), "--report-to=" + door_name_, std::string("--")}) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "bootstrap/binding.hpp"
 #include "bootstrap/host.hpp"
 #include "cli/sizes.hpp"
 #include "comm/plugins.hpp"
@@ -79,13 +80,8 @@ void bind_to_core(Context& context) {
     return other.machine == mine.machine && !(other == mine) && CPU_COUNT(&common) > 0;
   });
   if (CPU_COUNT(&mine.cores) == 0 || overlaps || std::count(all.begin(), all.end(), mine) > usable_cores()) return;
-  auto place = std::count(all.begin(), all.begin() + context.rank(), mine);
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &mine.cores) && place-- == 0) CPU_SET(core, &one);
-  }
-  sched_setaffinity(0, sizeof one, &one);
+  const auto place = static_cast<std::size_t>(std::count(all.begin(), all.begin() + context.rank(), mine));
+  run_on(one_core(binding_order(core_mask())[place]));
 }
 
 std::vector<std::string> available_backends(const Context& context) {

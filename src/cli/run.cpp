@@ -43,6 +43,7 @@ void add_run(CLI::App& app) {
     bool no_prefix = false;
     std::string report_to;
     std::string mpirun;
+    std::string bind = "core";
     const CLI::App* command = nullptr;
   };
   auto given = std::make_shared<Arguments>();
@@ -53,6 +54,7 @@ void add_run(CLI::App& app) {
                                 if (!given->report_to.empty())
                                   return report_to_launcher(given->report_to, options.command);
                                 options.prefix = !given->no_prefix;
+                                options.bind = given->bind == "core" ? Bind::core : Bind::none;
                                 if (!given->mpirun.empty()) setenv("MEDLEY_MPIRUN", given->mpirun.c_str(), 1);
                                 options.grace =
                                     std::chrono::milliseconds(std::llround(given->grace_seconds * 1000));
@@ -74,6 +76,11 @@ void add_run(CLI::App& app) {
                   "their own errors")
       ->check(CLI::Range(0.0, 1e6))
       ->type_name("SECONDS")
+      ->capture_default_str();
+  run->add_option("--bind", given->bind,
+                  "core: each rank on a core of its own, and nothing is bound where ranks outnumber the usable cores; "
+                  "none: ranks run wherever the kernel puts them, for programs with threads of their own")
+      ->check(CLI::IsMember({"core", "none"}))
       ->capture_default_str();
   run->add_flag("--keep-going", given->options.keep_going, "one rank's failure does not end the others");
   run->add_flag("--no-prefix", given->no_prefix,

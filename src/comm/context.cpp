@@ -1,3 +1,4 @@
+#include <medley/sdk/launcher_cores.hpp>
 #include <medley/context.hpp>
 #include <medley/sdk/current_error.hpp>
 
@@ -51,6 +52,7 @@ void find_place_in_job(const ContextOptions& options, ContextState& state) {
 /// A library may throw anything; a caller of Medley meets errors of Medley.
 std::unique_ptr<Lane> connect_backend(Backend& backend, const CommParams& group) {
   try {
+    const OnLaunchersCores inherited;  // by the threads that the library starts
     return backend.connect(group);
   } catch (const Error&) {
     throw;

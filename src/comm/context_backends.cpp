@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <medley/sdk/launcher_cores.hpp>
 #include <medley/sdk/device.hpp>
 #include <nlohmann/json.hpp>
 
@@ -227,6 +228,7 @@ std::string ContextState::create(const std::string& name, const BackendParams& p
   try {
     BackendParams own = params;
     own.store = std::make_shared<PrefixStore>(store, fmt::format("backend/{}/", name));
+    const OnLaunchersCores inherited;  // by the threads that the library starts
     made = find_backend(name)->plugin()->create(own);
     return made ? std::string() : std::string("its plugin made none");
   } catch (const std::exception& error) {

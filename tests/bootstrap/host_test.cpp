@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "bootstrap/binding.hpp"
+
 namespace medley {
 namespace {
 
@@ -118,6 +120,19 @@ TEST(UsableCores, FollowTheAffinityMask) {
   EXPECT_EQ(usable_cores(), 1);
   sched_setaffinity(0, sizeof before, &before);
   EXPECT_LE(usable_cores(), CPU_COUNT(&before));
+}
+
+TEST_F(Cgroups, RanksTakeOneThreadOfEveryCoreFirst) {
+  EXPECT_EQ(binding_order("1111", root_), (std::vector<int>{0, 1, 2, 3})) << "the system does not say";
+  const auto siblings = [&](int cpu, const std::string& list) {
+    file("cpu" + std::to_string(cpu) + "/topology/thread_siblings_list", list + "\n");
+  };
+  for (int cpu : {0, 1}) siblings(cpu, "0-1");
+  for (int cpu : {2, 3}) siblings(cpu, "2-3");
+  EXPECT_EQ(binding_order("1111", root_), (std::vector<int>{0, 2, 1, 3}));
+  EXPECT_EQ(binding_order("0111", root_), (std::vector<int>{1, 2, 3})) << "its sibling is not ours";
+  for (int cpu = 0; cpu < 4; ++cpu) siblings(cpu, cpu % 2 == 0 ? "0,2" : "1,3");
+  EXPECT_EQ(binding_order("1111", root_), (std::vector<int>{0, 1, 2, 3}));
 }
 
 TEST(ShareOfCores, IsAPartOfTheMachineByTheNumberOfRanks) {

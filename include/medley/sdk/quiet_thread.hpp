@@ -1,7 +1,9 @@
-// Starts a thread that takes no signals: they belong to the program's own threads. Used by every thread that Medley
-// makes for itself in a user's process.
+// Starts a thread that takes no signals, since they belong to the program's own threads, and that is not
+// bound to its rank's core, where it would take turns with the rank. Used by every thread that Medley makes
+// for itself in a user's process.
 #pragma once
 
+#include <medley/sdk/launcher_cores.hpp>
 #include <pthread.h>
 
 #include <csignal>
@@ -16,6 +18,7 @@ std::thread start_quiet_thread(const char* name, Body&& body) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
+  const OnLaunchersCores inherited;
   std::thread thread(std::forward<Body>(body));
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_setname_np(thread.native_handle(), name);

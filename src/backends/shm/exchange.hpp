@@ -92,6 +92,9 @@ class Exchanger {
   int ranks() const { return view_.geometry().ranks; }
   const SegmentView& view() const { return view_; }
   std::size_t slot_bytes() const { return view_.geometry().slot_bytes; }
+  /// How much of each slot of this rank has memory.
+  std::size_t ready_bytes() const { return ready_bytes_; }
+  void slots_ready(std::size_t bytes) { ready_bytes_ = bytes; }
   /// Whether those who read from this rank find it near, by what they said last.
   bool readers_near() const;
   /// Whether all ranks are near each other; the same answer on all, in the same place of their programs.
@@ -155,6 +158,7 @@ class Exchanger {
   bool met_cache_local_ = false;                 ///< every rank that the running exchange has met, this one included, says so
   bool all_near_ = false;
   std::uint32_t directly_given_ = 0;
+  std::size_t ready_bytes_ = 0;           ///< of each slot of this rank that have memory
   std::uint32_t checked_ = 0;             ///< up to this exchange every peer has arrived and called the same
 
   friend class Streamer;

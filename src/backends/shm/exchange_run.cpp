@@ -56,7 +56,7 @@ void Exchanger::copy(void* to, const void* from, std::size_t bytes, bool past_ca
 /// the peer's cache, and writing there takes longer than where it was dropped: all_reduce of 16 KiB 2.7 µs, so 1.8.
 std::size_t Exchanger::place_in_slot(std::size_t bytes) const {
   const std::size_t room = std::bit_ceil(std::max<std::size_t>(bytes, 4096));
-  return count_ / depth % std::max<std::size_t>(1, slot_bytes() / room) * room;
+  return count_ / depth % std::max<std::size_t>(1, ready_bytes_ / room) * room;
 }
 
 /// The place in its slot.

@@ -29,7 +29,8 @@ class ShmLane final : public Lane {
   bool awaits(int rank) const;
   // Memory is taken when it is first needed, so that a comm that only sends small things stays small; by
   // Segment::populate, so that a full /dev/shm is an error and not a SIGBUS.
-  void populate_staging();
+  std::size_t staging_for(const Call& call) const;
+  void populate_staging(std::size_t of_each_slot);
   void make_mail();
   const HostPeers& host_peers_;
   std::vector<int> members_;
@@ -39,7 +40,6 @@ class ShmLane final : public Lane {
   Exchanger exchanger_;
   Collective collective_;
   std::unique_ptr<TagMatcher> matcher_;     ///< made with the first send or receive
-  bool staging_ready_ = false;
 };
 
 }  // namespace medley::shm

@@ -23,7 +23,7 @@ class UcxLane final : public Lane {
 
   Transfer* start(const Call& call) override;
   void progress() override { worker_.progress(seen_); }
-  bool undelivered() const override { return !peers_.flushed(); }
+  bool undelivered() const override { return !peers_.flushed_in_a_pause(); }
   void check() override;
   void abort(const Error& why) noexcept override;
   bool poll_abort() noexcept override;

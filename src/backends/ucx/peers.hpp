@@ -41,12 +41,15 @@ class Peers {
 
   /// Something was sent, or answered, that may still need polls to leave.
   void touched(Endpoint& endpoint) {
+    if (endpoint.watched()) last_touched_ = std::chrono::steady_clock::now();
     if (endpoint.touched_) return;
     endpoint.touched_ = true;
     touched_.push_back(&endpoint);
   }
   /// Whether all of it has left.
   bool flushed() noexcept;
+  /// The same, for who comes back to ask: to other hosts it does not find out before a pause in the messages.
+  bool flushed_in_a_pause() noexcept;
 
  private:
   Endpoint& connect(Peer& peer);
@@ -54,6 +57,7 @@ class Peers {
   int rank_;
   std::vector<Peer> peers_;  ///< by world rank
   std::vector<Endpoint*> touched_;
+  Deadline last_touched_{};  ///< an endpoint to another host
 };
 
 }  // namespace medley::ucx

@@ -2,8 +2,10 @@
 
 #include <ucs/config/global_opts.h>
 
+#include <algorithm>
 #include <cstdlib>
 
+#include "backends/ucx/config.hpp"
 #include "backends/ucx/endpoint.hpp"
 #include "backends/ucx/lane.hpp"
 #include "backends/ucx/notice.hpp"
@@ -18,26 +20,24 @@ void keep_quiet() {
   if (!std::getenv("UCX_LOG_LEVEL")) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
 }
 
-ucp_context_h make_context(int ranks) {
+ucp_context_h make_context(const BackendParams& s) {
   keep_quiet();
-  ucp_config_t* config = nullptr;
-  require(ucp_config_read(nullptr, nullptr, &config), "read its configuration (the variables UCX_…)");
+  const bool one_host = std::count(s.hosts.begin(), s.hosts.end(), s.hosts.front()) == s.size;
+  const Config config = read_config(one_host);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
   params.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
-  params.estimated_num_eps = static_cast<std::size_t>(ranks);
+  params.estimated_num_eps = static_cast<std::size_t>(s.size);
   params.name = "medley";
   ucp_context_h context = nullptr;
-  const ucs_status_t status = ucp_init(&params, config, &context);
-  ucp_config_release(config);
-  require(status, "start");
+  require(ucp_init(&params, config.get(), &context), "start");
   return context;
 }
 
 }  // namespace
 
 Worker::Worker(const BackendParams& params)
-    : context_(make_context(params.size)), event_count_(params) {
+    : context_(make_context(params)), event_count_(params) {
   try {
     make_worker();
   } catch (...) {

@@ -1,7 +1,9 @@
 // More ranks than cores, many ranks, many comms.
 #include <sched.h>
 
+#include <fstream>
 #include <numeric>
+#include <string>
 
 #include "harness/ranks.hpp"
 
@@ -35,6 +37,37 @@ TEST(Crowd, EightRanksOnTwoCores) {
           world.sendrecv(out, next, in, before);
           ASSERT_EQ(in[0], i);
         }
+      },
+      [](ContextOptions&) { use_two_cores(); });
+}
+
+/// Shared memory that this process has touched, in KiB.
+long touched() {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("RssShmem:")) return std::stol(line.substr(9));
+  }
+  return 0;
+}
+
+// Slots of 256 KiB, four of them: what a comm of small collectives does not need is not made, since making it takes longer than all else
+// in a split. A large collective makes it.
+TEST(Crowd, CommsOfSmallCollectivesStaySmall) {
+  run_processes(
+      6,
+      [](Context& context) {
+        Comm comm = context.world().dup();
+        std::vector<std::int64_t> value(64, 1);
+        const long before = touched();
+        for (int i = 0; i < 20; ++i) comm.all_reduce(value, max);
+        EXPECT_LT(touched() - before, 512);
+        std::vector<std::int64_t> all(value.size() * 6);
+        comm.all_gather(value, all);
+        EXPECT_EQ(all, std::vector<std::int64_t>(all.size(), 1));
+        std::vector<std::int64_t> large(16 << 10, 1);
+        for (int i = 0; i < 20; ++i) comm.all_reduce(large, max);
+        EXPECT_EQ(large.back(), 1);
+        EXPECT_GE(touched() - before, 1024);
       },
       [](ContextOptions&) { use_two_cores(); });
 }
