@@ -127,10 +127,11 @@ def mpi(name, ranks, folder, program=None):
     raise refusal
 
 
-def medley(program, ranks, backend):
+def medley(program, ranks, backend, algorithm=""):
     if not shutil.which(program):
         raise Failure(f"--medley: {program} is not there; ./run builds it")
     command = [str(program), "bench", "-n", str(ranks), "--backends", backend]
+    command += ["--algorithms", algorithm] if algorithm else []
     version = output_of([str(program), "--version"]).strip()
     about = {"backend": backend, "version": version, "command": " ".join(command)}
     return Candidate("medley", command, about=about, shares_time=True)

@@ -66,6 +66,12 @@ Buffers slices(Op op, std::size_t elements, const World& w, Buffers whole) {
       return {whole.in.first(part), whole.out.first(elements)};
     case Op::broadcast:
       return {{}, whole.out.first(elements)};
+    case Op::reduce:
+      return {whole.in.first(elements), whole.out.first(w.rank == 0 ? elements : 0)};
+    case Op::gather:
+      return {whole.in.first(part), whole.out.first(w.rank == 0 ? elements : 0)};
+    case Op::scatter:
+      return {whole.in.first(w.rank == 0 ? elements : 0), whole.out.first(part)};
     case Op::barrier:
       return {};
     default:
@@ -92,6 +98,15 @@ void call(Op op, const Buffers& b, const World& w) {
     case Op::broadcast:
       MPI_Bcast(b.out.data(), out, MPI_FLOAT, 0, MPI_COMM_WORLD);
       break;
+    case Op::reduce:
+      MPI_Reduce(b.in.data(), b.out.data(), in, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+      break;
+    case Op::gather:
+      MPI_Gather(b.in.data(), in, MPI_FLOAT, b.out.data(), in, MPI_FLOAT, 0, MPI_COMM_WORLD);
+      break;
+    case Op::scatter:
+      MPI_Scatter(b.in.data(), out, MPI_FLOAT, b.out.data(), out, MPI_FLOAT, 0, MPI_COMM_WORLD);
+      break;
     default:
       MPI_Barrier(MPI_COMM_WORLD);
       break;
@@ -105,8 +120,8 @@ void dirty(Op op, const Buffers& b, const World& w) {
 }
 
 float expected(Op op, std::size_t index, std::size_t size, const World& w) {
-  if (op == Op::broadcast) return 1;
-  if (op == Op::all_reduce || op == Op::reduce_scatter)
+  if (op == Op::broadcast || op == Op::scatter) return 1;
+  if (op == Op::all_reduce || op == Op::reduce_scatter || op == Op::reduce)
     return static_cast<float>(w.ranks * (w.ranks + 1) / 2);
   return static_cast<float>(index / (size / static_cast<std::size_t>(w.ranks)) + 1);
 }

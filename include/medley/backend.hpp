@@ -215,6 +215,8 @@ class Backend {
   virtual bool fixed_order() const { return false; }
   /// The same answer on every rank.
   virtual bool has(Trait) const { return false; }
+  /// Names of algorithms by which it does an operation itself, for Call::algorithm. What some rank lacks is refused on all.
+  virtual std::vector<std::string_view> algorithms(Op) const { return {}; }
   /// A rank of the job is known to be dead. A library that cannot go on after that (MPI) ends its pending operations with
   /// Error(rank_lost) and refuses later ones; the comms that contain the rank are aborted without its help.
   virtual void rank_lost(int world_rank) noexcept { static_cast<void>(world_rank); }

@@ -4,7 +4,10 @@
 
 #include <bitset>
 #include <medley/backend.hpp>
+#include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace medley::core {
 
@@ -19,7 +22,10 @@ class Capabilities {
   bool has_memory(Memory memory) const { return bits_[memory_bits + static_cast<std::size_t>(memory)]; }
   bool fixed_order() const { return bits_[order_bit]; }
   bool has(Trait trait) const { return bits_[trait_bits + static_cast<std::size_t>(trait)]; }
-  void keep_common(const Capabilities& other) { bits_ &= other.bits_; }
+  /// The backend's own algorithms for an operation, in alphabetical order.
+  std::vector<std::string> algorithms(Op op) const;
+  bool has_algorithm(Op op, std::string_view algorithm) const;
+  void keep_common(const Capabilities& other);
   bool operator==(const Capabilities&) const = default;
 
   std::string to_text() const;
@@ -37,6 +43,7 @@ class Capabilities {
     return (row + static_cast<std::size_t>(reduce)) * memory_kinds + static_cast<std::size_t>(memory);
   }
   std::bitset<trait_bits + trait_count> bits_;
+  std::set<std::string> algorithms_;   ///< OPERATION/NAME
 };
 
 }  // namespace medley::core

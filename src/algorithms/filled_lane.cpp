@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "algorithms/algorithms.hpp"
 #include "algorithms/registry.hpp"
@@ -76,10 +77,12 @@ void FilledLane::check_algorithm(const Call& call, Memory memory) const {
   const bool filled = memory == Memory::host && call.op != Op::send && call.op != Op::recv;
   if (call.algorithm.empty() || (filled && find(call.op, call.algorithm))) return;
   const bool natively = capabilities_.native(call.op, call.dtype, call.reduce, memory);
-  if (call.algorithm == native && natively) return;
+  const std::vector<std::string> own = natively ? capabilities_.algorithms(call.op) : std::vector<std::string>{};
+  if (natively && (call.algorithm == native || std::ranges::find(own, call.algorithm) != own.end())) return;
   std::vector<std::string_view> known;
-  if (filled) known = names(call.op);
-  if (natively) known.insert(known.begin(), native);
+  if (natively) known.push_back(native);
+  known.insert(known.end(), own.begin(), own.end());
+  if (filled) std::ranges::copy(names(call.op), std::back_inserter(known));
   throw Error(ErrorKind::invalid,
               fmt::format("{} over {} has no algorithm \"{}\"; it has {}", name(call.op), backend_,
                           call.algorithm, fmt::join(known, ", ")),
@@ -99,7 +102,7 @@ const Algorithm& FilledLane::algorithm_of(const Call& call) const {
 Transfer* FilledLane::start(const Call& call) {
   if (call.op == Op::send || call.op == Op::recv) return inner_->start(call);
   const std::uint64_t sequence = collectives_++;
-  const bool natively = call.algorithm.empty() ? is_native(call) : call.algorithm == native;
+  const bool natively = call.algorithm.empty() ? is_native(call) : !find(call.op, call.algorithm);   // checked when it was issued
   if (natively) return inner_->start(call);
   if (size_ == 1) {
     do_alone(call);

@@ -34,6 +34,9 @@ class MEDLEY_API FilledLane final : public Lane {
   /// `memory`: where the algorithm would run, which is host memory for a staged call.
   void check_algorithm(const Call& call, Memory memory) const;
 
+  /// Whether the backend has an algorithm of this name itself.
+  bool has_own(Op op, std::string_view algorithm) const { return capabilities_.has_algorithm(op, algorithm); }
+
   /// Whether a filled-in collective is under way, which needs progress() between its polls.
   bool exchanging() const { return !running_.empty(); }
 

@@ -36,7 +36,7 @@ LaneState* built_in_choice(const Lanes& lanes, Op op, Memory memory) {
 
 /// Algorithms over messages run on host memory, which a staged operation is on as well.
 bool has_algorithm(const LaneState& lane, Op op, Memory memory, const std::string& algorithm) {
-  if (algorithm == algorithms::native) return true;
+  if (algorithm == algorithms::native || lane.filled->has_own(op, algorithm)) return true;
   return (memory == Memory::host || lane.staged) && algorithms::find(op, algorithm);
 }
 

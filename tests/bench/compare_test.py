@@ -90,6 +90,12 @@ class WholeComparison(unittest.TestCase):
         calls = (self.folder / "medley.calls").read_text()
         self.assertIn("bench -n 2 --backends shm --op all_reduce --sizes 4:65536 --seconds 0.16 --json -", calls)
 
+    def test_a_named_algorithm_of_a_rooted_operation(self):
+        status, result, _ = self.run_compare(1, 2, "--ops", "scatter,reduce", "--sizes", "4:4", "--algorithm", "segment")
+        self.assertEqual(status, 0)
+        self.assertEqual([row["op"] for row in result["rows"]], ["reduce", "scatter"])
+        self.assertIn("bench -n 2 --backends shm --algorithms segment --op scatter", (self.folder / "medley.calls").read_text())
+
     def test_a_slower_cell_is_named_and_fails(self):
         status, _, errors = self.run_compare(2, 1, "--ops", "broadcast", "--sizes", "4:4")
         self.assertEqual(status, 1)

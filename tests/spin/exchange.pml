@@ -6,8 +6,10 @@
  *   to_staged      everyone gives through its slot, only the root takes           (gather, reduce)
  *   all_direct     everyone reads everyone's own memory
  *   from_direct    everyone reads the root's own memory
+ *   pipelined      as from_staged, but the root arrives first and lays out while the others read  (broadcast, scatter)
  *   flag[]         Board::line(rank, k).word, its sequence      slot[]      Board::staging, or a line's payload
  *   finished[]     Board::finished                              memory[]    the caller's buffer, free after the call
+ *   laid[]         Board::laid, of a staged exchange
  *   checked        Exchanger::checked_                          may_begin   Exchanger::can_begin
  * Shown: whoever takes from exchange k finds k's data, at the beginning and at the end of reading; no slot and no
  * caller's memory is overwritten while someone may still read it; nobody waits for ever.
@@ -16,11 +18,17 @@
  * flags make what was written before a flag visible to whoever sees it, so memory is sequentially consistent here;
  * where that is not enough, see sleep.pml. Sequences are counted modulo WRAP, as 32-bit ones are modulo 2^32. The real
  * depth is 4; two and three give the same cases with fewer states. Streaming waits for all arrivals and then is pipe.pml.
+ * A pipelined slot is laid out in one step: further ones repeat it with more of the slot.
  *
  *   holds: two_ranks_depth_2:    -DN=2 -DD=2 -DK=6
  *   holds: three_ranks_depth_2:  -DN=3 -DD=2 -DK=3
  *   holds: three_ranks_depth_3:  -DN=3 -DD=3 -DK=4 -DFEW
  *   holds: sequences_wrap:       -DN=2 -DD=2 -DK=10 -DWRAP=8 -DFEW
+ *   holds: pipelined_2:          -DN=2 -DD=2 -DK=6 -DPIPELINED
+ *   holds: pipelined_3:          -DN=3 -DD=2 -DK=4 -DPIPELINED -DFEW
+ *   fails: laid_not_reset:       -DN=2 -DD=2 -DK=5 -DPIPELINED -DLAID_NOT_RESET
+ *   fails: laid_before_data:     -DN=2 -DD=2 -DK=3 -DPIPELINED -DLAID_BEFORE_DATA
+ *   fails: laid_unawaited:       -DN=2 -DD=2 -DK=3 -DPIPELINED -DLAID_UNAWAITED
  *   fails: no_depth_check:       -DN=2 -DD=2 -DK=4 -DNO_DEPTH_CHECK
  *   fails: depth_off_by_one:     -DN=2 -DD=2 -DK=4 -DDEPTH_OFF_BY_ONE
  *   fails: flag_before_data:     -DN=2 -DD=2 -DK=3 -DFLAG_BEFORE_DATA
@@ -38,6 +46,7 @@
 #define to_staged 3
 #define all_direct 4
 #define from_direct 5
+#define pipelined 6
 
 #define at(rank, k) ((rank) * D + (k) % D)
 #define seq(k) ((k) % WRAP)
@@ -56,6 +65,7 @@
 byte flag[N * D];
 byte slot[N * D];
 byte memory[N];
+bool laid[N * D];
 byte finished[N];
 byte kind[K + 1];     /* of each exchange; chosen when the first rank comes to it, forgotten when all are through */
 byte root[K + 1];
@@ -68,6 +78,10 @@ inline choose() {
   if
   :: kind[k] = all_staged
   :: kind[k] = from_direct; root[k] = 0
+#ifdef PIPELINED
+  :: kind[k] = pipelined; root[k] = 0
+  :: kind[k] = pipelined; root[k] = N - 1
+#endif
 #ifndef FEW
   :: kind[k] = from_direct; root[k] = N - 1
   :: kind[k] = all_direct
@@ -118,11 +132,11 @@ inline may_begin(k) {
 }
 
 #define gives (kind[k] == all_staged || kind[k] == all_direct || (kind[k] == to_staged && me != root[k]) || \
-               ((kind[k] == from_staged || kind[k] == from_direct) && me == root[k]))
+               ((kind[k] == from_staged || kind[k] == from_direct || kind[k] == pipelined) && me == root[k]))
 #define direct (kind[k] == all_direct || kind[k] == from_direct)
 #define waits_for_all (kind[k] == all_staged || kind[k] == all_direct || (kind[k] == to_staged && me == root[k]))
 #define takes_from(r) (r != me && (waits_for_all || \
-                       ((kind[k] == from_staged || kind[k] == from_direct) && r == root[k])))
+                       ((kind[k] == from_staged || kind[k] == from_direct || kind[k] == pipelined) && r == root[k])))
 
 proctype Rank(byte me) {
   byte k = 1, needed, checked, r;
@@ -137,16 +151,33 @@ proctype Rank(byte me) {
 #endif
      if
      :: gives && direct -> memory[me] = k
-     :: gives && !direct -> slot[at(me, k)] = torn; slot[at(me, k)] = k
+#ifndef LAID_NOT_RESET
+     :: gives && kind[k] == pipelined -> laid[at(me, k)] = false
+#else
+     :: gives && kind[k] == pipelined
+#endif
+     :: gives && !direct && kind[k] != pipelined -> slot[at(me, k)] = torn; slot[at(me, k)] = k
      :: else
      fi;
 #ifndef FLAG_BEFORE_DATA
      flag[at(me, k)] = seq(k);
 #endif
+     if
+     :: gives && kind[k] == pipelined ->
+#ifdef LAID_BEFORE_DATA
+        laid[at(me, k)] = true;
+#endif
+        slot[at(me, k)] = torn; slot[at(me, k)] = k;
+        laid[at(me, k)] = true
+     :: else
+     fi;
      r = 0;
      do
      :: r < N && takes_from(r) ->
         flag[at(r, k)] == seq(k);
+#ifndef LAID_UNAWAITED
+        (kind[k] != pipelined || laid[at(r, k)]);
+#endif
         if
         :: direct -> assert(memory[r] == k); assert(memory[r] == k); took = true
         :: else -> assert(slot[at(r, k)] == k); assert(slot[at(r, k)] == k)

@@ -1,5 +1,5 @@
 /* The ring of bytes between two ranks, with frames of different lengths that wrap. (src/backends/shm/pipe.hpp)
- * The chunks of a streamed exchange are the same protocol with two places of fixed size (exchange_stream.cpp:
+ * The chunks of a streamed exchange are the same protocol with places of fixed size (exchange_stream.cpp:
  * `laid` is written, `taken` is read).
  *
  * Modelled: a writer sends FRAMES frames of one to three cells, cell by cell, each cell carrying the frame's number;

@@ -1,6 +1,7 @@
 // The shm backend: all operations natively, between ranks of one host.
 #include <fmt/format.h>
 
+#include "backends/shm/algorithm.hpp"
 #include "backends/shm/lane.hpp"
 #include "backends/shm/host_peers.hpp"
 #include "backends/shm/plugin.hpp"
@@ -32,6 +33,7 @@ class ShmBackend final : public Backend {
   EventCount* event_count() override { return &host_peers_; }
   bool fixed_order() const override { return true; }
   bool has(Trait trait) const override { return trait == Trait::default_for_host || trait == Trait::inside_host; }
+  std::vector<std::string_view> algorithms(Op op) const override { return Algorithm::names(op, host_peers_.direct_reads()); }
 
  private:
   HostPeers host_peers_;

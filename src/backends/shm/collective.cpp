@@ -1,40 +1,22 @@
 #include "backends/shm/collective.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
+#include "backends/shm/host_peers.hpp"
+
 namespace medley::shm {
-namespace {
 
-std::size_t last_level_cache() {
-  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes > 0 ? static_cast<std::size_t>(bytes) : std::size_t{32} << 20;
-}
-
-std::size_t bytes_of(std::int64_t count, DType dtype) { return static_cast<std::size_t>(count) * size_of(dtype); }
-
-}  // namespace
-
-// Measured on 2 ranks, each against its peers in alternating runs (docs/performance.md):
-// - 16 KiB all_reduce: one shot and two shots tie at 2.7 µs; more ranks read more in one shot, so the limit shrinks.
-// - 16 KiB handed over: staged 2.7 µs, direct 4.8; 64 KiB: 10.6 and 11.4 on cores that share a cache, 35 and 18 on
-//   cores that do not.
-// - Writing around the cache costs 30 % at 4 MiB and saves 8 % at 16 MiB and 13 % at 64 MiB, with 32 MiB of cache.
-// - all_reduce of 8 ranks on 16 cores: 256 KiB staged 84 µs, direct 142; 1 MiB streamed 467, direct 519; 4 MiB streamed
-//   1884, direct 1215: eight readers at once get in each other's way in the kernel until the copies are long.
-Collective::Collective(Exchanger& exchanger, bool direct_reads, bool oversubscribed)
-    : exchanger_(exchanger), direct_reads_(direct_reads),
-      crossovers_{.one_shot = std::max<std::size_t>(1u << 10, (32u << 10) / static_cast<std::size_t>(exchanger.ranks())),
-                  .staged = direct_reads ? 16u << 10 : exchanger.slot_bytes(),
-                  .segment = exchanger.ranks() >= 4 && !oversubscribed ? 1u << 20 : 0,
-                  .past_cache = last_level_cache() / 4} {}
+Collective::Collective(Exchanger& exchanger, const HostPeers& host_peers)
+    : exchanger_(exchanger), direct_reads_(host_peers.direct_reads()),
+      crossovers_({.ranks = exchanger.ranks(), .slot_bytes = exchanger.slot_bytes(), .direct_reads = host_peers.direct_reads(),
+                   .may_stream = host_peers.may_stream(), .oversubscribed = host_peers.oversubscribed()}) {}
 
 Transfer* Collective::start(const Call& call) {
   running_ = true;
   begun_ = false;
   two_ = false;
+  algorithm_ = call.algorithm.empty() ? Algorithm{} : Algorithm::named(call.algorithm);
   first_.reset(call);
   plan(call);
   first_.handed = handed_;
@@ -71,17 +53,18 @@ void Collective::stop() noexcept {
   if (task_) task_ = Task{};
 }
 
-Mode Collective::mode(std::size_t bytes, std::size_t part, bool agreed, bool cache_local) {
+Mode Collective::mode(std::size_t bytes, bool small, bool segment, bool agreed) {
   handed_ = bytes;
+  if (algorithm_.path == Algorithm::Path::direct) return Mode::direct;
   if (agreed && bytes <= brief_bytes) return Mode::in_line;
-  const bool segment = !direct_reads_ || cache_local;
-  if ((segment || part <= crossovers_.staged) && bytes <= exchanger_.slot_bytes()) return Mode::staged;
+  segment = segment || !direct_reads_ || algorithm_.path == Algorithm::Path::segment;
+  if ((segment || small) && bytes <= exchanger_.slot_bytes()) return Mode::staged;
   return segment && exchanger_.ranks() > 1 ? Mode::streamed : Mode::direct;   // alone, there is nobody to read
 }
 
-Mode Collective::reducing_mode(std::size_t bytes, std::size_t part, bool agreed) {
-  if (bytes > crossovers_.segment || (agreed && bytes <= brief_bytes)) return mode(bytes, part, agreed, exchanger_.all_near());
-  return bytes <= exchanger_.slot_bytes() ? Mode::staged : Mode::streamed;
+Mode Collective::second_mode(std::size_t bytes, bool segment) const {
+  // The parts are all but equal. One that fits into a slot needs nobody to be there before it is laid out.
+  return segment ? through_segment(bytes / static_cast<std::size_t>(exchanger_.ranks()) + 64) : Mode::direct;
 }
 
 void Collective::plan(const Call& call) {
@@ -91,11 +74,11 @@ void Collective::plan(const Call& call) {
     case Op::reduce: return plan_reduce(call, bytes_of(call.in_count, call.dtype));
     case Op::reduce_scatter:
     case Op::reduce_scatterv: return plan_reduce_scatter(call);
-    case Op::broadcast:
+    case Op::broadcast: return plan_broadcast(call);
     case Op::gather:
+    case Op::gatherv: return plan_gather(call);
     case Op::scatter:
-    case Op::gatherv:
-    case Op::scatterv: return plan_rooted_copy(call);
+    case Op::scatterv: return plan_scatter(call);
     default: return plan_copy_to_all(call);
   }
 }
@@ -125,9 +108,9 @@ void Collective::split_evenly(std::int64_t count, std::size_t element) {
 
 void Collective::plan_all_reduce(const Call& call, std::size_t bytes) {
   first_.identity.count = call.out_count;
-  if (bytes <= crossovers_.one_shot || exchanger_.ranks() == 1) {
-    first_.give.set_common(call.in, bytes);
-    first_.mode = mode(bytes, bytes, true, exchanger_.all_near());
+  if (in_one_shot(bytes, crossovers_.one_shot)) {
+    first_.mode = reducing_mode(bytes, bytes, true);
+    first_.give.set_common(safe_source(call, bytes), bytes);
     combine_into(first_, call, call.out, call.in, bytes);
     return;
   }
@@ -143,7 +126,7 @@ void Collective::plan_all_reduce(const Call& call, std::size_t bytes) {
                part);
   second_.reset(call);
   second_.identity.count = first_.identity.count;
-  second_.mode = first_.mode;
+  second_.mode = second_mode(bytes, first_.mode != Mode::direct);
   second_.give.set_common(mine, part);
   second_.take.set_listed(call.out, counts_.data(), offsets_.data(), first_.element);
   second_.past_cache = bytes > crossovers_.past_cache;
@@ -153,9 +136,9 @@ void Collective::plan_all_reduce(const Call& call, std::size_t bytes) {
 void Collective::plan_reduce(const Call& call, std::size_t bytes) {
   const bool root = exchanger_.rank() == call.root;
   first_.identity.count = call.in_count;
-  if (bytes <= crossovers_.one_shot || exchanger_.ranks() == 1) {
+  if (in_one_shot(bytes, crossovers_.one_shot)) {
     first_.give.set_only(call.in, bytes, call.root);
-    first_.mode = mode(bytes, bytes, true, exchanger_.all_near());
+    first_.mode = reducing_mode(bytes, bytes, true);
     first_.waits_for_all = root;
     if (root) combine_into(first_, call, call.out, call.in, bytes);
     return;
@@ -170,7 +153,7 @@ void Collective::plan_reduce(const Call& call, std::size_t bytes) {
   combine_into(first_, call, mine, static_cast<const std::byte*>(call.in) + offset, part);
   second_.reset(call);
   second_.identity.count = first_.identity.count;
-  second_.mode = first_.mode;
+  second_.mode = second_mode(bytes, first_.mode != Mode::direct);
   second_.give.set_only(mine, part, call.root);
   second_.waits_for_all = root;
   if (root) second_.take.set_listed(call.out, counts_.data(), offsets_.data(), first_.element);
@@ -193,98 +176,6 @@ void Collective::plan_reduce_scatter(const Call& call) {
                  static_cast<const std::byte*>(call.in) + bytes_of(call.in_offsets[me], call.dtype), part);
   }
   first_.past_cache = part > crossovers_.past_cache;
-}
-
-void Collective::plan_rooted_copy(const Call& call) {
-  const bool root = exchanger_.rank() == call.root;
-  const std::size_t in = bytes_of(call.in_count, call.dtype), out = bytes_of(call.out_count, call.dtype);
-  const auto ranks = static_cast<std::size_t>(exchanger_.ranks());
-  first_.waits_for_all = false;
-  std::size_t handed = 0, part = 0;
-  bool agreed = true;
-  switch (call.op) {
-    case Op::broadcast:
-      handed = root ? in : out;
-      first_.identity.count = root ? call.in_count : call.out_count;
-      if (root) {
-        first_.give.set_common(call.in, in);
-      } else {
-        first_.take.set_only(call.out, out, call.root);
-      }
-      break;
-    case Op::gather:
-      handed = in;
-      first_.identity.count = call.in_count;
-      first_.give.set_only(call.in, in, call.root);
-      if (root) first_.take.set_uniform(call.out, in);
-      break;
-    case Op::scatter:
-      handed = out * ranks;
-      part = out;
-      first_.piece_at = static_cast<std::size_t>(exchanger_.rank()) * out;
-      first_.identity.count = call.out_count;
-      if (root) first_.give.set_uniform(call.in, out);
-      first_.take.set_only(call.out, out, call.root);
-      break;
-    case Op::gatherv:
-      handed = in;
-      agreed = false;
-      first_.give.set_only(call.in, in, call.root);
-      if (root) first_.take.set_listed(call.out, call.out_counts, call.out_offsets, first_.element);
-      break;
-    default:
-      handed = in;
-      agreed = false;
-      if (root) first_.give.set_listed(call.in, call.in_counts, call.in_offsets, first_.element);
-      first_.take.set_only(call.out, out, call.root);
-      break;
-  }
-  first_.mode = copying_mode(handed, part ? part : handed, agreed);
-  if (root && (call.op == Op::gather || call.op == Op::gatherv)) first_.waits_for_all = true;
-  first_.past_cache = out > crossovers_.past_cache;
-}
-
-const void* Collective::safe_source(const Call& call, std::size_t extent) {
-  const bool read_late = first_.mode == Mode::direct || first_.mode == Mode::streamed;
-  if (call.in != call.out || !read_late || extent == 0) return call.in;
-  if (scratch_.size() < extent) scratch_.resize(extent);
-  std::memcpy(scratch_.data(), call.in, extent);   // peers still read what this rank overwrites
-  return scratch_.data();
-}
-
-void Collective::plan_copy_to_all(const Call& call) {
-  const std::size_t in = bytes_of(call.in_count, call.dtype), out = bytes_of(call.out_count, call.dtype);
-  const auto ranks = static_cast<std::size_t>(exchanger_.ranks());
-  switch (call.op) {
-    case Op::all_gather:
-      first_.identity.count = call.in_count;
-      first_.give.set_common(call.in, in);
-      first_.take.set_uniform(call.out, in);
-      first_.mode = copying_mode(in, in, true);
-      break;
-    case Op::all_gatherv:
-      first_.give.set_common(call.in, in);
-      first_.take.set_listed(call.out, call.out_counts, call.out_offsets, first_.element);
-      first_.mode = copying_mode(in, in, false);
-      break;
-    case Op::all_to_all:
-      first_.identity.count = call.in_count;
-      first_.mode = copying_mode(in, in / ranks, true);
-      first_.give.set_uniform(safe_source(call, in), in / ranks);
-      first_.piece_at = static_cast<std::size_t>(exchanger_.rank()) * (in / ranks);
-      first_.take.set_uniform(call.out, in / ranks);
-      break;
-    default: {   // all_to_allv
-      std::int64_t extent = 0;
-      for (std::size_t r = 0; r < ranks; ++r) extent = std::max(extent, call.in_offsets[r] + call.in_counts[r]);
-      first_.mode = copying_mode(in, in / ranks, false);
-      first_.give.set_listed(safe_source(call, bytes_of(extent, call.dtype)), call.in_counts, call.in_offsets,
-                                   first_.element);
-      first_.take.set_listed(call.out, call.out_counts, call.out_offsets, first_.element);
-      break;
-    }
-  }
-  first_.past_cache = out > crossovers_.past_cache;
 }
 
 }  // namespace medley::shm

@@ -6,21 +6,17 @@
 #include <medley/backend.hpp>
 #include <vector>
 
+#include "backends/shm/algorithm.hpp"
+#include "backends/shm/crossovers.hpp"
 #include "backends/shm/exchange.hpp"
 
 namespace medley::shm {
 
-/// Sizes at which the protocols change places, per operation; measured (docs/performance.md).
-struct Crossovers {
-  std::size_t one_shot;         ///< reductions up to here: everybody combines everything
-  std::size_t staged;           ///< parts up to here go through a staging slot, larger ones direct
-  std::size_t segment;          ///< reductions up to here go through the segment, even in several chunks
-  std::size_t past_cache;       ///< outputs beyond this are written around the cache
-};
+inline std::size_t bytes_of(std::int64_t count, DType dtype) { return static_cast<std::size_t>(count) * size_of(dtype); }
 
 class Collective final : public Transfer {
  public:
-  Collective(Exchanger& exchanger, bool direct_reads, bool oversubscribed);
+  Collective(Exchanger& exchanger, const HostPeers& host_peers);
 
   /// Null when it is complete at once.
   Transfer* start(const Call& call);
@@ -35,17 +31,34 @@ class Collective final : public Transfer {
   void plan_all_reduce(const Call& call, std::size_t bytes);
   void plan_reduce(const Call& call, std::size_t bytes);
   void plan_reduce_scatter(const Call& call);
-  void plan_rooted_copy(const Call& call);
+  void plan_broadcast(const Call& call);
+  void plan_gather(const Call& call);
+  void plan_scatter(const Call& call);
   void plan_copy_to_all(const Call& call);
   void split_evenly(std::int64_t count, std::size_t element);
   void combine_into(Exchange& exchange, const Call& call, void* into, const void* own, std::size_t bytes) const;
-  /// The mode for a rank that hands over `bytes` in all, `part` of them to each peer at the most; `agreed`: every rank
-  /// computes the same figures. Of a reduction all ranks choose alike; else each for what it gives.
-  Mode mode(std::size_t bytes, std::size_t part, bool agreed, bool cache_local);
-  Mode copying_mode(std::size_t bytes, std::size_t part, bool agreed) {
-    return mode(bytes, part, agreed, exchanger_.readers_near());
+  /// The mode for a rank that hands over `bytes` in all. `small`: little enough to be staged; `segment`: staged or streamed, however
+  /// large; `agreed`: every rank computes the same figures. Of a reduction all ranks choose alike; else each for what it gives.
+  Mode mode(std::size_t bytes, bool small, bool segment, bool agreed);
+  Mode copying_mode(std::size_t bytes, bool small, std::size_t segment_limit, bool agreed) {
+    return mode(bytes, small, bytes <= segment_limit || exchanger_.readers_near(), agreed);
   }
-  Mode reducing_mode(std::size_t bytes, std::size_t part, bool agreed);
+  Mode reducing_mode(std::size_t bytes, std::size_t part, bool agreed) {
+    return mode(bytes, part <= crossovers_.staged, bytes <= crossovers_.reduction_segment || exchanger_.all_near(), agreed);
+  }
+  /// Whether the root lays out while its readers copy. A named algorithm is the same on every machine.
+  bool pipelined(bool root) const {
+    return root && (first_.mode == Mode::streamed || (first_.mode == Mode::staged &&
+                                                      (crossovers_.pipelined || algorithm_.path != Algorithm::Path::by_size)));
+  }
+  void set_scatter_mode(std::size_t bytes, bool root, bool agreed);
+  /// For the second of two shots, of `bytes` in all.
+  Mode second_mode(std::size_t bytes, bool segment) const;
+  Mode through_segment(std::size_t bytes) const { return bytes <= exchanger_.slot_bytes() ? Mode::staged : Mode::streamed; }
+  bool in_one_shot(std::size_t bytes, std::size_t limit) const {
+    if (exchanger_.ranks() == 1) return true;
+    return algorithm_.shots == Algorithm::Shots::by_size ? bytes <= limit : algorithm_.shots == Algorithm::Shots::one;
+  }
   /// The input, or a copy of it where peers would read it after this rank has overwritten it in place.
   const void* safe_source(const Call& call, std::size_t extent);
   Task run_both();
@@ -53,6 +66,7 @@ class Collective final : public Transfer {
   Exchanger& exchanger_;
   bool direct_reads_;
   Crossovers crossovers_;
+  Algorithm algorithm_;                          ///< of the running call
   bool running_ = false;
   bool begun_ = false;
   bool two_ = false;

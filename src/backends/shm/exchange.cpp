@@ -110,6 +110,7 @@ void Exchanger::next() {
   ++sequence_;
   ++count_;
   readers_.clear();
+  laying_ = -1;
 }
 
 bool Exchanger::finished(int rank) const {

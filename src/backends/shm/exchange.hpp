@@ -49,6 +49,7 @@ struct Exchange {
   std::size_t piece_at = 0;           ///< in line: where this rank's part starts in the line of a giver
   bool waits_for_all = true;          ///< false: only for the ranks it takes from (rooted forms)
   bool past_cache = false;            ///< results too large for the cache are written around it
+  bool pipelined = false;             ///< the only giver lays out in small steps, after it has arrived, while its readers copy
 
   /// As new, for the call; field by field, see Parts.
   void reset(const Call& call) {
@@ -65,6 +66,7 @@ struct Exchange {
     divisor = 1;
     waits_for_all = true;
     past_cache = false;
+    pipelined = false;
   }
 };
 
@@ -105,6 +107,7 @@ class Exchanger {
   struct Descriptor {
     std::uint64_t address;       ///< of the first part (direct), or where it lies in the slot (staged)
     std::uint64_t bytes;         ///< of one part, unless listed
+    std::uint32_t chunk;         ///< streamed: of this many bytes for each reader
     Parts::Kind kind;
     bool probe;                  ///< a direct giver has written something into its slot to be timed
     bool cache_local;                   ///< how this rank found its peers
@@ -129,8 +132,10 @@ class Exchanger {
   void compare(const Exchange& exchange, int rank) const;
   void expect(const Exchange& exchange, int rank, std::size_t offered, std::size_t wanted) const;
   std::size_t place_in_slot(std::size_t bytes) const;
-  std::size_t lay_out_staged(const Exchange& exchange);
-  void list_pieces(const Exchange& exchange);
+  std::size_t chunk_bytes(const Exchange& exchange) const;
+  void list_pieces(const Exchange& exchange, std::size_t place);
+  void lay_out(const Exchange& exchange, std::size_t place);
+  std::uint64_t laid(int rank) const;
   void copy_own(const Exchange& exchange) const;
   void copy(void* to, const void* from, std::size_t bytes, bool past_cache) const;
   void read(void* to, int rank, std::uint64_t where, std::size_t bytes) const;
@@ -151,6 +156,7 @@ class Exchanger {
   std::vector<std::byte> scratch_;
   std::uint32_t sequence_ = 0;            ///< of the running exchange, or the last one
   std::uint64_t count_ = 0;               ///< the same without wrapping
+  int laying_ = -1;                       ///< a rank that has arrived and of whose slot this one awaits more
   std::vector<int> readers_;              ///< of this rank's memory, once the running exchange waits only for them
   const class Streamer* streamer_ = nullptr;   ///< of the running exchange
   CacheDistance distance_;

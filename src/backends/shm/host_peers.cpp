@@ -74,13 +74,16 @@ HostPeers::HostPeers(const BackendParams& s)
     probes.push_back(probe);
   }
   seen_alive_.resize(processes_.size());
-  may_stream_ = wish_for_direct_reads() != "1";
   bool works = wish_for_direct_reads() != "0";
   for (std::size_t i = 0; i < probes.size(); ++i) works = works && probe_read(processes_[i], probes[i]);
-  // All peers must come to the same answer: one that cannot read decides for all.
-  s.store->set(key("direct", s.rank), works ? "1" : "0");
+  // All peers must come to the same answer: one that cannot read decides for all, and so does one that wants nothing else.
+  s.store->set(key("direct", s.rank), !works ? "no" : wish_for_direct_reads() == "1" ? "always" : "yes");
   direct_reads_ = true;
-  for (int r : ranks) direct_reads_ = s.store->get(key("direct", r), s.deadline) == "1" && direct_reads_;
+  for (int r : ranks) {
+    const std::string answer = s.store->get(key("direct", r), s.deadline);
+    direct_reads_ = direct_reads_ && answer != "no";
+    may_stream_ = may_stream_ && answer != "always";
+  }
   segment_.seal();
 
   // Spinning helps only while every rank has a core of its own: 20 µs covers a peer that is in the same call, then about

@@ -37,7 +37,7 @@ class HostPeers final : public EventCount {
   /// Whether process_vm_readv works between all peers, as a probe at the start showed; MEDLEY_SHM_DIRECT=0 in
   /// the environment of any of them says no without a probe, for tests and for hosts where it is slow.
   bool direct_reads() const { return direct_reads_; }
-  /// Whether large data may go to this rank through the segment all the same; MEDLEY_SHM_DIRECT=1 says no.
+  /// Whether large data may go through the segment all the same; MEDLEY_SHM_DIRECT=1 in the environment of any says no.
   bool may_stream() const { return may_stream_; }
   void allow_direct_reads(bool allowed) { direct_reads_ = allowed; }
   int cores() const { return cores_; }

@@ -105,7 +105,7 @@ ShmLane::ShmLane(const CommParams& group, const HostPeers& host_peers)
     : host_peers_(host_peers), members_(members_of(group, host_peers)),
       segment_(attach(group, Geometry(group.size))),
       view_(segment_.data(), Geometry(group.size)), rank_(group.rank),
-      exchanger_(view_, rank_, host_peers_, members_), collective_(exchanger_, host_peers_.direct_reads(), host_peers_.oversubscribed()) {
+      exchanger_(view_, rank_, host_peers_, members_), collective_(exchanger_, host_peers_) {
   await_all(group, view_, Watch(group, host_peers, members_));
   segment_.seal();
 }

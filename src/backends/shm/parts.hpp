@@ -9,7 +9,7 @@ namespace medley::shm {
 struct Parts {
   enum class Kind : std::uint8_t {
     none,
-    common,    ///< one part for all ranks
+    common,    ///< one part for all ranks, or all but one
     only,      ///< a part for one rank
     uniform,   ///< equal parts, side by side
     listed,    ///< counts and offsets per rank
@@ -22,7 +22,7 @@ struct Parts {
   Kind kind = Kind::none;
   std::byte* base = nullptr;
   std::size_t bytes = 0;                       ///< of one part, unless listed
-  int rank = 0;                                ///< whose part it is (only)
+  int rank = 0;                                ///< whose part it is (only), or who gets none (common; -1: nobody)
   const std::int64_t* counts = nullptr;        ///< listed, in elements
   const std::int64_t* offsets = nullptr;
   std::size_t element = 1;
@@ -30,7 +30,9 @@ struct Parts {
   // Setters rather than values: these are filled in for every operation, and copying them would cost more than the
   // exchange of a few bytes.
   void set_none() { kind = Kind::none, bytes = 0; }
-  void set_common(const void* from, std::size_t size) { kind = Kind::common, base = bare(from), bytes = size; }
+  void set_common(const void* from, std::size_t size, int but = -1) {
+    kind = Kind::common, base = bare(from), bytes = size, rank = but;
+  }
   void set_only(const void* from, std::size_t size, int whose) {
     kind = Kind::only, base = bare(from), bytes = size, rank = whose;
   }
@@ -43,7 +45,7 @@ struct Parts {
     const auto i = static_cast<std::size_t>(r);
     switch (kind) {
       case Kind::none: break;
-      case Kind::common: return {base, bytes};
+      case Kind::common: return r == rank ? Part{nullptr, 0} : Part{base, bytes};
       case Kind::only: return r == rank ? Part{base, bytes} : Part{nullptr, 0};
       case Kind::uniform: return {base + i * bytes, bytes};
       case Kind::listed:

@@ -37,7 +37,10 @@ struct TableEntry {
   std::uint64_t bytes;
 };
 
-inline constexpr std::size_t counters_per_rank = 4;
+inline constexpr std::size_t counters_per_rank = 3;
+
+/// Where in a line's payload the giver of a staged or streamed exchange counts what it has laid out; a descriptor is before it.
+inline constexpr std::size_t laid_offset = inline_bytes - sizeof(std::uint64_t);
 
 /// One direction between two ranks: a ring of bytes.
 struct PipeEnds {
@@ -90,17 +93,21 @@ class SegmentView {
   /// The release store in Exchanger::run() comes after those reads; pairs with the acquire load in Exchanger::finished(), behind
   /// which the giver's memory is its caller's again.
   Counter& finished(int rank) const { return counters(rank)[0]; }
-  /// How many chunks this rank has laid out in a streamed exchange: sequence in the upper half, chunks in the lower.
-  /// The release store in Streamer::lay() pairs with the acquire load in Streamer::available().
-  Counter& laid(int rank) const { return counters(rank)[1]; }
+  /// What this rank has laid out of an exchange that is staged (where in its slot the next byte goes) or streamed (chunks). It
+  /// has the life of the line: reset before the flag, and not written again before all peers have left the exchange.
+  /// The release stores in Exchanger::lay_out() and Streamer::lay() pair with the acquire loads in Exchanger::laid() and
+  /// Streamer::available().
+  std::atomic<std::uint64_t>& laid(int rank, std::uint32_t sequence) const {
+    return *reinterpret_cast<std::atomic<std::uint64_t>*>(line(rank, sequence).payload + laid_offset);
+  }
   /// Not zero once this rank has destroyed its side of the comm, in order: it owes nothing and will not come again.
   /// The release store in ~ShmLane() pairs with the acquire loads in ShmLane::check() and awaits(): who sees it sees all flags and
   /// frames that came before.
-  Counter& left(int rank) const { return counters(rank)[2]; }
+  Counter& left(int rank) const { return counters(rank)[1]; }
   /// Not zero while this rank finds its peers near (cache_distance.hpp). relaxed: a hint, which nothing else depends on.
-  Counter& cache_local(int rank) const { return counters(rank)[3]; }
+  Counter& cache_local(int rank) const { return counters(rank)[2]; }
   /// How many of `giver`'s chunks this rank has consumed, in the same form. The release store in Streamer::took() pairs with the
-  /// acquire load in Streamer::reader_at(), behind which the giver writes into that half again.
+  /// acquire load in Streamer::reader_done(), behind which the giver writes into that place again.
   std::atomic<std::uint64_t>& taken(int rank, int giver) const {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(counters(rank) + counters_per_rank)[giver];
   }

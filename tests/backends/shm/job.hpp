@@ -52,7 +52,7 @@ class Job {
  public:
   struct Options {
     std::chrono::nanoseconds deadline = std::chrono::seconds(60);
-    bool direct_reads = true;
+    bool direct_reads = true;   ///< of everything too large to be staged, also where the segment would be faster; or of nothing
     std::function<void(int rank)> before_context{};  ///< in the rank's process
   };
   /// The body makes its context when it likes, by calling what it is given.
@@ -114,7 +114,11 @@ class Job {
   [[noreturn]] void run(int rank, int size, const RankBody& body, const Options& options) {
     int status = 0;
     try {
-      if (!options.direct_reads) forbid_direct_reads();
+      if (options.direct_reads) {
+        setenv("MEDLEY_SHM_DIRECT", "1", 1);
+      } else {
+        forbid_direct_reads();
+      }
       if (options.before_context) options.before_context(rank);
       body(rank, [&] {
         ContextOptions place = options_of(rank, size, store_.connect(rank, size));

@@ -79,6 +79,8 @@ INSTANTIATE_TEST_SUITE_P(Small, Loss,
                          label);
 INSTANTIATE_TEST_SUITE_P(Staged, Loss,
                          testing::Values(Case{Way::all_reduce, 32 << 10, true},
+                                         Case{Way::broadcast, 200 << 10, false},
+                                         Case{Way::two_shots, 200 << 10, true},
                                          Case{Way::gather, 32 << 10, true}),
                          label);
 INSTANTIATE_TEST_SUITE_P(Direct, Loss,
@@ -93,6 +95,8 @@ INSTANTIATE_TEST_SUITE_P(Streamed, Loss,
                                          Case{Way::broadcast, 6 << 20, false},
                                          Case{Way::all_to_all, 6 << 20, false},
                                          Case{Way::gather, 6 << 20, false},
+                                         Case{Way::two_shots, 6 << 20, true},
+                                         Case{Way::two_shots, 6 << 20, false},
                                          Case{Way::messages, 6 << 20, false}),
                          label);
 

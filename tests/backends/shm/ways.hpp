@@ -7,9 +7,9 @@
 
 namespace medley::test {
 
-enum class Way { all_reduce, broadcast, all_to_all, reduce_scatter, gather, barrier, messages };
+enum class Way { all_reduce, broadcast, all_to_all, reduce_scatter, gather, barrier, messages, two_shots };
 inline constexpr const char* way_names[] = {"AllReduce", "Broadcast", "AllToAll", "ReduceScatter",
-                                            "Gather",    "Barrier",   "Messages"};
+                                            "Gather",    "Barrier",   "Messages", "TwoShots"};
 
 /// The victim has a leading part in it; started without waiting.
 inline std::vector<Work> start(Comm& comm, Way way, int victim, std::vector<float>& in, std::vector<float>& out) {
@@ -21,6 +21,8 @@ inline std::vector<Work> start(Comm& comm, Way way, int victim, std::vector<floa
       return {comm.all_reduce(in, out, sum, later)};
     case Way::broadcast:
       return {comm.broadcast(in, victim, later)};
+    case Way::two_shots:
+      return {comm.broadcast(in, victim, {.async = true, .algorithm = "two_shot_segment"})};
     case Way::all_to_all:
       return {comm.all_to_all(in, out, later)};
     case Way::reduce_scatter:
