@@ -1,5 +1,5 @@
 # Cross-compiles for AArch64 with Debian's g++-aarch64-linux-gnu, against the libraries that tests/aarch64/sysroot unpacks, and runs
-# what was built under qemu-user. Used by the preset `aarch64`.
+# the result under qemu-user. Used by the preset `aarch64`.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -1,4 +1,4 @@
-# What `cmake --install` puts where: headers, the library, the command (src/cli) and the package for find_package.
+# Installation: headers, the library, the command (src/cli) and the package for find_package.
 include(CMakePackageConfigHelpers)
 set(medley_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/medley)
 

@@ -1,11 +1,11 @@
-# Modules: one folder of src/ each, one target each. A module sees the headers of the modules that it names in USES, theirs, and the
-# public ones in include/; any other include does not compile. A module can only use modules that were declared before it, so there
+# Modules: one folder of src/ and one target each. A module sees the headers of the modules that it names in USES, of those that they
+# use, and the public ones in include/; any other include does not compile. A module can only use modules declared before it, so there
 # are no cycles. docs/architecture.md shows the graph, which tests/docs/module_graph.py draws from these declarations.
 add_library(medley_public INTERFACE)   # the API and the plugin SDK
 target_include_directories(medley_public INTERFACE ${PROJECT_SOURCE_DIR}/include)
 
-# medley_headers(NAME FOLDER): the target medley_NAME_headers, through which others see the headers of src/FOLDER. Its include
-# directory holds nothing but a link to that folder.
+# medley_headers(NAME FOLDER): the target medley_NAME_headers, which gives others the headers of src/FOLDER. Its include
+# directory contains only a link to that folder.
 function(medley_headers name folder)
   cmake_path(GET folder PARENT_PATH above)
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/modules/${name}/${above})
@@ -16,8 +16,8 @@ function(medley_headers name folder)
 endfunction()
 
 # medley_module(NAME [IN_LIBRARY] [FOLDER folder] [USES module…] [LIBRARIES target…] [PUBLIC_LIBRARIES target…]): all *.cpp of src/FOLDER
-# (src/NAME) as the target medley_NAME. IN_LIBRARY: an object library that becomes part of libmedley.so; otherwise a static library of
-# the command and of Python, which reaches modules of libmedley.so by what they export.
+# (default src/NAME) as the target medley_NAME. IN_LIBRARY: an object library that becomes part of libmedley.so; otherwise a static
+# library for the command and for Python, which uses modules of libmedley.so through its exported symbols.
 function(medley_module name)
   cmake_parse_arguments(M "IN_LIBRARY" "FOLDER" "USES;LIBRARIES;PUBLIC_LIBRARIES" ${ARGN})
   if(NOT M_FOLDER)

@@ -1,5 +1,5 @@
-// What a communication library must offer to carry Medley's operations: the one header a backend includes.
-// Nothing here may block: operations are started, then polled by the engine, which holds its lock around every call.
+// What a communication library must implement to carry Medley's operations: the one header a backend includes.
+// Nothing here may block: the engine starts operations, then polls them, and holds its lock around every call.
 #pragma once
 
 #include <algorithm>
@@ -22,18 +22,18 @@ namespace medley {
 /// The version of the classes below. It changes whenever one of them does; a plugin built against another version is refused.
 inline constexpr std::string_view backend_abi = "medley-backend-10";
 
-/// Sends and receives that Medley makes of itself, such as those of filled-in collectives, have tags from -internal_tags to -1, which no user can name.
-/// They match like all others: by peer and tag, in order.
+/// Medley's own sends and receives, such as those of filled-in collectives, have tags from -internal_tags to -1, which users cannot
+/// pass. They match like all others: by peer and tag, in order.
 inline constexpr int internal_tags = 1 << 15;
 
 class Transfer;
 
-/// What an operation on CUDA memory comes after. Plain data like the call, which has room for a pointer only: every call of
-/// a small operation writes all of a Call.
+/// The dependencies of an operation on CUDA memory. Separate from Call, which holds only a pointer to it, because every small
+/// operation writes a whole Call.
 struct Dependencies {
-  void* ready = nullptr;   ///< an event (cudaEvent_t) of the user's stream at issue; in streams only valid during start()
-  /// Earlier operations on the same memory, launched in streams and perhaps still running: start() puts its own stream
-  /// behind each of them with order(). Only given to lanes that run in streams, and only during start().
+  void* ready = nullptr;   ///< an event (cudaEvent_t) of the user's stream at issue; for stream-ordered lanes valid only during start()
+  /// Earlier operations on the same memory, launched in streams and perhaps still running: start() makes its own stream
+  /// wait for each of them with order(). Passed only to stream-ordered lanes, and only during start().
   std::span<Transfer* const> transfers{};
 };
 
@@ -44,12 +44,12 @@ struct Call {
   ReduceOp reduce{};
   Memory memory{};
   bool deterministic = false;
-  bool captured = false;         ///< the stream is being captured in a graph: only lanes that run in streams
+  bool captured = false;         ///< the stream is being captured in a graph: only on stream-ordered lanes
   int root = 0;                  ///< the root, or the peer of a send or receive (any_source allowed)
-  int tag = 0;                   ///< users' are not negative; those of Medley itself are (internal_tags)
-  const void* in = nullptr;      ///< null where this rank gives nothing
+  int tag = 0;                   ///< user tags are not negative; Medley's own are (internal_tags)
+  const void* in = nullptr;      ///< null where this rank contributes nothing
   void* out = nullptr;           ///< null where this rank receives nothing
-  std::int64_t in_count = 0;     ///< elements this rank gives, all parts together
+  std::int64_t in_count = 0;     ///< elements this rank contributes, all parts together
   std::int64_t out_count = 0;    ///< elements this rank receives, all parts together
   /// v-collectives: one entry per rank of the comm, in elements; null elsewhere.
   const std::int64_t* in_counts = nullptr;
@@ -58,44 +58,44 @@ struct Call {
   const std::int64_t* out_offsets = nullptr;
   std::string_view algorithm{};  ///< empty: the backend's own choice
   void* stream = nullptr;        ///< on CUDA memory: the user's stream (cudaStream_t); null is the legacy default stream
-  const Dependencies* dependencies = nullptr;   ///< on CUDA memory: what it comes after
+  const Dependencies* dependencies = nullptr;   ///< on CUDA memory: its dependencies
 };
 
-/// Moments of an operation on a device, on the host's clock; those that are not known are the clock's epoch.
+/// Times of an operation on a device, on the host's clock; unknown ones are the clock's epoch.
 struct DeviceTimes {
   std::chrono::steady_clock::time_point begun, ended;
-  std::chrono::steady_clock::time_point awaited;   ///< when the caller's stream came to where it waits for it
+  std::chrono::steady_clock::time_point awaited;   ///< when the caller's stream reached its wait for the operation
 };
 
-/// What a look at a transfer found. Somebody who waits may sleep after `waiting`, never after `moved`.
+/// What poll() found. A waiting thread may sleep after `waiting`, never after `moved`.
 enum class Poll : std::uint8_t { waiting, moved, complete };
 
 /// A started operation.
 class Transfer {
  public:
-  /// Moves it on. Long work returns `moved` now and then, so that other operations move too. Throws when it cannot
-  /// complete; it is then only released.
+  /// Makes progress. Long work returns `moved` from time to time, so that other operations progress too. Throws when the
+  /// transfer cannot complete; it may then only be released.
   virtual Poll poll() = 0;
-  /// Ranks of the comm it is waiting for, for messages.
+  /// Ranks of the comm that it waits for, for error messages.
   virtual std::vector<int> awaited() const { return {}; }
-  /// Of a completed receive: who sent it.
+  /// For a completed receive: the sender.
   virtual int source() const { return -1; }
-  /// Of a completed receive: how many bytes came, or -1 where the library does not say. A filled-in collective tells by it
-  /// that its ranks gave different counts.
+  /// For a completed receive: the number of bytes received, or -1 where the library does not say. Filled-in collectives use it
+  /// to detect that ranks passed different counts.
   virtual std::int64_t received() const { return -1; }
-  /// On CUDA memory: whether the library's work is in its stream, so that others may be put behind it. Becomes true in
+  /// On CUDA memory: whether the library's work is in its stream, so that other work can be ordered after it. Becomes true in
   /// poll() at the latest. Operations on host memory are launched when they are started.
   virtual bool launched() { return true; }
-  /// Of a launched operation on CUDA memory: makes a stream wait for it and returns at once; false where only polling
-  /// can tell when it is complete.
+  /// For a launched operation on CUDA memory: makes a stream wait for it and returns at once; false where only polling
+  /// detects its completion.
   virtual bool order(void* /*stream*/) { return false; }
-  /// Of a completed operation on CUDA memory, where BackendParams::device_times asks for it.
+  /// For a completed operation on CUDA memory, if BackendParams::device_times is set.
   virtual DeviceTimes device_times() const { return {}; }
-  /// Gives it back to its lane.
+  /// Returns the transfer to its lane.
   virtual void release() noexcept { delete this; }
-  /// Gives back one that is not complete, once its lane was aborted or poll() threw. `memory` owns everything the operation
-  /// uses besides the caller's buffers: counts and offsets, scratch, pinned blocks. A library that cannot take back what it
-  /// has begun (MPI) holds on to `memory` until it is done with it; all others let it go here.
+  /// Releases an incomplete transfer, after its lane was aborted or poll() threw. `memory` owns everything the operation
+  /// uses besides the caller's buffers: counts and offsets, scratch, pinned blocks. A library that cannot cancel what it
+  /// has started (MPI) keeps `memory` until it no longer uses it; all others drop it here.
   virtual void abandon(std::shared_ptr<const void> memory) noexcept {
     release();
     memory.reset();
@@ -109,42 +109,42 @@ class Transfer {
 class Lane {
  public:
   virtual ~Lane() = default;
-  /// Starts an operation; null when it is complete already (not for receives, whose sender must be told).
+  /// Starts an operation; null when it is already complete (except for receives, which must report their sender).
   /// Collectives come in the same order on all ranks of the comm.
   virtual Transfer* start(const Call& call) = 0;
-  /// Work beside the transfers: control messages, unexpected arrivals. Called while anything is pending.
+  /// Work besides the transfers: control messages, unexpected arrivals. Called while anything is pending.
   virtual void progress() {}
-  /// True while something that is complete for the caller still needs progress() to reach its peer.
+  /// True while an operation that is complete for the caller still needs progress() to reach its peer.
   virtual bool undelivered() const { return false; }
-  /// Whether a collective may start before the one before it on this lane is complete.
+  /// Whether a collective may start before the previous one on this lane has completed.
   virtual bool concurrent_collectives() const { return true; }
-  /// Whether its operations on CUDA memory run in streams: they honour Call::dependencies and have order(), collectives of the lane
-  /// run one after the other as they were launched, and launches of several such lanes keep the order of issue.
+  /// Whether operations on CUDA memory are stream-ordered: they honour Call::dependencies and implement order(), collectives of the lane
+  /// run one after another in launch order, and launches of several such lanes keep the order of issue.
   virtual bool in_streams() const { return false; }
-  /// Throws when a peer is known to be dead, has left though it is awaited, or has aborted. Called now and then while
-  /// somebody waits.
+  /// Throws when a peer is known to be dead, has left while it is awaited, or has aborted. Called from time to time while
+  /// a thread waits.
   virtual void check() {}
   /// Makes every pending and later operation fail, here and on the peers, which get an error of the same kind that
-  /// names the same ranks. Begins that and returns at once.
+  /// names the same ranks. Starts the abort and returns at once.
   virtual void abort(const Error& why) noexcept = 0;
-  /// After abort(), called until it returns true: no user memory is written any more, and the peers know as far as they can be
-  /// reached. The lane bounds the time this takes.
+  /// After abort(), called until it returns true: the lane no longer writes user memory, and every peer that can be reached has
+  /// been notified. The lane bounds the time this takes.
   virtual bool poll_abort() noexcept { return true; }
-  /// Before the lane is destroyed, called until it returns true: what is complete for the callers has reached the peers, so that
-  /// the destructor does not wait. The lane bounds the time this takes. No operation is pending, and none comes any more.
+  /// Before the lane is destroyed, called until it returns true: everything that is complete for the callers has reached the peers,
+  /// so that the destructor does not wait. The lane bounds the time this takes. Nothing is pending, and nothing is started any more.
   virtual bool poll_close() noexcept { return true; }
 };
 
-/// A way to sleep until a peer has written something. A backend without one is polled at short intervals.
+/// An event count: lets a thread sleep until a peer has written something. A backend without one is polled at short intervals.
 class EventCount {
  public:
   virtual ~EventCount() = default;
-  /// How often a waiting thread may poll before it yields its core, and yield before it sleeps.
+  /// Backoff: how many times a waiting thread polls before it yields its core, and yields before it sleeps.
   virtual int spins() const = 0;
   virtual int yields() const = 0;
-  /// Whether ranks outnumber the cores, so that yielding to one another is how they get on.
+  /// Whether the cores are oversubscribed, so that ranks progress only by yielding to one another.
   virtual bool oversubscribed() const = 0;
-  /// Announces the wish to sleep; the caller polls once more between this and sleep().
+  /// Announces that the caller is about to sleep; it polls once more between this and sleep().
   virtual std::uint32_t prepare() = 0;
   virtual void sleep(std::uint32_t ticket, std::chrono::nanoseconds at_most) = 0;
   virtual void cancel() = 0;
@@ -152,35 +152,35 @@ class EventCount {
   virtual void wake_own() noexcept = 0;
 };
 
-/// The ranks of a comm, as a backend needs them to connect.
+/// The ranks of a comm, as a backend needs them to connect (team parameters).
 struct CommParams {
-  std::string name;                     ///< of the comm, unique in the job
+  std::string name;                     ///< the comm's name, unique in the job
   int rank = 0;
   int size = 1;
   std::vector<int> world_ranks;         ///< of each member
   std::shared_ptr<Store> store;         ///< private to this comm and backend
   Deadline deadline;
-  std::function<void()> progress;       ///< to be called in every loop that waits for a peer
-  /// What all_gather() uses; handed on to groups that are parts of this one.
+  std::function<void()> progress;       ///< call it in every loop that waits for a peer
+  /// Implements all_gather(); passed on to subgroups of this one.
   std::function<std::vector<std::string>(const std::string& name, const std::vector<int>& world_ranks, const std::string& mine)> gather;
 
-  /// Every member's string, by rank; called by all of them, in one order, during connect() only. It runs the engine meanwhile and
+  /// Every member's string, by rank. All members call it, in the same order, during connect() only. It runs the engine meanwhile and
   /// takes 2 log2(size) steps. Throws Error of kind timeout or rank_lost.
   std::vector<std::string> all_gather(const std::string& mine) const { return gather(name, world_ranks, mine); }
 };
 
-/// What a backend is told when a context starts.
+/// The parameters that a backend receives when a context starts.
 struct BackendParams {
   int rank = 0;
   int size = 1;
   int device = 0;
-  std::vector<std::string> hosts;       ///< of each world rank: equal strings can share memory
-  int cores = 1;                        ///< that the ranks of this host may keep busy together
-  bool device_times = false;            ///< whether to measure when operations run on the device: they are traced
+  std::vector<std::string> hosts;       ///< of each world rank: ranks with equal strings can share memory
+  int cores = 1;                        ///< the cores that all ranks of this host together may keep busy
+  bool device_times = false;            ///< whether to measure when operations run on the device, for the trace
   std::shared_ptr<Store> store;
   Deadline deadline;
 
-  /// Whether the ranks of this host outnumber the cores they may keep busy.
+  /// Whether the cores are oversubscribed: this host has more ranks than cores they may keep busy.
   bool oversubscribed() const {
     return std::count(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(rank)]) > cores;
   }
@@ -201,17 +201,16 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
-  /// Of the library behind it.
+  /// The version of the underlying library.
   virtual std::string version() const = 0;
   virtual bool has_memory(Memory memory) const = 0;
-  /// Whether it does the operation itself; what it does not is filled in over its sends and receives.
+  /// Whether the library implements the operation; all others are filled in over its sends and receives.
   virtual bool native(Op op, DType dtype, ReduceOp reduce, Memory memory) const = 0;
-  /// Why it cannot serve these ranks; empty if it can. The same answer on every one of them.
+  /// Why it cannot serve these ranks; empty if it can. Gives the same answer on every one of them.
   virtual std::string refuses(const std::vector<int>& world_ranks) const = 0;
   virtual std::unique_ptr<Lane> connect(const CommParams& group) = 0;
   virtual EventCount* event_count() { return nullptr; }
-  /// Whether its own reductions combine in an order that is the same from run to run; where they do not, calls that ask
-  /// for `deterministic` are filled in.
+  /// Whether its own reductions combine in the same order in every run; otherwise calls with `deterministic` are filled in.
   virtual bool fixed_order() const { return false; }
   /// The same answer on every rank.
   virtual bool has(Trait) const { return false; }

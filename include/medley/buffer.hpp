@@ -1,5 +1,5 @@
 // Views of the user's memory: where it is, how many elements, of which type. They own nothing.
-// Every operation takes them; vectors, arrays and spans of the element types convert on their own.
+// Every operation takes them; vectors, arrays and spans of the element types convert implicitly.
 #pragma once
 
 #include <concepts>
@@ -13,7 +13,7 @@
 
 namespace medley {
 
-/// Sixteen-bit floats as bare bits, for programs that have no such type of their own.
+/// 16-bit floats as raw bits, for programs that have no such type of their own.
 struct f16 { std::uint16_t bits; };
 struct bf16 { std::uint16_t bits; };
 

@@ -20,7 +20,7 @@ namespace core {
 class CommState;
 }
 
-/// Elements per rank and where each rank's part starts, for the v-collectives. Without offsets the parts lie side by side.
+/// Elements per rank and the offset of each rank's part, for v-collectives. Without offsets the parts are contiguous.
 struct Parts {
   std::span<const std::int64_t> counts;
   std::span<const std::int64_t> offsets{};
@@ -36,17 +36,17 @@ struct Message {
 MEDLEY_API Message outgoing(ConstBuffer buffer, int to, int tag = 0);
 MEDLEY_API Message incoming(Buffer buffer, int from, int tag = 0);
 
-/// All operations wait unless Options::async is set. Counts: all_gather's output, reduce_scatter's input and both
-/// sides of all_to_all hold size() parts; gather's output and scatter's input do so on the root.
-/// In place: give the same buffer twice (all_reduce, reduce, all_to_all), or as the small side the caller's own part
-/// of the large one (gather, scatter, all_gather, reduce_scatter). Any other overlap is refused.
+/// Every operation blocks unless Options::async is set. Counts: all_gather's output, reduce_scatter's input and both
+/// sides of all_to_all hold size() parts; so do gather's output and scatter's input on the root.
+/// In place: pass the same buffer twice (all_reduce, reduce, all_to_all), or pass as the small buffer the caller's own part
+/// of the large one (gather, scatter, all_gather, reduce_scatter). Any other overlap is an error.
 class MEDLEY_API Comm {
  public:
   int rank() const noexcept;
   int size() const noexcept;
   const std::string& name() const noexcept;
 
-  // Sends and receives. recv with any_source takes the first message of its tag; Work::source() tells from whom.
+  // Sends and receives. recv with any_source takes the first message with its tag; Work::source() gives the sender.
   Work send(const ConstBuffer& buffer, int to, const Options& options = {});
   Work recv(const Buffer& buffer, int from, const Options& options = {});
   Work sendrecv(const ConstBuffer& outgoing, int to, const Buffer& incoming, int from, const Options& options = {});
@@ -67,7 +67,7 @@ class MEDLEY_API Comm {
   Work reduce_scatter(const ConstBuffer& in, const Buffer& out, ReduceOp op, const Options& options = {});
   Work all_to_all(const ConstBuffer& in, const Buffer& out, const Options& options = {});
   Work barrier(const Options& options = {});
-  /// On CUDA memory it comes after what was put into the stream before, on every rank, as operations on buffers do.
+  /// On CUDA memory the barrier is ordered after the work already in the stream on every rank, as operations on buffers are.
   Work barrier(Memory memory, const Options& options = {});
 
   // v-collectives: parts of different sizes. all_gatherv and reduce_scatterv need the counts of all ranks on every rank.
@@ -77,17 +77,17 @@ class MEDLEY_API Comm {
   Work reduce_scatterv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, ReduceOp op, const Options& options = {});
   Work all_to_allv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, const Parts& out_parts, const Options& options = {});
 
-  // New comms, made by all ranks of this one together.
+  // New comms. All ranks of this comm call these together.
   /// Ranks of one color form a comm, ordered by (key, rank); a negative color gets an empty Comm.
   Comm split(int color, int key = 0, const CommOptions& options = {});
-  /// The listed ranks, in that order; an empty Comm for everyone else.
+  /// The listed ranks, in that order; every other rank gets an empty Comm.
   Comm subset(std::span<const int> ranks, const CommOptions& options = {});
   Comm subset(std::initializer_list<int> ranks, const CommOptions& options = {}) {
     return subset(std::span(ranks.begin(), ranks.size()), options);
   }
   Comm dup(const CommOptions& options = {});
 
-  /// False for the Comm that a rank outside a split or subset gets.
+  /// False for the Comm that a rank outside a split or subset receives.
   explicit operator bool() const noexcept { return state_ != nullptr; }
 
   /// Every pending and later operation of this comm fails, on all its ranks.

@@ -20,40 +20,40 @@ namespace core {
 class ContextState;
 }
 
-/// Whether a thread of the context moves pending operations while the program is elsewhere. `automatic`: as soon as
-/// something needs it, such as CUDA buffers over a host backend, and not before: it takes a core's time from the ranks.
+/// Whether a progress thread of the context drives pending operations while the program is outside Medley. `automatic`: started
+/// once something needs it, such as CUDA buffers over a host backend, and not before, since it takes a core's time from the ranks.
 enum class UseThread : std::uint8_t { automatic, never, always };
 
-/// Everything a context may be told; what is left empty comes from the launcher's environment.
+/// Options of a context; empty fields come from the launcher's environment.
 struct ContextOptions {
   std::vector<std::string> backends{};        ///< in order of preference; empty: MEDLEY_BACKENDS or all that work
-  std::string rules{};                        ///< which backend carries what, see medley/rules.hpp; empty: MEDLEY_RULES
+  std::string rules{};                        ///< which backend carries which operation, see medley/rules.hpp; empty: MEDLEY_RULES
   std::string table{};                        ///< file of a measured route table; empty: MEDLEY_TABLE or the user's cached one
-  int rank = -1;                              ///< with size and store: an explicit place in the job
+  int rank = -1;                              ///< with size and store: this rank, set explicitly
   int size = 0;
-  std::shared_ptr<Store> store{};             ///< where the ranks of this context meet
+  std::shared_ptr<Store> store{};             ///< the rendezvous of this context's ranks
   int device = 0;                             ///< the CUDA device of this rank
-  bool hierarchical = false;                  ///< also backends of two, such as shm+mpi, where several hosts have several ranks
+  bool hierarchical = false;                  ///< also combine two backends, such as shm+mpi, where several hosts have several ranks
   std::chrono::nanoseconds deadline = std::chrono::minutes(10);   ///< default of every wait
   UseThread progress_thread = UseThread::automatic;
-  /// Whether to say on stderr at once that a rank was lost, before the operations that need it fail: for launchers that end
-  /// the others so soon that nobody would see their errors (torchrun).
+  /// Whether to print a lost rank on stderr at once, before the operations that need it fail: for launchers that kill the
+  /// other ranks so soon that nobody would see their errors (torchrun).
   bool announce_losses = false;
 };
 
 /// A backend as a context sees it.
 struct BackendInfo {
   std::string name;
-  std::string version;     ///< of the library behind it
+  std::string version;     ///< of the underlying library
   bool available = false;
   std::string reason;      ///< why not
 };
 
-/// The route table a context takes where no rule fits.
+/// The route table that a context uses where no rule matches.
 struct TableInfo {
-  std::string path{};      ///< empty: none, the built-in order
+  std::string path{};      ///< empty: no table, the built-in order
   std::string hash{};
-  std::string note{};      ///< why there is none, or what about it may surprise; empty: nothing to say
+  std::string note{};      ///< why there is none, or what may be unexpected about it; empty otherwise
 };
 
 class MEDLEY_API Context {
@@ -61,19 +61,19 @@ class MEDLEY_API Context {
   Context() : Context(ContextOptions{}) {}
   explicit Context(std::vector<std::string> backends) : Context(ContextOptions{.backends = std::move(backends)}) {}
   explicit Context(ContextOptions options);
-  ~Context();   ///< waits for nobody; comms that outlive it refuse every call
+  ~Context();   ///< waits for no other rank; comms that outlive it refuse every call
   Context(Context&&) noexcept;
   Context& operator=(Context&&) noexcept;
 
   Comm world() const;
-  /// A comm of the listed ranks of the world, in that order, made by them alone; Comm::split and subset need everyone.
-  /// The name is the same on all of them and new in the job.
+  /// A comm of the listed world ranks, in that order. Only they call it; Comm::split and subset need every rank.
+  /// The name is the same on all of them and unused in the job so far.
   Comm make_comm(const std::string& name, std::span<const int> world_ranks, const CommOptions& options = {}) const;
   int rank() const noexcept;
   int size() const noexcept;
   const std::vector<BackendInfo>& backends() const noexcept;
   const TableInfo& table() const noexcept;
-  /// Moves everything that is pending; for loops of a program that wait for something else. A blocking call does so too.
+  /// Drives all pending operations; for program loops that wait for something else. Blocking calls do so too.
   void progress();
 
  private:

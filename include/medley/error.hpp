@@ -1,4 +1,4 @@
-// The one exception a caller of Medley meets. Its text is a sentence for the user; its fields are for programs.
+// The one exception that Medley throws. Its text is a sentence for the user; its fields are for programs.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace medley {
 
-/// What went wrong, in kind.
+/// The kind of failure.
 enum class ErrorKind : std::uint8_t {
   invalid,      ///< the call or the input is wrong; nothing was sent
-  unavailable,  ///< a backend, a resource or an ability is not there
-  mismatch,     ///< ranks called different things
+  unavailable,  ///< a backend, a resource or a capability is missing
+  mismatch,     ///< ranks issued different operations
   timeout,      ///< the deadline passed
   rank_lost,    ///< a rank died or was cut off
   aborted,      ///< the comm was aborted
@@ -24,7 +24,7 @@ enum class ErrorKind : std::uint8_t {
 };
 MEDLEY_API const char* name(ErrorKind kind) noexcept;
 
-/// Where it went wrong; fields that do not apply stay empty.
+/// Where it failed; fields that do not apply stay empty.
 struct ErrorContext {
   std::optional<Op> op{};
   std::string comm{};                      ///< the comm's name
@@ -33,7 +33,7 @@ struct ErrorContext {
   std::vector<int> ranks{};                ///< the ranks awaited or at fault
 };
 
-/// Thrown by every Medley call that cannot do what it was asked.
+/// Thrown by every Medley call that fails.
 class MEDLEY_API Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& sentence, ErrorContext context = {});

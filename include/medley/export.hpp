@@ -1,4 +1,4 @@
-// What leaves the shared library: everything else is hidden.
+// Marks the symbols that the shared library exports; all others are hidden.
 #pragma once
 
 #define MEDLEY_API __attribute__((visibility("default")))

@@ -1,6 +1,6 @@
 // Rules that say which backend carries which operation, written as one line of text:
 //     all_reduce:0-4K=shm; all_to_all=mpi/pairwise; send=ucx; *@cuda=nccl; *=gloo
-// A context or a comm takes them; tools that route calls themselves ask choose().
+// A context or a comm takes them; tools that route calls themselves use choose().
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ struct Choice {
   std::string algorithm{};   ///< empty: the backend's own choice
 };
 
-/// OP[:FROM-TO][@MEMORY]=BACKEND[/ALGORITHM], separated by semicolons; the first that fits counts. OP may be `*`. Sizes are
-/// those of the whole tensor (docs/routing.md), both ends included, either may be left out. Sends and receives are routed
-/// alike, by `send`, `recv` or `p2p`, and never by size: a receive may be larger than what is sent to it. gatherv, scatterv and
-/// all_to_allv go by the size of the fourth one before, on which the ranks agree.
+/// OP[:FROM-TO][@MEMORY]=BACKEND[/ALGORITHM], separated by semicolons; the first match wins. OP may be `*`. A size is that
+/// of the whole tensor (docs/routing.md); both ends are inclusive, and either may be left out. Sends and receives take the
+/// same route, set by `send`, `recv` or `p2p`, and never depend on size: a receive buffer may be larger than its message.
+/// gatherv, scatterv and all_to_allv are routed by the size of an earlier such call, which the ranks have agreed on.
 class MEDLEY_API Rules {
  public:
   Rules() = default;
-  /// Throws Error(invalid) that quotes the rule it does not understand.
+  /// Throws Error(invalid) that quotes the rule it cannot parse.
   static Rules parse(std::string_view text);
 
   struct Rule {
@@ -40,11 +40,11 @@ class MEDLEY_API Rules {
     bool fits(Op what, Memory where) const noexcept;
   };
 
-  /// The first rule that fits; null if none does.
+  /// The first rule that matches; null if none does.
   const Choice* choose(Op op, std::int64_t bytes, Memory memory = Memory::host) const noexcept;
   const std::vector<Rule>& list() const noexcept { return rules_; }
   bool empty() const noexcept { return rules_.empty(); }
-  /// The same rules in one spelling: equal rules have equal texts.
+  /// The same rules in a canonical spelling: equal rules have equal texts.
   std::string text() const;
 
  private:

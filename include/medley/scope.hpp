@@ -1,4 +1,4 @@
-// Names the part of a program that operations belong to, such as "layer3.attn", for traces and reports.
+// Names the part of a program that issues operations, such as "layer3.attn", for traces and reports.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace medley {
 
-/// While it lives, operations issued by this thread are recorded with its name. Scopes nest; the inner one counts.
+/// Operations that this thread issues during the scope's lifetime are recorded with its name. Scopes nest; the innermost counts.
 class MEDLEY_API Scope {
  public:
   explicit Scope(std::string_view name);

@@ -1,5 +1,5 @@
-// A small key-value store through which ranks find each other before they have any other way to talk.
-// Medley brings its own (served by the launcher or rank 0, or in memory for threads); a program may bring another.
+// A small key-value store for the rendezvous: ranks find each other through it before they have any other connection.
+// Medley brings its own (served by the launcher or rank 0, or in memory for threads); a program may supply another.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace medley {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// That long from now. A duration beyond the end of the clock, such as nanoseconds::max(), gives the end: it never passes.
+/// The deadline `duration` from now. A duration beyond the clock's range, such as nanoseconds::max(), gives one that never passes.
 inline Deadline deadline_after(std::chrono::nanoseconds duration) {
   const Deadline now = std::chrono::steady_clock::now();
   return duration > Deadline::max() - now ? Deadline::max() : now + duration;
@@ -25,14 +25,14 @@ class MEDLEY_API Store {
  public:
   virtual ~Store() = default;
   virtual void set(const std::string& key, const std::string& value) = 0;
-  /// Waits until the key is there; Error of kind timeout when the deadline passes first.
+  /// Waits until the key exists; throws Error of kind timeout when the deadline passes first.
   virtual std::string get(const std::string& key, Deadline deadline) = 0;
   virtual std::optional<std::string> try_get(const std::string& key) = 0;
-  /// Adds to a decimal number (an absent key counts as 0) and gives the sum, atomically.
+  /// Atomically adds to a decimal number (an absent key counts as 0) and returns the sum.
   virtual std::int64_t add(const std::string& key, std::int64_t delta) = 0;
   virtual void erase(const std::string& key) = 0;
   virtual void erase_prefix(const std::string& prefix) = 0;
-  /// The address this process reached the store from: the one of this host that leads towards the others. Empty when
+  /// The address this process reaches the store from, by which other hosts can reach this one. Empty when
   /// no network is involved.
   virtual std::string own_address() const { return {}; }
 };

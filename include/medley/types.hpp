@@ -1,4 +1,4 @@
-// The words every part of Medley speaks: operations, element types, reductions, kinds of memory.
+// The basic types of Medley: operations, element types, reductions, kinds of memory.
 // Included by the public API, by backends and by the planning tools.
 #pragma once
 
@@ -26,18 +26,18 @@ constexpr bool rooted(Op op) noexcept {
   return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter || op == Op::gatherv ||
          op == Op::scatterv;
 }
-/// Parts of different sizes: gatherv and the like.
+/// v-collectives, whose parts differ in size: gatherv and the like.
 constexpr bool is_v_form(Op op) noexcept { return op >= Op::gatherv; }
 
 /// The type of one element.
 enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 inline constexpr int dtype_count = 10;
 
-/// How elements of several ranks become one.
+/// How the elements of several ranks are combined into one.
 enum class ReduceOp : std::uint8_t { sum, avg, product, min, max, band, bor, bxor };
 inline constexpr int reduce_op_count = 8;
 
-/// Where a buffer lies.
+/// Where a buffer is.
 enum class Memory : std::uint8_t { host, cuda };
 
 inline constexpr ReduceOp sum = ReduceOp::sum, avg = ReduceOp::avg, product = ReduceOp::product,
@@ -50,7 +50,7 @@ MEDLEY_API std::string_view name(DType dtype) noexcept;
 MEDLEY_API std::string_view name(ReduceOp op) noexcept;
 MEDLEY_API std::string_view name(Memory memory) noexcept;
 
-/// The inverse of name(); `allreduce`, `alltoall` and the like are accepted, as are `float32` or `bool`.
+/// The inverse of name(). Also accepts `allreduce`, `alltoall` and the like, and `float32` or `bool`.
 MEDLEY_API std::optional<Op> parse_op(std::string_view text) noexcept;
 MEDLEY_API std::optional<DType> parse_dtype(std::string_view text) noexcept;
 MEDLEY_API std::optional<ReduceOp> parse_reduce_op(std::string_view text) noexcept;
@@ -66,7 +66,7 @@ constexpr std::size_t size_of(DType dtype) noexcept {
   return 0;
 }
 
-/// Whether elements of `dtype` can be combined by `op`: bitwise ones need integers or bool, avg needs a float.
+/// Whether `op` can combine elements of `dtype`: bitwise reductions need integers or bool, avg needs a float.
 constexpr bool reducible(DType dtype, ReduceOp op) noexcept {
   const bool floating = dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
   switch (op) {

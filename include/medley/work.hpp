@@ -19,7 +19,7 @@ class Operation;
 /// Copies share one operation. Dropping the last copy does not cancel it; its buffers must outlive its completion.
 class MEDLEY_API Work {
  public:
-  Work() noexcept = default;                       ///< a complete one
+  Work() noexcept = default;                       ///< a completed one
   explicit Work(core::Operation* operation) noexcept : operation_(operation) {}   ///< takes over one reference
   Work(const Work& other) noexcept;
   Work(Work&& other) noexcept : operation_(std::exchange(other.operation_, nullptr)), source_(other.source_) {}
@@ -30,40 +30,40 @@ class MEDLEY_API Work {
   }
   ~Work();
 
-  /// Waits until the operation is complete, driving every other pending operation meanwhile. Throws its error.
-  /// With a deadline: throws Error(timeout) once it has passed; the operation's comm is then no longer usable.
-  /// On CUDA memory: makes the stream that the operation was given wait for it, and the host only until that is
-  /// possible: not at all over nccl; over other backends, until the result is on its way to the device. What goes wrong
-  /// afterwards shows in wait_host(), test(), error() and the comm's next call.
+  /// Waits until the operation completes, driving every other pending operation meanwhile. Throws its error.
+  /// With a deadline: throws Error(timeout) once it has passed; the operation's comm is unusable after that.
+  /// On CUDA memory: makes the operation's stream wait for it. The host waits only until that wait can be enqueued:
+  /// not at all over nccl; over other backends, until the copy of the result to the device is enqueued. Later failures
+  /// are reported by wait_host(), test(), error() and the comm's next call.
   void wait();
   void wait(std::chrono::nanoseconds deadline);
 
-  /// The same, and on CUDA memory too the host waits until it is complete.
+  /// The same, but the host waits for completion on CUDA memory too.
   void wait_host();
   void wait_host(std::chrono::nanoseconds deadline);
 
-  /// On CUDA memory: makes this stream (cudaStream_t) wait for it, whichever stream it was issued in, and the host at most
-  /// that long until it is possible; says whether it was. Throws its error. On host memory: wait_for().
+  /// On CUDA memory: makes this stream (cudaStream_t) wait for it, whichever stream it was issued in. The host waits at most
+  /// `at_most` until that is possible; returns whether it was. Throws its error. On host memory: wait_for().
   bool wait_in(void* stream, std::chrono::nanoseconds at_most);
 
-  /// Waits, on the host, at most that long and says whether it is complete; the operation goes on if not. Throws its error.
+  /// Waits on the host for at most this long; returns whether it is complete. If not, the operation continues. Throws its error.
   bool wait_for(std::chrono::nanoseconds at_most);
 
-  /// Calls back once it is complete, with or without an error: at once if it is already, else on the thread that finds
-  /// it complete, which may be the context's own or any that is inside a Medley call. No lock is held, so the callback may
+  /// Runs the callback on completion, with or without an error: at once if already complete, else on the thread that detects
+  /// completion, which may be the context's own or any inside a Medley call. No lock is held, so the callback may
   /// issue operations; it must not throw, and should not take long.
   void on_complete(std::function<void()> callback);
 
-  /// Whether it is complete; drives pending operations, never blocks, throws the operation's error.
+  /// Whether it is complete; makes progress on pending operations, never blocks, throws the operation's error.
   bool test();
 
-  /// Whether it is complete, with or without an error; drives nothing.
+  /// Whether it is complete, with or without an error; makes no progress.
   bool complete() const noexcept;
 
   /// The error it ended with, if any; does not throw and does not wait.
   const Error* error() const noexcept;
 
-  /// Of a completed receive: the rank the message came from.
+  /// For a completed receive: the rank that sent the message.
   int source() const noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// Every collective over send and recv, one coroutine each; the file of the same name has it, with its error
-// bound. All of them work for any number of ranks from two on, in place and out of place, and combine in a
+// Every collective over send and recv, one coroutine each; the file of the same name implements it and states its error
+// bound. All of them work for two or more ranks, in place and out of place, and combine in a
 // fixed order.
 #pragma once
 

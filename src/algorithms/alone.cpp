@@ -1,4 +1,4 @@
-// What remains of each operation when a comm has one rank.
+// Every operation on a comm with one rank.
 #include "algorithms/algorithms.hpp"
 
 namespace medley::algorithms {

@@ -1,5 +1,5 @@
 // Bruck's algorithms: log2(n) messages per rank instead of n-1, for parts so small that the number of
-// messages is what counts; paid with copies, and in all_to_all with each part travelling log2(n)/2 times.
+// messages dominates. The price is copies, and in all_to_all each part travels log2(n)/2 times.
 #include <algorithm>
 #include <vector>
 
@@ -10,7 +10,7 @@ namespace medley::algorithms {
 Task bruck_all_gather(Job& job) {
   const int n = job.size;
   const std::size_t part = job.bytes(job.call.in_count);
-  const Scratch parts(part * static_cast<std::size_t>(n));  // block i is that of the rank i after this one
+  const Scratch parts(part * static_cast<std::size_t>(n));  // block i belongs to the rank i after this one
   const auto block = [&](int i) { return parts.data() + static_cast<std::size_t>(i) * part; };
   copy_bytes(block(0), job.in(), part);
   for (int have = 1; have < n; have *= 2) {
@@ -32,7 +32,7 @@ Task bruck_all_to_all(Job& job) {
   for (int i = 0; i < n; ++i)
     copy_bytes(block(i), job.in() + static_cast<std::size_t>(job.peer(i)) * part, part);
   for (int distance = 1; distance < n;
-       distance *= 2) {  // block i still has to go i ranks further: bit by bit
+       distance *= 2) {  // block i must still travel i ranks further: bit by bit
     std::size_t packed = 0;
     for (int i = distance; i < n; ++i) {
       if (i & distance) copy_bytes(leaving.data() + part * packed++, block(i), part);

@@ -12,7 +12,7 @@ std::string key(Op op, std::string_view algorithm) { return std::string(name(op)
 Capabilities::Capabilities(const Backend& backend) {
   for (std::size_t m = 0; m < memory_kinds; ++m) {
     const auto memory = static_cast<Memory>(m);
-    // A barrier moves no memory, so it is asked of every backend for every kind.
+    // A barrier uses no memory, so each backend is queried for every kind of memory.
     if (backend.native(Op::barrier, DType::u8, ReduceOp::sum, memory)) {
       bits_.set(index(Op::barrier, DType::u8, ReduceOp::sum, memory));
     }
@@ -58,8 +58,7 @@ void Capabilities::keep_common(const Capabilities& other) {
   std::erase_if(algorithms_, [&](const std::string& algorithm) { return !other.algorithms_.contains(algorithm); });
 }
 
-// Runs of equal bits, since backends differ by whole rows: a few dozen characters instead of thousands.
-// Names of algorithms follow behind a semicolon.
+// Run-length encoding, since backends differ by whole rows: a few dozen characters instead of thousands.
 std::string Capabilities::to_text() const {
   std::string text;
   std::size_t begin = 0;

@@ -1,5 +1,5 @@
-// What a backend does by itself on every rank of a job. Asked once and agreed when a context is made, so that
-// no rank later takes a library's own collective where another fills it in.
+// The operations that a backend implements natively on every rank of a job. Queried once and agreed when a context is created, so
+// that no rank later calls a library's own collective where another rank fills it in.
 #pragma once
 
 #include <bitset>

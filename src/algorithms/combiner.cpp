@@ -9,7 +9,7 @@ namespace medley::algorithms {
 namespace {
 
 constexpr std::int64_t block =
-    2048;  // elements converted at a time: 8 KiB of f32 stay in the first-level cache
+    2048;  // elements converted at a time: 8 KiB of f32 stay in the L1 cache
 
 std::size_t size(std::int64_t count) {
   return static_cast<std::size_t>(count);

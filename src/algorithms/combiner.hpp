@@ -1,5 +1,5 @@
-// How elements of one reduction are combined while they travel. f16 and bf16 travel as f32 and are rounded
-// once, at the end; everything else travels as it is.
+// How the elements of one reduction are combined in transit. f16 and bf16 travel as f32 and are rounded
+// once, at the end; all other types travel unchanged.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class Combiner {
   /// user = (wire op user) / divisor, rounded: the last step.
   void finish_with(std::byte* out, const std::byte* partial, const std::byte* input,
                    std::int64_t count) const;
-  /// user = wire / divisor, rounded; the same memory may be given where nothing widens.
+  /// user = wire / divisor, rounded; may be in place where both types are the same.
   void finish(std::byte* out, const std::byte* partial, std::int64_t count) const;
   /// user = (sources[0] op sources[1] op …) / divisor, in that order, rounded once.
   void finish_all(std::byte* out, const std::byte* const* sources, int n, std::int64_t count) const;

@@ -1,5 +1,5 @@
-// Dissemination barrier: in round k every rank tells the rank 2^k after it and hears from the one 2^k before
-// it; after log2(n) rounds everybody has heard of everybody.
+// Dissemination barrier: in round k every rank signals the rank 2^k after it and waits for the one 2^k before
+// it; after log2(n) rounds every rank has heard, directly or indirectly, from every other.
 #include "algorithms/algorithms.hpp"
 
 namespace medley::algorithms {

@@ -11,8 +11,8 @@
 
 namespace medley::algorithms {
 
-/// A collective made of messages. Its coroutine owns the scratch memory that these use, so it is shared with those that the
-/// backend could not take back when the lane was aborted: it goes with the last of them, which may be after its lane.
+/// A collective made of messages. Its coroutine owns the scratch memory that they use. It is shared with the messages that the
+/// backend could not cancel when the lane was aborted, and destroyed with the last of them, which may be after its lane.
 class FilledTransfer final : public Transfer {
  public:
   static FilledTransfer* make(FilledLane& lane, const Call& call, const Algorithm& algorithm, std::uint64_t sequence) {
@@ -28,11 +28,11 @@ class FilledTransfer final : public Transfer {
         messages_(*lane.inner_, call_, tag()),
         job_{call_, lane.rank_, lane.size_, messages_},
         task_(run(algorithm)) {}
-  ~FilledTransfer() override = default;   // touches no lane
+  ~FilledTransfer() override = default;   // uses no lane
 
   Poll poll() override {
     const Poll seen = step();
-    // A message that moved without ending the wait is progress too: nobody may go to sleep over it.
+    // A message that progressed without ending the wait is progress too: the waiting thread must not sleep.
     return seen == Poll::waiting && messages_.take_moved() ? Poll::moved : seen;
   }
   std::vector<int> awaited() const override { return messages_.awaited(); }
@@ -54,7 +54,7 @@ class FilledTransfer final : public Transfer {
       return task_.poll();
     } catch (const Error&) {
       throw;
-    } catch (const std::exception& error) {  // the engine knows Medley's errors only
+    } catch (const std::exception& error) {  // the engine handles only Medley's errors
       throw Error(ErrorKind::system, fmt::format("the algorithm failed: {}", error.what()));
     }
   }
@@ -69,7 +69,7 @@ class FilledTransfer final : public Transfer {
   Messages messages_;
   Job job_;
   Task task_;
-  std::shared_ptr<const void> memory_;   ///< what the call points to, of one that was abandoned
+  std::shared_ptr<const void> memory_;   ///< what the call points to, for an abandoned transfer
   std::shared_ptr<FilledTransfer> self_;
 };
 
@@ -111,7 +111,7 @@ Transfer* FilledLane::start(const Call& call) {
   FilledTransfer* const transfer = FilledTransfer::make(*this, call, algorithm_of(call), sequence);
   running_.emplace(sequence, transfer);
   try {
-    if (transfer->poll() != Poll::complete) return transfer;  // the first messages leave at once
+    if (transfer->poll() != Poll::complete) return transfer;  // the first messages start at once
   } catch (...) {
     transfer->release();
     throw;

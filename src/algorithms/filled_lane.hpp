@@ -1,5 +1,5 @@
-// A backend's lane with everything the backend lacks filled in over its sends and receives.
-// The context puts one around every lane, so that algorithms can be named on any backend.
+// A backend's lane with every missing operation filled in over its sends and receives.
+// The context wraps every lane in one, so that algorithms can be named on any backend.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace medley::algorithms {
 struct Algorithm;
 class FilledTransfer;
 
-/// Of Medley's own tags those of filled-in collectives; the others are the size agreement's (engine/size_agreement.hpp).
+/// The internal tags for filled-in collectives; the rest belong to the size agreement (engine/size_agreement.hpp).
 inline constexpr int collective_tags = internal_tags - 8;
 
 class MEDLEY_API FilledLane final : public Lane {
@@ -57,9 +57,9 @@ class MEDLEY_API FilledLane final : public Lane {
            (!call.deterministic || capabilities_.fixed_order() || !reduces(call.op));
   }
   const Algorithm& algorithm_of(const Call& call) const;
-  /// Whether number `sequence` may use its tag: the collective that had it before is complete.
+  /// Whether number `sequence` may use its tag: the previous collective with that tag is complete.
   bool may_run(std::uint64_t sequence) const;
-  /// Takes the messages that a collective has not completed.
+  /// Takes over the incomplete messages of a collective.
   void adopt_messages_of(FilledTransfer& transfer) noexcept;
   void abandon_orphans() noexcept;
 

@@ -1,4 +1,4 @@
-// Gather and combine: whoever needs the result gets all inputs and combines them in order of the ranks, as
+// Gather and combine: each rank that needs the result receives all inputs and combines them in rank order, as
 // the shm backend does; for the smallest tensors, and for f16 and bf16, whose inputs travel in their own
 // type. |error| <= (n-1)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32, f16 and bf16, the last two plus one
 // rounding.

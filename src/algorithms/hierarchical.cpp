@@ -11,7 +11,7 @@
 namespace medley::algorithms {
 namespace {
 
-/// Not so little patience that every phase ends in a nap.
+/// Not so short a backoff that every phase ends in a nap.
 BackoffPolicy policy_of(const EventCount* inside, const EventCount* between) {
   BackoffPolicy policy = both(BackoffPolicy::of(inside), BackoffPolicy::of(between));
   policy.yields = std::max(policy.yields, BackoffPolicy{}.yields);
@@ -31,7 +31,7 @@ bool HierarchicalBackend::native(Op op, DType, ReduceOp, Memory memory) const {
          op == Op::all_to_all || op == Op::send || op == Op::recv;
 }
 
-/// 0 unless the ranks lie in equal blocks, one for each host.
+/// 0 unless the ranks form equal contiguous blocks, one for each host.
 int HierarchicalBackend::ranks_per_host(const std::vector<int>& world_ranks) const {
   const auto host = [&](std::size_t i) -> const std::string& { return hosts_[static_cast<std::size_t>(world_ranks[i])]; };
   std::size_t block = 1;

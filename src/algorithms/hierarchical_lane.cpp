@@ -12,7 +12,7 @@ Transfer* HierarchicalLane::start(const Call& call) {
   if (!is_collective(call.op)) return start_message(call);
   auto* transfer = new HierarchicalTransfer(*this, call);
   try {
-    if (transfer->poll() != Poll::complete) return transfer;   // the first phase leaves at once
+    if (transfer->poll() != Poll::complete) return transfer;   // the first phase starts at once
   } catch (...) {
     transfer->release();
     throw;
@@ -21,7 +21,7 @@ Transfer* HierarchicalLane::start(const Call& call) {
   return nullptr;
 }
 
-/// Of collectives those inside a host stay there. Users' go all one way: who receives from any source looks in one place only.
+/// Collectives' messages inside a host stay there. Users' messages all take one lane: a receive from any source looks in one only.
 Transfer* HierarchicalLane::start_message(const Call& call) {
   if (call.tag >= 0 || call.root / places_ != host_) return parts_.all->start(call);
   Call near = call;

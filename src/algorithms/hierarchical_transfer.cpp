@@ -4,7 +4,7 @@
 
 namespace medley::algorithms {
 
-/// Each place reduces a slice inside its host, then with the same place of the other hosts, then all places share.
+/// Each local rank reduces a slice inside its host, then with its counterparts on the other hosts; then the host all-gathers.
 Task HierarchicalTransfer::all_reduce() {
   const std::int64_t count = call_.out_count;
   slice(count);
@@ -60,8 +60,8 @@ Task HierarchicalTransfer::all_gather() {
   by_host(out(), packed, part);
 }
 
-/// The root's host scatters parts among its places, each goes to the other hosts, and every host puts them together;
-/// the root's own host takes the tensor from the root.
+/// The root's host scatters parts among its local ranks, each slice goes to the other hosts, and every host gathers them;
+/// the root's own host gets the tensor directly from the root.
 Task HierarchicalTransfer::broadcast() {
   const int root_host = call_.root / places(), root_place = call_.root % places();
   const bool at_root_host = lane_.host_ == root_host, root = at_root_host && lane_.place_ == root_place;
@@ -69,7 +69,7 @@ Task HierarchicalTransfer::broadcast() {
   slice(count);
   const std::byte* own = root ? in(own_offset()) : out(own_offset());
   if (at_root_host) {
-    // The root's own slice stays where it is; a scatter to nobody but itself would need a place to write to.
+    // The root's own slice stays in place; scattering it to itself would need a destination buffer.
     sent_ = counts_;
     sent_[static_cast<std::size_t>(root_place)] = 0;
     Call& scatter = phase(Op::scatterv, root ? call_.in : nullptr, root ? count - own_count() : 0,
@@ -96,7 +96,7 @@ Task HierarchicalTransfer::all_to_all() {
   std::byte* packed = room(first_, whole);
   std::byte* met = room(second_, whole);
   by_place(packed, in(), part);
-  phase(Op::all_to_all, packed, whole, met, whole);   // everything for my place, from all of my host
+  phase(Op::all_to_all, packed, whole, met, whole);   // everything for my local index, from all of my host
   co_await inside();
   by_host(packed, met, part);
   phase(Op::all_to_all, packed, whole, out(), whole);

@@ -1,4 +1,4 @@
-// One collective of a backend made of two, in phases: some inside each host, some between the hosts. Made by the lane.
+// One collective of a hierarchical backend, in phases: some inside each host, some between the hosts. Created by the lane.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@
 
 namespace medley::algorithms {
 
-/// Ranks are hosts x places: number = host * places + place.
+/// Ranks are hosts x places (local ranks): number = host * places + place.
 class HierarchicalTransfer final : public Transfer {
  public:
   HierarchicalTransfer(HierarchicalLane& lane, const Call& call) : lane_(lane), call_(call), task_(run()) {}
-  ~HierarchicalTransfer() override = default;   // touches no lane
+  ~HierarchicalTransfer() override = default;   // uses no lane
 
   Poll poll() override {
     moved_ = false;
@@ -37,7 +37,7 @@ class HierarchicalTransfer final : public Transfer {
       lane_.orphans_.push_back(this);
     }
   }
-  /// The phase under way owns this, its scratch and its lists, until its library is done with them.
+  /// The current phase owns this transfer, its scratch and its lists, until its library no longer uses them.
   void abandon(std::shared_ptr<const void> memory) noexcept override {
     if (!inner_) return release();
     memory_ = std::move(memory);
@@ -61,7 +61,7 @@ class HierarchicalTransfer final : public Transfer {
     }
   }
 
-  /// A phase as a call of its own.
+  /// Prepares the call of a phase.
   Call& phase(Op op, const void* from, std::int64_t in_count, void* to, std::int64_t out_count, int root = 0) {
     part_ = Call{};
     part_.op = op;
@@ -81,7 +81,7 @@ class HierarchicalTransfer final : public Transfer {
     inner_ = lane.start(part_);
     return until([this] {
       if (!inner_) return true;
-      at_->progress();   // who waits for a collective does not ask whether its phases are filled in
+      at_->progress();   // the event_count for a collective does not check whether its phases are filled in
       const Poll seen = inner_->poll();
       moved_ = moved_ || seen == Poll::moved;
       if (seen != Poll::complete) return false;
@@ -95,7 +95,7 @@ class HierarchicalTransfer final : public Transfer {
     return over(*lane_.parts_.between);
   }
 
-  /// Cuts a tensor into one slice for each place of a host.
+  /// Splits a tensor into one slice for each local rank of a host.
   void slice(std::int64_t count) {
     counts_.clear(), offsets_.clear();
     for (int p = 0; p < places(); ++p) {
@@ -122,14 +122,14 @@ class HierarchicalTransfer final : public Transfer {
 
   HierarchicalLane& lane_;
   Call call_;
-  Call part_;                            ///< of the phase under way
+  Call part_;                            ///< of the current phase
   std::vector<std::int64_t> counts_, offsets_, sent_;
   Scratch first_, second_;
-  Lane* at_ = nullptr;                   ///< where the phase is
+  Lane* at_ = nullptr;                   ///< the lane of the current phase
   Transfer* inner_ = nullptr;
   bool moved_ = false;
   bool complete_ = false;
-  std::shared_ptr<const void> memory_;   ///< what the call points to, of one that was abandoned
+  std::shared_ptr<const void> memory_;   ///< what the call points to, for an abandoned transfer
   Task task_;
 };
 

@@ -1,4 +1,4 @@
-// One filled-in collective as its algorithm sees it: the call, who is who, and the messages.
+// One filled-in collective as its algorithm sees it: the call, the ranks, and the messages.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@ struct Job {
   const std::byte* in(std::int64_t at) const { return in() + bytes(at); }
   std::byte* out(std::int64_t at) const { return out() + bytes(at); }
   Combiner combiner() const { return {call.dtype, call.reduce, size}; }
-  /// The rank `steps` after (or before) this one on the ring of all.
+  /// The rank `steps` after (or before) this one on the ring of all ranks.
   int peer(int steps) const { return ((rank + steps) % size + size) % size; }
 
-  /// Parts of the large side: what all ranks give to (or get from) this one.
+  /// Parts of the large side: what all ranks send to (or receive from) this one.
   Parts in_slices() const {
     return call.in_counts ? Parts::listed(call.in_counts, call.in_offsets)
                           : Parts::equal(call.in_count / size);
@@ -44,7 +44,7 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) 
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }
 
-/// Large messages travel in pieces of this size, so that combining or passing on one overlaps the arrival of
+/// Large messages are split into segments of this size, so that combining or forwarding one overlaps the arrival of
 /// the next.
 inline constexpr std::size_t segment_bytes = 256 * 1024;
 

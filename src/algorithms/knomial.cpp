@@ -1,5 +1,5 @@
 // Binomial and k-nomial trees: broadcast and scatter down, gather up, in log_k(n) rounds. A wide tree has
-// fewer rounds and more messages per round: better while latency is what counts.
+// fewer rounds and more messages per round: better while latency dominates.
 #include "algorithms/knomial.hpp"
 
 #include "algorithms/algorithms.hpp"
@@ -29,7 +29,7 @@ Task gather_up(Job& job, int radix) {
   const Tree tree(job.rank, job.size, job.call.root, radix);
   const std::size_t part = job.bytes(job.call.in_count);
   const bool root = tree.parent() < 0;
-  const bool straight = root && job.call.root == 0;  // then the order of the tree is that of the output
+  const bool straight = root && job.call.root == 0;  // then tree order equals output order
   const Scratch scratch(straight ? 0 : part * static_cast<std::size_t>(tree.size()));
   std::byte* parts = straight ? job.out() : scratch.data();
   copy_bytes(parts, job.in(), part);

@@ -7,7 +7,7 @@
 
 namespace medley::algorithms {
 
-inline constexpr int wide = 4;  ///< the radix of the trees that are named k-nomial
+inline constexpr int wide = 4;  ///< the radix of the trees named k-nomial
 
 struct Branch {
   int rank;  ///< of the comm
@@ -18,7 +18,7 @@ struct Branch {
 class Tree {
  public:
   Tree(int rank, int n, int root, int radix) : n_(n), root_(root), own_((rank - root + n) % n) {
-    int digit = 1;  // the place of the lowest nonzero digit: below it lie the children
+    int digit = 1;  // the position of the lowest nonzero digit: the children are below it
     while (digit < n && own_ % (digit * radix) == 0) {
       for (int j = 1; j < radix && own_ + j * digit < n; ++j) {
         const int child = own_ + j * digit;
@@ -32,7 +32,7 @@ class Tree {
   int parent() const { return parent_; }                             ///< -1: this is the root
   const std::vector<Branch>& children() const { return children_; }  ///< the smallest subtree first
   int from() const { return own_; }
-  int size() const { return size_; }  ///< of the own subtree
+  int size() const { return size_; }  ///< of its own subtree
   int actual(int counted_from_root) const { return (counted_from_root + root_) % n_; }
 
  private:

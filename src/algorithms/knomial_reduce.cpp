@@ -1,4 +1,4 @@
-// Reduction up a binomial or k-nomial tree, in pieces so that combining overlaps arrival. Children are
+// Reduction up a binomial or k-nomial tree, in segments so that combining overlaps arrival. Children are
 // combined in a fixed order, the smallest subtree first: |error| <= (k-1)·ceil(log_k n)·u·Σ|x|, u = 2^-53 for
 // f64 and 2^-24 for f32, f16 and bf16, the last two plus one rounding of the result.
 #include "algorithms/algorithms.hpp"
@@ -7,7 +7,7 @@
 namespace medley::algorithms {
 namespace {
 
-/// One piece of every child's partial result, received side by side.
+/// One segment of every child's partial result, in adjacent buffers.
 class Arrivals {
  public:
   Arrivals(Job& job, const Tree& tree, const Combiner& combiner, std::int64_t most)
@@ -26,7 +26,7 @@ class Arrivals {
   }
   Messages::Ticket ticket(std::size_t child) const { return tickets_[child]; }
   void combine_into(std::byte* partial, std::size_t c, std::int64_t count) const {
-    const bool plain = tree_.children()[c].size == 1;  // a leaf sends its input as it is
+    const bool plain = tree_.children()[c].size == 1;  // a leaf sends its input unconverted
     plain ? combiner_.add(partial, partial, place(c), count)
           : combiner_.combine(partial, partial, place(c), count);
   }
@@ -57,7 +57,7 @@ Task reduce_up(Job& job, int radix) {
     co_await job.messages.all();
     co_return;
   }
-  // Two of each: the next piece arrives, and the last one leaves, while this one is combined.
+  // Two of each: while one segment is combined, the next arrives and the last one is sent.
   Arrivals arrivals[] = {{job, tree, combiner, most}, {job, tree, combiner, most}};
   const Scratch partials(2 * static_cast<std::size_t>(most) * combiner.wire());
   Messages::Ticket sent[] = {0, 0};

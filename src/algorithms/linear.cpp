@@ -1,5 +1,5 @@
-// Linear: the root talks to every rank directly, or everybody to everybody; each byte travels once. For large
-// parts and for v-collectives whose counts only the root knows.
+// Linear: the root exchanges messages with every rank directly, or all ranks with all; each byte travels once. For large
+// parts, and for v-collectives whose counts only the root knows.
 #include "algorithms/algorithms.hpp"
 
 namespace medley::algorithms {

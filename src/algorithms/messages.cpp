@@ -32,7 +32,7 @@ Messages::Ticket Messages::start(const Call& message) {
   call.memory = whole_.memory;
   call.stream = whole_.stream;
   call.tag = tag_;
-  active_.reserve(active_.size() + 1);  // a transfer must not be lost to a failing allocation
+  active_.reserve(active_.size() + 1);  // a failed allocation must not lose a transfer
   Transfer* transfer = lane_.start(call);
   moved_ = true;
   if (!transfer) return 0;
@@ -41,7 +41,7 @@ Messages::Ticket Messages::start(const Call& message) {
   return last_;
 }
 
-/// One that is too long is refused by its backend; one that is too short would leave old bytes in its place.
+/// The backend refuses a message that is too long; one that is too short would leave stale bytes in the buffer.
 void Messages::check_length(const Active& receive) {
   if (receive.expected < 0) return;
   const std::int64_t came = receive.transfer->received();
@@ -80,7 +80,7 @@ bool Messages::finished(Ticket ticket) {
 std::vector<int> Messages::awaited() const {
   std::vector<int> ranks;
   for (const Active& active : active_) {
-    // By the numbers of this comm: the lane may be part of one that counts otherwise.
+    // In this comm's ranks: the lane may belong to a comm that numbers them differently.
     if (active.transfer && !active.transfer->awaited().empty()) ranks.push_back(active.peer);
   }
   std::sort(ranks.begin(), ranks.end());

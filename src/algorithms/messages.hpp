@@ -1,5 +1,5 @@
-// The sends and receives that one filled-in collective is made of: started at once, awaited one by one or
-// together. Every algorithm talks to its peers through this.
+// The sends and receives of one filled-in collective: started at once, awaited one by one or
+// together. Every algorithm communicates through this class.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace medley::algorithms {
 
 class Messages {
  public:
-  /// A message on its way; 0 stands for one that is complete.
+  /// A pending message; 0 means complete.
   using Ticket = std::uint64_t;
 
   Messages(Lane& lane, const Call& whole, int tag) : lane_(lane), whole_(whole), tag_(tag) {}
@@ -33,13 +33,13 @@ class Messages {
     return until([this] { return poll() == 0; });
   }
 
-  /// Moves all; how many are left.
+  /// Makes progress on all; returns how many are left.
   std::size_t poll();
 
-  /// Whether anything moved since the last question: whoever waits may not sleep then.
+  /// Whether anything progressed since the last call: if so, the waiting thread must not sleep.
   bool take_moved() { return std::exchange(moved_, false); }
   std::vector<int> awaited() const;
-  /// Hands over what is not complete, to be released once its lane was aborted.
+  /// Hands over the incomplete transfers, to be released after their lane was aborted.
   std::vector<Transfer*> abandon() noexcept;
 
  private:
@@ -47,7 +47,7 @@ class Messages {
     Ticket ticket;
     Transfer* transfer;
     int peer;
-    std::int64_t expected;  ///< bytes that a receive must bring, -1 of a send
+    std::int64_t expected;  ///< bytes that a receive must get, -1 for a send
   };
   static void check_length(const Active& receive);
   Ticket start(const Call& call);

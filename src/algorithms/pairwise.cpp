@@ -1,6 +1,6 @@
-// Pairwise exchange: in step s every rank gives to the rank s after it and takes from the rank s before it,
-// so that all links carry the same; each byte travels once. Reductions made of it combine the parts of all
-// ranks at once, in order of the ranks: |error| <= (n-1)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32, f16 and
+// Pairwise exchange: in step s every rank sends to the rank s after it and receives from the rank s before it,
+// so that all links carry the same load; each byte travels once. Reductions made of it combine the parts of all
+// ranks at once, in rank order: |error| <= (n-1)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32, f16 and
 // bf16, the last two plus one rounding.
 #include <algorithm>
 #include <deque>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t in_flight =
     8;  // messages each way: enough to hide latency, few enough not to flood a receiver
 
-/// What this rank gives, out of the way of what it takes when both share memory.
+/// This rank's input, copied when it shares memory with the output.
 class Given {
  public:
   Given(const Job& job, const Parts& parts) : job_(job), slices_(parts), copy_(extent()) {
@@ -38,7 +38,7 @@ class Given {
   Scratch copy_;
 };
 
-/// Every rank's slice of `input`, in its own type, combined in order of the ranks into `result`.
+/// Combines every rank's slice of `input`, in its own type, in rank order into `result`.
 Task pairwise_combine(Job& job, const std::byte* input, Parts parts, std::byte* result) {
   const int n = job.size;
   const std::int64_t count = parts.count(job.rank);
@@ -81,7 +81,7 @@ Task pairwise_all_to_all(Job& job) {
   co_await job.messages.all();
 }
 
-Task linear_all_to_all(Job& job) {  // here because it shares the copy of an input in place
+Task linear_all_to_all(Job& job) {  // here because it shares the copy of an in-place input
   const Parts in = job.in_slices(), out = job.out_slices();
   const Given given(job, in);
   for (int step = 1; step < job.size; ++step) {

@@ -1,4 +1,4 @@
-// Where each rank's part of a buffer lies, in elements: equal parts, parts as equal as can be, or those of a
+// The offset and length of each rank's part of a buffer, in elements: equal parts, parts as equal as possible, or those of a
 // v-collective.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace medley::algorithms {
 
 class Parts {
  public:
-  /// n parts of `part` elements, side by side.
+  /// n contiguous parts of `part` elements.
   static Parts equal(std::int64_t part) { return {part, 0}; }
   /// `count` elements among n ranks; the first ones get one more.
   static Parts even(std::int64_t count, int n) { return {count / n, count % n}; }

@@ -1,5 +1,5 @@
-// Rabenseifner's algorithm: recursive halving, then the way back; log2(n) steps and little more than the
-// least data, for tensors in between. Fixed order, each element combined on one rank: |error| <= ceil(log2
+// Rabenseifner's algorithm: recursive halving, then recursive doubling; log2(n) steps each way and little more than the
+// minimal data, for medium tensors. Fixed order, each element combined on one rank: |error| <= ceil(log2
 // n)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32, f16 and bf16, the last two plus one rounding of the result.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/recursive_halving.hpp"

@@ -22,7 +22,7 @@ Task recursive_doubling_all_reduce(Job& job) {
       job.messages.recv(incoming.data(), wire, partner);
       job.messages.send(partial, wire, partner);
       co_await job.messages.all();
-      const bool after = partner > job.rank;  // in order of the ranks, though no bit depends on it
+      const bool after = partner > job.rank;  // in rank order, though no bit depends on it
       combiner.combine(partial, after ? partial : incoming.data(), after ? incoming.data() : partial, count);
     }
     combiner.finish(job.out(), partial, count);
@@ -45,7 +45,7 @@ Task recursive_doubling_all_gather(Job& job) {
   }
   for (int distance = 1; fold.survives(job.rank) && distance < fold.power; distance *= 2) {
     const int index = fold.index(job.rank), partner = index ^ distance;
-    // Blocks of 2·distance survivors: each half holds all of its own and gets the other's.
+    // Blocks of 2·distance survivors: each half has all its own parts and receives the other's.
     const int mine = index / distance * distance, theirs = partner / distance * distance;
     const auto bytes_of = [&](int from) {
       return static_cast<std::size_t>(fold.first(from + distance) - fold.first(from)) * part;

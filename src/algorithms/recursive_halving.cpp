@@ -1,4 +1,4 @@
-// Recursive halving: log2(n) exchanges, of half the data with a partner half the ranks away, then a quarter,
+// Recursive halving: log2(n) exchanges: half the data with a partner half the ranks away, then a quarter,
 // … Fixed order; |error| <= ceil(log2 n)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32, f16 and bf16, the last
 // two plus one rounding of the result.
 #include "algorithms/recursive_halving.hpp"
@@ -45,7 +45,7 @@ Task recursive_halving_reduce_scatter(Job& job) {
     return static_cast<std::size_t>(starts[static_cast<std::size_t>(rank)]);
   };
   const std::int64_t own = parts.count(job.rank);
-  if (!fold.survives(job.rank)) {  // gives its input slice by slice, since parts may have gaps between them
+  if (!fold.survives(job.rank)) {  // sends its input slice by slice, since parts may have gaps between them
     for (int r = 0; r < job.size; ++r)
       job.messages.send(job.in(parts.at(r)), job.bytes(parts.count(r)), job.rank + 1);
     co_await job.messages.all();

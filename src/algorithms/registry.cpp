@@ -51,8 +51,8 @@ constexpr Algorithm all[] = {
 
 constexpr std::int64_t kib = 1024;
 
-// Few messages while a tensor is small, few bytes once it is large. Where the lines lie is the tuner's
-// business; these are the usual ones of MPI libraries, in bytes of the whole tensor.
+// Few messages while a tensor is small, few bytes once it is large. The tuner finds the real thresholds;
+// these are the usual ones of MPI libraries, in bytes of the whole tensor.
 std::string_view chosen_name(const Call& call, int n) {
   const auto element = static_cast<std::int64_t>(size_of(call.dtype));
   const std::int64_t in = call.in_count * element, out = call.out_count * element;
@@ -64,7 +64,7 @@ std::string_view chosen_name(const Call& call, int n) {
     case Op::reduce:
       return in <= 2 * kib ? "knomial" : in <= 64 * kib || n < 4 ? "binomial" : "rabenseifner";
     case Op::all_reduce:
-      // Two exchange as many bytes in one round as in two.
+      // Two ranks exchange as many bytes in one round as in two.
       return out <= (n == 2 ? 256 : 16) * kib ? "recursive_doubling"
              : out <= 256 * kib && n > 2 ? "rabenseifner"
              : n <= 8                    ? "pairwise"
@@ -81,7 +81,7 @@ std::string_view chosen_name(const Call& call, int n) {
       return in <= n * 256 && n > 4 ? "bruck" : "pairwise";
     case Op::barrier:
       return "dissemination";
-    // Counts of the v-collectives differ from rank to rank, and must not decide.
+    // The counts of v-collectives differ between ranks, so they must not decide.
     case Op::gatherv:
     case Op::scatterv:
       return "linear";

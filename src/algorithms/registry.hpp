@@ -1,5 +1,5 @@
-// The names of the algorithms, and which one an operation takes when nobody names one.
-// Asked by the filled lane, by tests and by tools that list what can be named.
+// The names of the algorithms, and the default algorithm of each operation.
+// Used by the filled lane, by tests and by tools that list the names.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace medley::algorithms {
 
-/// What a backend does itself.
+/// The backend's own implementation.
 inline constexpr std::string_view native = "native";
 
 struct Algorithm {
@@ -18,14 +18,14 @@ struct Algorithm {
   Task (*run)(Job&);
 };
 
-/// The one of this name; null if the operation has none.
+/// The algorithm of this name; null if the operation has none.
 const Algorithm* find(Op op, std::string_view name);
 
-/// A choice by values that are equal on all ranks: the operation, the size of the tensor, the number of
+/// Chooses by values that are equal on all ranks: the operation, the size of the tensor, the number of
 /// ranks.
 const Algorithm& choose(const Call& call, int ranks);
 
-/// Names of all that fill in an operation, in alphabetical order.
+/// Names of all algorithms that fill in an operation, in alphabetical order.
 MEDLEY_API std::vector<std::string_view> names(Op op);
 
 }  // namespace medley::algorithms

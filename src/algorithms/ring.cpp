@@ -1,4 +1,4 @@
-// Ring: n-1 steps with the two neighbours, each moving an nth of the data; the least a rank can send, for
+// Ring: n-1 steps with the two neighbours, each moving 1/n of the data; the least a rank can send, for
 // large tensors. Slice c is combined from rank c+1 around to rank c, a fixed order: |error| <= (n-1)·u·Σ|x|
 // with u = 2^-53 for f64 and 2^-24 for f32, f16 and bf16, the last two plus one rounding of the result to
 // their type.
@@ -11,7 +11,7 @@
 namespace medley::algorithms {
 namespace {
 
-/// A slice in pieces that travel one after the other.
+/// A slice in segments that are sent one after another.
 struct Pieces {
   std::int64_t at, count, most;
   int number() const { return static_cast<int>((count + most - 1) / most); }
@@ -36,7 +36,7 @@ Task ring_reduce_scatter_phase(Job& job, const std::byte* input, Parts parts, st
   const int n = job.size, left = job.peer(-1), right = job.peer(1);
   const std::size_t user = combiner.user(), wire = combiner.wire();
   const auto room = static_cast<std::size_t>(largest(parts, n)) * wire;
-  // A slice that arrives in one buffer leaves from it during the next step, while the next arrives in the
+  // A slice that arrives in one buffer is forwarded from it during the next step, while the next arrives in the
   // other.
   const Scratch first(room), second(room);
   std::byte* buffers[] = {first.data(), second.data()};

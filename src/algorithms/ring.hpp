@@ -5,10 +5,10 @@
 
 namespace medley::algorithms {
 
-/// Every rank's slice of `input` is combined on that rank, rounded, and written to `result`.
+/// Combines every rank's slice of `input` on that rank, rounds it, and writes it to `result`.
 Task ring_reduce_scatter_phase(Job& job, const std::byte* input, Parts parts, std::byte* result);
 
-/// Every rank's own slice of `buffer` is passed on until all have all. Rank `complete` has all already: its
+/// Forwards every rank's own slice of `buffer` until all ranks have all. Rank `complete` already has all: its
 /// buffer is only read.
 Task ring_all_gather_phase(Job& job, std::byte* buffer, Parts parts, int complete = -1);
 

@@ -1,5 +1,5 @@
 // Broadcast of a large tensor as a scatter and an all_gather: the root sends little more than the tensor
-// once, and all ranks pass it on (van de Geijn's algorithm).
+// once, and all ranks forward it (van de Geijn's algorithm).
 #include "algorithms/algorithms.hpp"
 #include "algorithms/ring.hpp"
 
@@ -8,7 +8,7 @@ namespace medley::algorithms {
 Task scatter_all_gather_broadcast(Job& job) {
   const bool root = job.rank == job.call.root;
   const std::int64_t count = root ? job.call.in_count : job.call.out_count;
-  // The root's buffer is only read: it gives its parts away and is given none that it has not.
+  // The root's buffer is only read: the root scatters its parts and receives none, since it has them all.
   auto* buffer = static_cast<std::byte*>(root ? const_cast<void*>(job.call.in) : job.call.out);
   const Parts parts = Parts::even(count, job.size);
   const auto place = [&](int rank) { return buffer + job.bytes(parts.at(rank)); };

@@ -7,7 +7,7 @@
 namespace medley::algorithms {
 namespace {
 
-// Below it the allocator keeps its pages itself.
+// The allocator itself keeps pages of smaller blocks.
 constexpr std::size_t least_kept = std::size_t{64} << 10;
 constexpr std::size_t most_kept_together = std::size_t{256} << 20;
 

@@ -1,4 +1,4 @@
-// Memory of a collective under way, kept for the next one: pages that are new cost more than it takes to send what is on them.
+// Recycled scratch memory for collectives: faulting in new pages costs more than sending their contents.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace medley::algorithms {
 class Scratch {
  public:
   Scratch() = default;
-  explicit Scratch(std::size_t bytes);   ///< what is in it is anybody's
+  explicit Scratch(std::size_t bytes);   ///< uninitialised
   Scratch(Scratch&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   Scratch& operator=(Scratch&& other) noexcept {
     std::swap(data_, other.data_);

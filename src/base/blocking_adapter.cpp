@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto grace = std::chrono::seconds(1);
 
-/// Operations that follow each other: all collectives; sends or receives of one peer and tag.
+/// Operations that run in order: all collectives; sends or receives with one peer and tag.
 using Strand = std::tuple<Op, int, int>;
 
 Strand strand_of(const Call& call) {
@@ -26,7 +26,7 @@ Strand strand_of(const Call& call) {
   return message ? Strand{call.op, call.root, call.tag} : Strand{Op::barrier, 0, 0};
 }
 
-/// One operation on its way to a worker and back. Owns what its call points to, but for the user's buffers.
+/// One operation on its way to a worker and back. Owns what its call points to, except the user's buffers.
 struct Errand {
   Errand(const Call& of, int ranks) : call(of), algorithm(of.algorithm) {
     call.algorithm = algorithm;
@@ -42,7 +42,7 @@ struct Errand {
   Call call;
   std::string algorithm;
   std::vector<std::int64_t> parts;
-  std::shared_ptr<const void> memory;  ///< of an abandoned operation, kept until its worker comes back
+  std::shared_ptr<const void> memory;  ///< of an abandoned operation, kept until its worker returns
   std::exception_ptr thrown;  ///< these two are written before `done`
   int source = -1;
   std::atomic<bool> done{false};
@@ -63,7 +63,7 @@ class ErrandTransfer final : public Transfer {
   }
   int source() const override { return errand_->source; }
   void abandon(std::shared_ptr<const void> memory) noexcept override {
-    errand_->memory = std::move(memory);  // the worker, if it is still inside the library, holds the errand
+    errand_->memory = std::move(memory);  // a worker still inside the library holds the errand
     release();
   }
 
@@ -73,7 +73,7 @@ class ErrandTransfer final : public Transfer {
 
 }  // namespace
 
-/// Shared with the workers, so that one that does not come back keeps what it uses.
+/// Shared with the workers, so that one that never returns keeps what it uses alive.
 struct BlockingLane::State {
   std::shared_ptr<BlockingLibrary> library;
   int ranks;
@@ -87,7 +87,7 @@ struct BlockingLane::State {
   std::size_t workers = 0, idle = 0, performing = 0;
   bool closing = false;
   bool stopped = false;
-  Deadline limit{};   ///< of waiting for workers, from when it was stopped
+  Deadline limit{};   ///< for waiting on workers, set when it is stopped
 
   static void work(const std::shared_ptr<State>& state);
   void run_one(std::unique_lock<std::mutex>& lock);
@@ -148,10 +148,10 @@ void BlockingLane::State::run_one(std::unique_lock<std::mutex>& lock) {
     errand->thrown = std::current_exception();
   }
   lock.lock();
-  --performing;   // before anybody learns that it is done: a lane that is closed then has nothing running
+  --performing;   // before anybody sees `done`: a lane that is closed then has nothing running
   errand->done.store(true, std::memory_order_release);   // pairs with the acquire load in ErrandTransfer::poll()
   if (ring) ring();
-  if (stopped) {  // what waited was dropped, and nothing more is to run
+  if (stopped) {  // pending operations were dropped, and nothing more may run
     changed.notify_all();
     return;
   }
@@ -164,7 +164,7 @@ void BlockingLane::State::run_one(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-/// True for the first who stops. Operations that have not begun are dropped; the engine only releases them.
+/// True for the first caller. Drops operations that have not begun; the engine only releases them.
 bool BlockingLane::State::begin_stop(bool and_close) {
   const std::lock_guard lock(mutex);
   const bool first = !stopped;
@@ -177,7 +177,7 @@ bool BlockingLane::State::begin_stop(bool and_close) {
   return first;
 }
 
-/// Whether no worker is inside the library, or one has not come back within the grace.
+/// Whether no worker is inside the library, or one has not returned within the grace period.
 bool BlockingLane::State::over() {
   const std::lock_guard lock(mutex);
   return (performing == 0 && (!closing || workers == 0)) || std::chrono::steady_clock::now() >= limit;
@@ -211,7 +211,7 @@ BlockingLane::~BlockingLane() {
     static_cast<void>(new std::shared_ptr<State>(std::move(state_)));
     return;
   }
-  while (!poll_close()) std::this_thread::yield();   // one that is destroyed without having been closed
+  while (!poll_close()) std::this_thread::yield();   // destroyed without having been closed
 }
 
 }  // namespace medley

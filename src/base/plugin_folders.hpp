@@ -1,4 +1,4 @@
-// Where shared objects of Medley are looked for: backends and the device plugin.
+// Where Medley searches for its shared objects: backends and the device plugin.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace medley::core {
 
-/// The folders of MEDLEY_BACKEND_PATH (separated by colons), then the folder `medley` beside libmedley.so.
+/// The folders of MEDLEY_BACKEND_PATH (separated by colons), then the folder `medley` next to libmedley.so.
 MEDLEY_API std::vector<std::filesystem::path> plugin_folders();
 
 }  // namespace medley::core

@@ -1,6 +1,6 @@
-// Random numbers by SplitMix64, and ranges by remainder, so that a seed means the same
-// on every machine and with every standard library. Used by soak for its programs and what their memory holds
-// at first, and by measurements for the order of turns.
+// Random numbers by SplitMix64, with ranges by remainder, so that a seed gives the same sequence
+// on every machine and with every standard library. Used by soak for its programs and their initial
+// memory contents, and by measurements to shuffle the order of candidates.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Lists written as one text, such as `shm,mpi` or `/a:/b`: how variables and options spell them.
+// Splits lists written as one text, such as `shm,mpi` or `/a:/b`, as variables and options spell them.
 #pragma once
 
 #include <algorithm>

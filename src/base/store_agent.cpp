@@ -30,14 +30,14 @@ StoreAgent::StoreAgent() : state_(std::make_shared<State>()) {}
 void StoreAgent::State::work(const std::shared_ptr<State>& state) {
   using namespace std::chrono_literals;
   std::unique_lock lock(state->mutex);
-  // Accesses come in bursts: the thread stays a while for the next one.
+  // Accesses come in bursts: the thread lingers for the next one.
   while (!state->tasks.empty() || state->changed.wait_for(lock, 1s, [&] { return !state->tasks.empty(); })) {
     Task task = std::move(state->tasks.front());
     lock.unlock();
     std::optional<std::string> value;
     try {
       value = task.access();
-    } catch (const std::exception&) {   // whoever serves the store may have left
+    } catch (const std::exception&) {   // the store's server may have left
     }
     task.ticket->value_ = std::move(value);
     task.ticket->done_.store(true, std::memory_order_release);   // pairs with Ticket::done()

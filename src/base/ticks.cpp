@@ -5,7 +5,7 @@ namespace {
 
 #if defined(__x86_64__)
 double measure() {
-  // 2 ms against the monotonic clock: an error of two readings, 50 ns, is 25 parts in a million.
+  // 2 ms against the monotonic clock: the error of two readings, 50 ns, is 25 parts in a million.
   const std::int64_t begin = clock_ns(CLOCK_MONOTONIC);
   const std::uint64_t first = ticks();
   std::int64_t end = begin;

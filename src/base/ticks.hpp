@@ -1,4 +1,4 @@
-// The cheapest clock there is, for records: the processor's time stamp counter (12 ns where clock_gettime takes 23), or
+// The cheapest clock, for records: the processor's time stamp counter (12 ns where clock_gettime takes 23), or
 // the monotonic clock where there is none.
 #pragma once
 
@@ -25,7 +25,7 @@ inline std::uint64_t ticks() noexcept {
 #endif
 }
 
-/// Nanoseconds of a tick, measured once per process.
+/// Nanoseconds per tick, measured once per process.
 double ns_per_tick();
 
 }  // namespace medley::core

@@ -1,15 +1,14 @@
-// What v-collectives have in common with the forms of equal parts. Used where the two are compared or stand in for each other.
+// Relates v-collectives to their counterparts with equal parts. Used where the two are compared or replace each other.
 #pragma once
 
 #include <medley/types.hpp>
 
 namespace medley::core {
 
-/// Whether its counts are known to some ranks only, each to a different one: all_gatherv and reduce_scatterv give all of them to
-/// every rank.
+/// Whether no rank knows all counts: all_gatherv and reduce_scatterv, in contrast, give every rank all of them.
 constexpr bool has_local_counts(Op op) { return op == Op::gatherv || op == Op::scatterv || op == Op::all_to_allv; }
 
-/// The form of equal parts of an operation whose parts may have any size; others are their own.
+/// The counterpart with equal parts of a v-collective; every other operation is its own.
 constexpr Op equal_counts_form(Op op) {
   switch (op) {
     case Op::gatherv:

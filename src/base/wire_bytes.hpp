@@ -1,5 +1,5 @@
-// What one rank puts on the wire for an operation, as the tables of `medley plan`, `trace` and `reconcile`
-// count it.
+// The bytes that one rank sends over the wire for an operation, as the tables of `medley plan`, `trace` and `reconcile`
+// count them.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace medley::core {
 
-/// Of a full tensor of `bytes` in a group of n, on average over its ranks.
+/// For a full tensor of `bytes` in a group of n, averaged over its ranks.
 constexpr double wire_bytes(Op op, std::int64_t bytes, std::int64_t group_size) noexcept {
   const double s = static_cast<double>(bytes), n = static_cast<double>(group_size);
   switch (op) {

@@ -1,4 +1,4 @@
-// Writes a file that a user named, or says that it cannot be written.
+// Writes a file that a user named, or throws an error that it cannot be written.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 
 namespace medley::core {
 
-/// `write` puts the contents into the stream it is given.
+/// `write` writes the contents to the stream passed to it.
 template <typename Write>
 void write_file(const std::string& path, const Write& write) {
   std::ofstream file(path, std::ios::binary);

@@ -16,7 +16,7 @@ struct Status {
   std::string started;
 };
 
-// /proc/PID/stat: "pid (command) state ppid … starttime …"; the command may hold spaces and parentheses.
+// /proc/PID/stat: "pid (command) state ppid … starttime …"; the command may contain spaces and parentheses.
 Status read_status(long pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string line;

@@ -1,12 +1,12 @@
-// Finds the process that this one descends from. Used where a launcher gives its ranks no name for the job.
+// Identifies an ancestor of this process. Used where a launcher gives its ranks no job id.
 #pragma once
 
 #include <string>
 
 namespace medley {
 
-/// A text that stands for the nearest ancestor whose command name is `command` (its pid and start time on
-/// this boot), or "" when there is none within sight.
+/// Identifies the nearest ancestor whose command name is `command` (by its pid and start time on
+/// this boot), or "" when none is visible.
 std::string ancestor_identity(const std::string& command);
 
 }  // namespace medley

@@ -14,7 +14,7 @@
 namespace medley {
 namespace {
 
-/// One bit per core, the first core first; all of them when the system does not tell.
+/// One bit per core, core 0 first; all set when the system reports no mask.
 std::vector<bool> affinity() {
   // cpu_set_t holds 1024 cores; larger machines need a larger mask.
   for (int cores = CPU_SETSIZE; cores <= 65536; cores *= 4) {
@@ -58,7 +58,7 @@ std::optional<double> quota_v1(const std::string& folder) {
 }
 
 // Every cgroup from the process's own up to the root may set a limit. Inside a container the path is often
-// the one outside, and only the root is there; missing folders have no say.
+// that of the host, and only the root exists; missing folders set no limit.
 template <typename Quota>
 void limit(double& cores, const std::string& root, std::string path, Quota quota) {
   for (;;) {
@@ -68,7 +68,7 @@ void limit(double& cores, const std::string& root, std::string path, Quota quota
   }
 }
 
-/// Cores that are in one of the masks.
+/// The number of cores in the union of the masks.
 int count_of_any(const std::vector<std::string>& masks) {
   std::string all;
   for (const std::string& mask : masks) {

@@ -36,7 +36,7 @@ const char* name(Place::Source source) noexcept {
 std::optional<Place> find_place(const Environment& environment) {
   const Variables variables(environment);
   std::optional<Found> found = from_medley(variables);
-  // Scripts export WORLD_SIZE and MASTER_ADDR before srun or mpirun, so half of torchrun's set is an error
+  // Scripts export WORLD_SIZE and MASTER_ADDR before srun or mpirun, so a partial set of torchrun's variables is an error
   // only when no other launcher is found.
   std::string half_set;
   if (!found) found = from_torchrun(variables, half_set);

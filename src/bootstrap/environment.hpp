@@ -1,5 +1,5 @@
-// Where a process stands among the ranks, read from whichever launcher started it. Used by Context and by the
-// commands that join the ranks they find. docs/launching.md lists every variable.
+// A process's rank and job, read from the environment of whichever launcher started it. Used by Context and by
+// commands that join existing ranks. docs/launching.md lists every variable.
 #pragma once
 
 #include <medley/export.hpp>
@@ -17,7 +17,7 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 /// The environment of this process.
 MEDLEY_API Environment process_environment();
 
-/// A process's place in a job, and how it reaches the job's store. Default: the only rank of one.
+/// A process's rank in a job, and how it reaches the job's store. Default: the only rank of a job of one.
 struct Place {
   enum class Source : std::uint8_t { alone, medley, torchrun, open_mpi, mpich, slurm };
 
@@ -29,14 +29,14 @@ struct Place {
   /// Whether every rank is known to run on this host; the store then stays off the network.
   bool one_host = true;
   /// A name or address, or "@name": an abstract Unix socket that admits this user's processes only, used on
-  /// one host when no port was given (no port to collide, no file to leave behind). Empty: nobody said.
+  /// one host when no port was given (no port collisions, no file left behind). Empty: not given.
   std::string store_host;
   std::uint16_t store_port = 0;  ///< the first port to try
-  /// Ports tried in order; more than 1 where the port is derived and may be taken by a stranger. The token
+  /// Ports tried in order; more than 1 where the port is derived and another program may have taken it. The token
   /// decides which of them is the job's store.
   int store_ports = 1;
   bool store_served = false;  ///< the launcher serves the store; otherwise rank 0 does
-  /// The secret that admits a rank. Empty: nobody gave one, and it must be filled in (from torch's store or
+  /// The secret that admits a rank. Empty: not given; it must be filled in (from torch's store or
   /// MPI's broadcast) before connect_store().
   std::string token;
 };
@@ -44,8 +44,8 @@ struct Place {
 /// The spelling of a source in messages, such as "Open MPI".
 MEDLEY_API const char* name(Place::Source source) noexcept;
 
-/// First match wins: MEDLEY_*, torchrun, Open MPI, MPICH, Slurm. Nothing when no launcher started this
-/// process, which is then the only rank. Half-set or contradictory variables throw an Error that names the
+/// First match wins: MEDLEY_*, torchrun, Open MPI, MPICH, Slurm. Empty when no launcher started this
+/// process, which is then the only rank. Incomplete or contradictory variables throw an Error that names the
 /// variable.
 MEDLEY_API std::optional<Place> find_place(const Environment& environment);
 

@@ -13,15 +13,15 @@ namespace medley {
 namespace {
 
 constexpr int most = std::numeric_limits<int>::max();
-// Enough that strangers rarely hold all of them, few enough to try in a moment.
+// Enough that other programs rarely hold all of them, few enough to try quickly.
 constexpr int derived_ports = 8;
 
-// Port from job and step id, below Linux's ephemeral range (32768 and up), where strangers come and go.
+// Port from job and step id, below Linux's ephemeral range (32768 and up), which other programs use.
 std::uint16_t slurm_port(const std::string& job_and_step) {
   return static_cast<std::uint16_t>(20000 + spread(job_and_step, 12000));
 }
 
-// The address of a Slurm step: the first node of the step, which holds rank 0.
+// The address of a Slurm step: the first node of the step, which runs rank 0.
 void slurm_address(const Variables& variables, Found& found) {
   const auto list = variables.text("SLURM_STEP_NODELIST");
   const auto job = variables.text("SLURM_JOB_ID");
@@ -88,10 +88,10 @@ std::optional<Found> from_open_mpi(const Variables& variables) {
   found.place.source = Place::Source::open_mpi;
   found.place.local_rank = variables.local_rank({"OMPI_COMM_WORLD_LOCAL_RANK"});
   found.place.one_host = variables.number("OMPI_COMM_WORLD_LOCAL_SIZE", 1, most) == found.place.size;
-  // mpirun's own address (the HNP URI) is of no use here: rank 0 need not run beside mpirun.
+  // mpirun's own address (the HNP URI) does not help: rank 0 need not run on mpirun's host.
   const std::string job = variables.first({"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"});
   if (!job.empty()) found.identity = "openmpi " + job;
-  // Open MPI 4 draws 128 random bits for each job; they guard its own transports too.
+  // Open MPI 4 draws 128 random bits for each job; they protect its own transports too.
   found.place.token = variables.first({"OMPI_MCA_orte_precondition_transports"});
   return found;
 }
@@ -111,14 +111,14 @@ std::optional<Found> from_mpich(const Variables& variables) {
     slurm_address(variables, found);
   const std::string job = variables.first({"PMI_JOBID"});
   if (found.identity.empty() && !job.empty()) found.identity = "mpich " + job;
-  // Hydra gives its ranks no name for the job, but on one host they all descend from one proxy.
+  // Hydra gives its ranks no job id, but on one host they all descend from one proxy.
   if (found.identity.empty()) found.identity = ancestor_identity("hydra_pmi_proxy");
   return found;
 }
 
 std::optional<Found> from_slurm(const Variables& variables) {
-  // A plain sbatch script has SLURM_PROCID=0 and SLURM_NTASKS=n without any other rank; only a step has this
-  // one.
+  // A plain sbatch script has SLURM_PROCID=0 and SLURM_NTASKS=n without any other rank; only a step sets this
+  // variable.
   if (!variables.has("SLURM_STEP_NUM_TASKS")) return std::nullopt;
   Found found;
   variables.place("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", found.place);

@@ -62,8 +62,8 @@ Place settle_store(const Variables& variables, Found found) {
                             "store sets both",
                             store ? "MEDLEY_TOKEN" : "MEDLEY_STORE"));
   }
-  // On one host the kernel vouches for the user, so a token need not be secret and an address need not be
-  // known.
+  // On one host the kernel authenticates the user, so the token need not be secret and the address can be
+  // derived.
   const bool reachable = store && !place.token.empty();
   if (place.one_host && !reachable && !found.identity.empty()) {
     place.store_host = fmt::format("@medley/{}/{}", geteuid(), digest(found.identity));

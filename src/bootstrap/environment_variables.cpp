@@ -1,4 +1,4 @@
-// Checked environment variables: every complaint names the variable and its value.
+// Checked environment variables: every error names the variable and its value.
 #include <fmt/format.h>
 
 #include <charconv>

@@ -49,7 +49,7 @@ Error missing_ranks(Store& store, const std::string& prefix, int rank, int size)
   for (int other = 0; other < size; ++other) {
     if (!store.try_get(fmt::format("{}/{}", prefix, other))) missing.push_back(other);
   }
-  if (missing.empty()) missing.push_back(0);  // everyone came, but the one who publishes did not finish
+  if (missing.empty()) missing.push_back(0);  // everyone arrived, but the publishing rank did not finish
   return about_ranks(ErrorKind::timeout,
                      fmt::format("rank {} waited for rank{} {} of {} until the deadline passed", rank,
                                  missing.size() > 1 ? "s" : "", fmt::join(missing, ", "), size),
@@ -84,7 +84,7 @@ std::vector<std::string> exchange(Store& store, const std::string& prefix, int r
     if (error.kind() != ErrorKind::timeout) throw;
     throw missing_ranks(store, prefix, rank, size);
   }
-  // The last to read clears the table, or many comms would fill it.
+  // The last reader clears the table; otherwise many comms would fill it.
   if (store.add(prefix + "/readers", 1) == size) store.erase_prefix(prefix + "/");
   return all;
 }

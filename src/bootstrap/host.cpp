@@ -17,7 +17,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// Device and inode name a namespace or a mount; they are unique within one boot of one kernel.
+// Device and inode identify a namespace or a mount; they are unique within one boot of one kernel.
 std::string device_and_inode(const char* path) {
   struct stat status {};
   if (stat(path, &status) != 0) return "?";
@@ -35,13 +35,13 @@ std::string host_name() {
 std::string kernel_identity() { return first_line("/proc/sys/kernel/random/boot_id"); }
 
 std::string host_identity() {
-  // Machines cloned from one snapshot share the kernel's identity, and then differ by name.
+  // Machines cloned from one snapshot share the kernel's identity; their names then differ.
   std::string identity = kernel_identity() + "/" + host_name();
-  // The same /dev/shm: containers have their own, with another device or, bound from a folder, another inode.
+  // The same /dev/shm: containers have their own, with another device or, bind-mounted from a folder, another inode.
   identity += "/shm=" + device_and_inode("/dev/shm");
-  // Pids mean the same process to both: process_vm_readv and pidfd_open take pids.
+  // The same pid namespace: process_vm_readv and pidfd_open take pids.
   identity += "/pid=" + device_and_inode("/proc/self/ns/pid");
-  // Permission to read each other's memory is judged within one user namespace, for one user; segments are
+  // Permission to read each other's memory is checked within one user namespace, for one user; segments are
   // mode 0600.
   identity += "/user=" + device_and_inode("/proc/self/ns/user") + fmt::format("/uid={}", geteuid());
   // A process in another network namespace counts as another host, as it does for every network backend.

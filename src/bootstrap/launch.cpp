@@ -12,7 +12,7 @@
 namespace medley {
 namespace {
 
-// Signals come through the job's event loop while this lives; afterwards everything is as it was.
+// Redirects signals to the job's event loop; the destructor restores everything.
 class SignalGuard {
  public:
   SignalGuard() {
@@ -22,12 +22,12 @@ class SignalGuard {
       struct sigaction now {};
       sigaction(number, nullptr, &now);
       if (now.sa_handler != SIG_IGN || number == SIGCHLD)
-        sigaddset(&wanted, number);  // nohup means what it says
+        sigaddset(&wanted, number);  // respect nohup
     }
     pthread_sigmask(SIG_SETMASK, &wanted, &mask_);
     struct sigaction ignore {};
     ignore.sa_handler = SIG_IGN;
-    sigaction(SIGPIPE, &ignore, &pipe_);  // a closed output is noticed by write()
+    sigaction(SIGPIPE, &ignore, &pipe_);  // write() reports a closed output
     ignore.sa_handler = SIG_DFL;
     sigaction(SIGCHLD, &ignore, &child_);  // an ignored SIGCHLD would lose the ranks' statuses
   }
@@ -51,7 +51,7 @@ class SignalGuard {
   struct sigaction child_ {};
 };
 
-// Pipes must not land on 0, 1 or 2, which a caller may have closed.
+// Pipes must not get descriptors 0, 1 or 2, which a caller may have closed.
 void open_standard_streams() {
   int fd = 0;
   do {

@@ -21,11 +21,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Between SIGTERM and SIGKILL, once the grace is over.
+// Between SIGTERM and SIGKILL, after the grace period.
 constexpr milliseconds last_words{2000};
-// For output that is still on its way when every rank has ended.
+// For output still in the pipes when every rank has ended.
 constexpr milliseconds output_limit{1000};
-// An mpirun that could not start a rank may say so and wait for ever.
+// An mpirun that could not start a rank may print that and wait for ever.
 constexpr std::chrono::seconds start_limit{120};
 
 StoreServerOptions store_options(const std::string& token, int size) {
@@ -63,7 +63,7 @@ Job::~Job() {
 
 int Job::run() {
   sigset_t wanted;
-  pthread_sigmask(SIG_SETMASK, nullptr, &wanted);  // what launch() has blocked
+  pthread_sigmask(SIG_SETMASK, nullptr, &wanted);  // those that launch() has blocked
   signals_ = Descriptor(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   start();
   if (mpirun_ > 0) all_here_by_ = steady_clock::now() + start_limit;
@@ -92,7 +92,7 @@ void Job::wait_for_events(std::optional<Deadline> until) {
     timeout = static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
   }
   if (poll(entries.data(), entries.size(), timeout) <= 0) return;
-  // Output first: what a rank said before it ended belongs before the line that says so.
+  // Output first: a rank's last output belongs before the line that reports its end.
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     if (entries[2 + ranks_.size() + i].revents) carry(*streams_[i]);
   }
@@ -110,7 +110,7 @@ void Job::carry(Stream& stream) {
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
   const bool read_on = got > 0 ? stream.lines.feed({chunk.data(), static_cast<std::size_t>(got)})
                                : (stream.lines.finish(), false);
-  // When nobody reads our output any more the ranks learn it the usual way: by writing to a closed pipe.
+  // When nobody reads our output any more, the ranks see it as usual: a write to a closed pipe.
   if (!read_on) stream.from.reset();
 }
 
@@ -131,7 +131,7 @@ void Job::take_signal() {
     } else {
       signal_ranks(number);
     }
-    if (asks_to_end && mpirun_ > 0 && !everyone_came()) {  // nobody is there to hear it and to end mpirun by ending
+    if (asks_to_end && mpirun_ > 0 && !everyone_came()) {  // missing ranks do not get it, so they cannot end mpirun
       kill(-mpirun_, SIGTERM);
       if (!kill_) kill_ = steady_clock::now() + last_words;
     }
@@ -143,7 +143,7 @@ void Job::reap() {
   siginfo_t info{};
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     if (mpirun_ > 0 || !ranks_[i].running || ranks_[i].group <= 0) continue;
-    // The zombie stays until clean_up(): while it does, the group's number cannot become someone else's.
+    // The zombie stays until clean_up(): until then the kernel cannot reuse the group's number.
     info.si_pid = 0;
     if (waitid(P_PID, static_cast<id_t>(ranks_[i].group), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
         info.si_pid == 0) {
@@ -171,7 +171,7 @@ void Job::ended(int rank, int status) {
   const bool by_us = interrupts_ > 0 || kill_.has_value();
   if (exit_status_ == 0) exit_status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   if (by_us) return;
-  for (int i = 0; i < 4; ++i) {  // its last words come before ours
+  for (int i = 0; i < 4; ++i) {  // print its last output before our message
     for (auto& stream : streams_) {
       pollfd entry{stream->from.fd(), POLLIN, 0};
       if (stream->from && poll(&entry, 1, 0) > 0) carry(*stream);
@@ -196,7 +196,7 @@ void Job::act_on_time() {
     say("ending {} after a grace of {:g} s", running_ranks(),
         static_cast<double>(options_.grace.count()) / 1000.0);
     signal_ranks(SIGTERM);
-    signal_ranks(SIGCONT);  // a stopped rank hears SIGTERM only when it goes on
+    signal_ranks(SIGCONT);  // a stopped rank receives SIGTERM only once it continues
     terminate_.reset();
     kill_ = now + last_words;
   } else if (kill_ && now >= *kill_) {
@@ -229,18 +229,18 @@ void Job::signal_ranks(int signal) {
   for (const auto& rank : ranks_) {
     if (rank.running && rank.group > 0) kill(-rank.group, signal);
   }
-  // mpirun ends with its ranks; told to, it also removes its files. It is killed only when that did not help.
+  // mpirun ends with its ranks; on SIGTERM it also removes its files. It is killed only when that did not help.
   if (mpirun_ > 0 && signal == SIGKILL) kill(-mpirun_, kills_++ == 0 ? SIGTERM : SIGKILL);
 }
 
-// Output that is on its way, processes the ranks left behind, zombies.
+// Remaining output, processes that the ranks left behind, zombies.
 void Job::clean_up() {
   const Deadline limit = steady_clock::now() + output_limit;
   while (!streams_.empty() && steady_clock::now() < limit) wait_for_events(limit);
   for (auto& rank : ranks_) {
     if (rank.group > 0) kill(-rank.group, SIGKILL);
     if (rank.group > 0 && !door_)
-      waitpid(rank.group, nullptr, 0);  // behind the door they are mpirun's children
+      waitpid(rank.group, nullptr, 0);  // ranks that report at the door are mpirun's children
     rank.group = 0;
   }
   if (mpirun_ > 0) {
@@ -248,7 +248,7 @@ void Job::clean_up() {
     waitpid(mpirun_, nullptr, 0);
     mpirun_ = 0;
   }
-  // Whoever holds a stream now has left its group on purpose; what it has written so far still counts.
+  // A process that still holds a stream has left its group on purpose; its output so far still counts.
   for (auto& stream : streams_) {
     pollfd entry{stream->from.fd(), POLLIN, 0};
     while (stream->from && poll(&entry, 1, 0) > 0) carry(*stream);

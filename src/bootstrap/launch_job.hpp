@@ -1,5 +1,5 @@
-// A running job as the launcher sees it: its ranks, their output, and the decisions when one fails or a
-// signal comes.
+// A running job as the launcher sees it: its ranks, their output, and what happens when one fails or a
+// signal arrives.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,8 @@ class Job {
  private:
   struct Rank {
     pid_t group = 0;       ///< 0: not started yet
-    bool running = true;   ///< or about to
-    Descriptor line = {};  ///< under mpirun: where it tells how it ended
+    bool running = true;   ///< or about to start
+    Descriptor line = {};  ///< under mpirun: where it reports its exit status
   };
   struct Stream {
     Descriptor from;
@@ -73,12 +73,12 @@ class Job {
   std::vector<std::unique_ptr<Stream>> streams_;
   pid_t mpirun_ = 0;
   std::string door_name_;
-  Descriptor door_;  ///< where ranks under mpirun report
+  Descriptor door_;  ///< the socket where ranks under mpirun report
 
   int exit_status_ = 0;
   int kills_ = 0;                      ///< times the ranks were sent SIGKILL
   int interrupts_ = 0;                 ///< SIGINT and SIGTERM so far
-  std::optional<Deadline> terminate_;  ///< when the ranks that are left get SIGTERM
+  std::optional<Deadline> terminate_;  ///< when the remaining ranks get SIGTERM
   std::optional<Deadline> kill_;       ///< and SIGKILL
   std::optional<Deadline> all_here_by_;  ///< under mpirun: when every rank must have reported
 };

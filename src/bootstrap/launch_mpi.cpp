@@ -39,7 +39,7 @@ std::string output_of(const std::vector<std::string>& command) {
   return text;
 }
 
-// Room for two descriptors, aligned as a control message must be.
+// Space for two descriptors, aligned as a control message must be.
 union Control {
   cmsghdr header;
   char bytes[CMSG_SPACE(2 * sizeof(int))];
@@ -61,7 +61,7 @@ bool installed(const std::string& program) {
   }
 }
 
-/// MEDLEY_MPIRUN, or the first that is installed; Debian gives each MPI's a name of its own.
+/// MEDLEY_MPIRUN, or the first one installed; Debian names each MPI's mpirun differently.
 std::string find_mpirun() {
   const char* named = std::getenv("MEDLEY_MPIRUN");
   if (named && *named) return named;
@@ -85,7 +85,7 @@ std::vector<std::string> mpirun_command(int ranks, bool bind) {
                                     "--bind-to", bind ? "core" : "none"};
   for (const char* word : {"--mca", "orte_abort_on_non_zero_status", "0", "--enable-recovery"})
     words.emplace_back(word);
-  // Open MPI 4 refuses to start even local ranks where it finds no way to other hosts.
+  // Open MPI 4 refuses to start even local ranks without ssh or rsh.
   if (!installed("ssh") && !installed("rsh")) {
     for (const char* word : {"--mca", "plm", "isolated"}) words.emplace_back(word);
   }
@@ -139,7 +139,7 @@ int report_to_launcher(const std::string& door, const std::vector<std::string>& 
     throw Error(ErrorKind::invalid,
                 "--report-to is how medley run starts ranks through mpirun; it is not for the user");
   }
-  // The launcher's signals go to the whole group and are for the program; this process only waits for it.
+  // The launcher signals the whole group; the signals are for the program, and this process only waits for it.
   setpgid(0, 0);
   sigset_t all;
   sigfillset(&all);
@@ -162,7 +162,7 @@ int report_to_launcher(const std::string& door, const std::vector<std::string>& 
   what.own_group = false;
   if (place->local_rank >= 0) what.environment["MEDLEY_LOCAL_RANK"] = std::to_string(place->local_rank);
   const pid_t pid = spawn(what);
-  close(what.out);  // the program's alone, so that its end is the end of the stream
+  close(what.out);  // only the program holds it, so that its exit closes the stream
   close(what.err);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {

@@ -1,4 +1,4 @@
-// What the launcher needs to know about mpirun, and how it hands a rank's output streams to it.
+// What the launcher needs to know about mpirun, and how it passes a rank's output streams to it.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace medley {
 
-/// Whether "mpi" stands in a comma-separated list of backends.
+/// Whether a comma-separated list of backends contains "mpi".
 bool lists_mpi(const std::string& backends);
 
 /// mpirun and its options for `ranks` local ranks; Open MPI's or Hydra's, told by its version text.

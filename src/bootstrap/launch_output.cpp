@@ -15,7 +15,7 @@ bool write_out(int target, std::string_view bytes) {
     const ssize_t written = write(target, bytes.data(), bytes.size());
     if (written >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {  // someone made the terminal non-blocking
+    } else if (errno == EAGAIN) {  // another process made the terminal non-blocking
       pollfd entry{target, POLLOUT, 0};
       poll(&entry, 1, -1);
     } else if (errno != EINTR) {
@@ -25,7 +25,7 @@ bool write_out(int target, std::string_view bytes) {
   return true;
 }
 
-// Where the first line of `text` ends, its end included; npos when it has none yet. A "\r" that comes last
+// The position after the first line of `text`; npos when the line is incomplete. A trailing "\r"
 // may be half of "\r\n".
 std::size_t end_of_line(std::string_view text, std::size_t from) {
   const std::size_t end = text.find_first_of("\r\n", from);
@@ -37,7 +37,7 @@ std::size_t end_of_line(std::string_view text, std::size_t from) {
 }  // namespace
 
 bool LineCarrier::feed(std::string_view bytes) {
-  // What was held back had no end, except perhaps a last "\r".
+  // Earlier bytes contain no line end, except perhaps a trailing "\r".
   std::size_t from = line_.empty() ? 0 : line_.size() - 1;
   line_ += bytes;
   std::string out;

@@ -1,4 +1,4 @@
-// Carries one stream of one rank to the launcher's own, line by line, each line with the rank before it.
+// Forwards one stream of one rank to the launcher's own, line by line, prefixed with the rank.
 #pragma once
 
 #include <string>
@@ -6,14 +6,14 @@
 
 namespace medley {
 
-/// Lines of several ranks share one target and never mix: a line is written when it is whole. "\r" ends a
-/// line too, so that progress bars move. A line longer than 16 MiB is cut there.
+/// Lines of several ranks share one target and never mix: only whole lines are written. "\r" also ends a
+/// line, so that progress bars move. Lines longer than 16 MiB are split.
 class LineCarrier {
  public:
   LineCarrier(std::string prefix, int target) : prefix_(std::move(prefix)), target_(target) {}
   /// False when nobody reads the target any more.
   bool feed(std::string_view bytes);
-  /// What is left without an end of line gets one.
+  /// Ends an unfinished last line.
   bool finish();
 
  private:

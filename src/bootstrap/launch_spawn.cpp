@@ -34,15 +34,15 @@ bool is_file(const std::string& path) {
 }
 
 struct Lines {
-  int go, report;  ///< the parent's word to start; our word that we could not
+  int go, report;  ///< the parent's signal to start; our report that exec failed
 };
 
-// Runs in the child of a program with threads: system calls only, nothing allocated.
+// Runs in the forked child of a program with threads: system calls only, no allocation.
 [[noreturn]] void become(const Spawn& what, char* const* arguments, char* const* environment, pid_t parent,
                          Lines lines) {
   if (what.own_group) setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before the line above
+  if (getppid() != parent) _exit(1);  // the parent died before the line above
   char byte = 0;
   while (read(lines.go, &byte, 1) < 0 && errno == EINTR) {
   }
@@ -51,7 +51,7 @@ struct Lines {
   const int in = fcntl(what.in, F_DUPFD_CLOEXEC, 3), out = fcntl(what.out, F_DUPFD_CLOEXEC, 3),
             err = fcntl(what.err, F_DUPFD_CLOEXEC, 3);
   if (in >= 0 && out >= 0 && err >= 0 && dup2(in, 0) == 0 && dup2(out, 1) == 1 && dup2(err, 2) == 2) {
-    signal(SIGPIPE, SIG_DFL);  // which the launcher ignores for itself
+    signal(SIGPIPE, SIG_DFL);  // the launcher ignores it for itself
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -79,7 +79,7 @@ std::string find_program(const std::string& command) {
     if (access(candidate.c_str(), X_OK) == 0) return candidate;
     not_executable = candidate;
   }
-  if (!not_executable.empty()) return not_executable;  // starting it will say what is wrong
+  if (!not_executable.empty()) return not_executable;  // exec will report the reason
   throw Error(ErrorKind::invalid,
               fmt::format("program {} not found along PATH{}", command,
                           is_file("./" + command) ? fmt::format("; did you mean ./{}?", command) : ""));
@@ -101,7 +101,7 @@ pid_t spawn(const Spawn& what) {
   if (pid < 0)
     throw Error(ErrorKind::system, fmt::format("cannot start another process: {}", std::strerror(errno)));
   if (pid == 0) become(what, arguments.data(), environment.data(), parent, {go.read.fd(), report.write.fd()});
-  if (what.own_group) setpgid(pid, pid);  // both sides do it, so that the group exists whoever comes first
+  if (what.own_group) setpgid(pid, pid);  // both sides do it, so that the group exists whichever runs first
   report.write.reset();
   if (what.prepared) what.prepared(pid);
   (void)!write(go.write.fd(), "", 1);

@@ -20,8 +20,8 @@
 namespace medley {
 namespace {
 
-// Open MPI's mpirun that finds no descriptor for a rank's pipes complains and then waits for ever. It has 24 and 2 for each rank
-// open, some more while it starts them; MPICH's proxy 9 and 4; this launcher 11 and 3.
+// Open MPI's mpirun prints an error and then waits for ever when it has no descriptor for a rank's pipes. It opens 24 plus 2 per
+// rank, some more while it starts them; MPICH's proxy 9 plus 4; this launcher 11 plus 3.
 rlim_t descriptors_for(int ranks) { return 40 + 5 * static_cast<rlim_t>(ranks); }
 
 void make_room_for_mpirun(int ranks) {
@@ -49,11 +49,11 @@ void Job::start() {
   for (int rank = 0; rank < options_.ranks; ++rank) start_rank(rank);
 }
 
-// What every rank is told, whoever starts it. The launcher serves the store itself: its port is taken the
-// moment it is chosen, and the loss of rank 0 does not take the store away.
+// The environment of every rank, however it is started. The launcher serves the store itself: it holds the port from the
+// moment it chooses it, and losing rank 0 does not lose the store.
 std::map<std::string, std::string> Job::rank_environment() const {
   auto variables = current_environment();
-  // The place of a job around this one.
+  // Set by an enclosing job.
   for (const char* name :
        {"MEDLEY_RANK", "MEDLEY_LOCAL_RANK", "MEDLEY_WORLD_SIZE", "RANK", "LOCAL_RANK", "WORLD_SIZE",
         "MEDLEY_CORES"}) {
@@ -64,7 +64,7 @@ std::map<std::string, std::string> Job::rank_environment() const {
   variables["MEDLEY_STORE_SERVED"] = "1";
   if (!cores_.empty()) variables["MEDLEY_CORES"] = core_mask();  // for the threads that Medley starts in a rank
   if (!options_.backends.empty()) variables["MEDLEY_BACKENDS"] = options_.backends;
-  if (options_.prefix) variables.emplace("PYTHONUNBUFFERED", "1");  // lines should come while the job runs
+  if (options_.prefix) variables.emplace("PYTHONUNBUFFERED", "1");  // output should appear while the job runs
   return variables;
 }
 
@@ -83,7 +83,7 @@ void Job::start_rank(int rank) {
   what.environment = rank_environment();
   what.environment["MEDLEY_RANK"] = what.environment["MEDLEY_LOCAL_RANK"] = std::to_string(rank);
   what.environment["MEDLEY_WORLD_SIZE"] = std::to_string(options_.ranks);
-  // Standard input is rank 0's. From a terminal nobody reads: a rank is no foreground job and would be
+  // Rank 0 gets standard input, but not a terminal: a rank is not in the foreground process group and would be
   // stopped.
   const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   what.in = rank == 0 && !isatty(0) ? 0 : nothing.fd();
@@ -103,7 +103,7 @@ void Job::start_mpirun() {
   make_room_for_mpirun(options_.ranks);
   door_name_ = "@medley-run/" + random_token();
   door_ = listen_on(door_name_, 0, 1);
-  find_program(options_.command.at(0));  // mpirun's own complaint would take a page
+  find_program(options_.command.at(0));  // mpirun's own error message would fill a page
   Spawn what;
   if (!mpirun_may_bind()) cores_.clear();
   what.arguments = mpirun_command(options_.ranks, !cores_.empty());
@@ -118,12 +118,12 @@ void Job::start_mpirun() {
   what.environment = rank_environment();
   const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   what.in = isatty(0) ? nothing.fd() : 0;
-  what.out = 2;  // mpirun itself has only complaints to print; the ranks' output comes to us
+  what.out = 2;  // mpirun itself prints only errors; the ranks' output comes to us
   what.prepared = [this](pid_t group) { supervisor_.guard(group); };
   mpirun_ = spawn(what);
 }
 
-// A rank under mpirun comes to the door, says its number and its group, and gets its pipes.
+// A rank under mpirun connects to the door, reports its number and its group, and gets its pipes.
 void Job::admit_rank() {
   Descriptor line(accept4(door_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
   std::array<std::int32_t, 2> words{};
@@ -147,7 +147,7 @@ void Job::hear_rank(int number) {
   const Deadline soon = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   const bool heard = read_all(rank.line, &status, sizeof status, soon);
   rank.line.reset();
-  if (rank.running) ended(number, heard ? status : SIGKILL);  // without a word: it was killed
+  if (rank.running) ended(number, heard ? status : SIGKILL);  // no report: it was killed
 }
 
 }  // namespace medley

@@ -13,23 +13,23 @@
 namespace medley {
 namespace {
 
-// More groups than one host can run ranks.
+// More process groups than one host can run ranks.
 constexpr int most_groups = 4096;
 
 // Runs between fork and _exit in a program with threads: system calls only.
 [[noreturn]] void keep(int line) {
-  setsid();  // out of reach of the terminal's signals
+  setsid();  // away from the terminal's signals
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
   prctl(PR_SET_NAME, "medley-supervisor");
   dup2(line, 0);
-  close_range(1, ~0U, 0);  // the launcher's pipes must not stay open because of us
+  close_range(1, ~0U, 0);  // must not keep the launcher's pipes open
   static pid_t groups[most_groups];
   int count = 0;
   for (;;) {
     pid_t group = 0;
-    const ssize_t got = read(0, &group, sizeof group);  // 4 bytes to a pipe come whole
+    const ssize_t got = read(0, &group, sizeof group);  // writes of 4 bytes to a pipe are atomic
     if (got < 0 && errno == EINTR) continue;
     if (got == sizeof group && group == 0) _exit(0);
     if (got == sizeof group) {

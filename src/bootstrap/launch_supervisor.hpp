@@ -1,5 +1,5 @@
-// A small process that outlives the launcher by a moment: when the launcher dies, even by SIGKILL, it ends
-// the ranks' process groups. PR_SET_PDEATHSIG alone would miss what the ranks themselves have started.
+// A supervisor process that outlives the launcher: when the launcher dies, even by SIGKILL, it kills
+// the ranks' process groups. PR_SET_PDEATHSIG alone would miss processes that the ranks have started.
 #pragma once
 
 #include <sys/types.h>
@@ -11,11 +11,11 @@ namespace medley {
 class Supervisor {
  public:
   Supervisor();
-  /// Dismisses the supervisor: it leaves without ending anyone.
+  /// Dismisses the supervisor: it exits without killing any group.
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
-  /// From now on `group` ends when the launcher does.
+  /// From now on `group` is killed when the launcher dies.
   void guard(pid_t group);
 
  private:

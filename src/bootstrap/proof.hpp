@@ -1,4 +1,4 @@
-// The little cryptography of the bootstrap: random bytes, proofs of a shared token, names made from
+// The bootstrap's cryptography: random bytes, proofs of a shared token, names derived from
 // identities. Used by the store's handshake, by the launcher (fresh tokens) and by the environment (socket
 // names).
 #pragma once
@@ -21,13 +21,13 @@ std::string random_token();
 /// HMAC-SHA-256 of `message` under `token`.
 Proof prove(const std::string& token, std::string_view message);
 
-/// Compares in constant time, so that a stranger learns nothing from how long a refusal takes.
+/// Compares in constant time, so that the duration of a refusal reveals nothing.
 bool equal(const Proof& a, const Proof& b);
 
-/// 32 hexadecimal digits that stand for `text`; equal texts, equal digits.
+/// 32 hexadecimal digits derived from `text`; equal texts give equal digits.
 std::string digest(std::string_view text);
 
-/// A number below `limit` made from `text`, spread evenly.
+/// A number below `limit` derived from `text`, evenly distributed.
 std::uint32_t spread(std::string_view text, std::uint32_t limit);
 
 }  // namespace medley

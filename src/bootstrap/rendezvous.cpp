@@ -12,10 +12,10 @@
 namespace medley {
 namespace {
 
-// How long a rank 0 that exits keeps serving ranks that have not left yet.
+// How long an exiting rank 0 keeps serving ranks that have not left yet.
 constexpr std::chrono::milliseconds farewell_limit{1000};
 
-// A process's part in one job: rank 0's server, everyone's connection, and how many contexts asked for it.
+// A process's membership in one job: rank 0's server, every rank's connection, and how many contexts use it.
 struct Membership {
   std::mutex mutex;
   std::unique_ptr<StoreServer> server;
@@ -31,9 +31,9 @@ struct Membership {
   }
 };
 
-// One per job and rank for the life of the process, since the address of a job's store is one per job: a
-// second context could not listen there again, and a rank that is ahead must not meet the store of the
-// context before.
+// One per job and rank for the lifetime of the process, since a job's store has one address: a
+// second context could not listen there again, and a rank that is ahead must not find the store of the
+// previous context.
 struct Memberships {
   std::mutex mutex;
   std::map<std::string, Membership> of_job;
@@ -78,7 +78,7 @@ void join(const Place& place, Membership& membership, Deadline deadline) {
     options.token = place.token;
     options.size = place.size;
     if (!membership.server)
-      membership.server = std::make_unique<StoreServer>(options);  // kept by a failed try
+      membership.server = std::make_unique<StoreServer>(options);  // kept by a failed attempt
     if (membership.server->port() != 0) address.port = membership.server->port();
     address.ports = 1;
   }
@@ -96,7 +96,7 @@ std::shared_ptr<Store> connect_store(const Place& place, Deadline deadline) {
     const std::lock_guard lock(all.mutex);
     membership = &all.of_job[job];
   }
-  // Only this rank's threads wait here: ranks that are threads of one process join side by side.
+  // Only this rank's threads wait here: ranks that are threads of one process join concurrently.
   const std::lock_guard lock(membership->mutex);
   if (!membership->store) join(place, *membership, deadline);
   return std::make_shared<PrefixStore>(membership->store, fmt::format("context {}/", membership->uses++));

@@ -10,7 +10,7 @@
 namespace medley {
 namespace {
 
-// Larger than any machine: a mistyped range must not eat the memory.
+// Larger than any machine: a mistyped range must not exhaust memory.
 constexpr std::size_t most_nodes = 1'000'000;
 
 [[noreturn]] void malformed(const std::string& list, const std::string& what) {

@@ -8,8 +8,8 @@
 
 namespace medley {
 
-/// Spells out a Slurm node list: "gpu[01-03,07],login" gives gpu01, gpu02, gpu03, gpu07, login. Several
-/// brackets in one name multiply, the last running fastest. Error on a malformed list.
+/// Expands a Slurm node list: "gpu[01-03,07],login" gives gpu01, gpu02, gpu03, gpu07, login. Several
+/// brackets in one name form a product, the last varying fastest. Error on a malformed list.
 MEDLEY_API std::vector<std::string> expand_node_list(const std::string& list);
 
 }  // namespace medley

@@ -75,14 +75,14 @@ Descriptor open_socket(const Address& address) {
 }
 
 void set_option(const Descriptor& socket, int level, int option, int value) {
-  setsockopt(socket.fd(), level, option, &value, sizeof value);  // each is a preference, not a need
+  setsockopt(socket.fd(), level, option, &value, sizeof value);  // each is optional
 }
 
 Descriptor try_listen(const Address& address) {
   Descriptor socket = open_socket(address);
   if (!socket) return {};
   if (address.storage.ss_family != AF_UNIX) set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
-  // Every interface means both protocols.
+  // Listening on every interface covers both protocols.
   if (address.storage.ss_family == AF_INET6) set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, 0);
   if (bind(socket.fd(), address.raw(), address.length) != 0) return {};
   if (::listen(socket.fd(), SOMAXCONN) != 0) return {};
@@ -115,7 +115,7 @@ Descriptor listen_on(const std::string& host, std::uint16_t port, int ports) {
   std::string why;
   for (int i = 0; i < ports; ++i) {
     auto addresses = resolve(just_there ? host : "", static_cast<std::uint16_t>(port + i), true, why);
-    // The wildcard of IPv6 serves IPv4 too, so it comes first.
+    // The IPv6 wildcard serves IPv4 too, so it comes first.
     std::stable_partition(addresses.begin(), addresses.end(),
                           [&](const Address& a) { return just_there || a.storage.ss_family == AF_INET6; });
     for (const Address& address : addresses) {
@@ -166,7 +166,7 @@ Descriptor connect_to(const std::string& host, std::uint16_t port, Deadline dead
       why = std::strerror(errno);
       continue;
     }
-    // A host that swallows packets must not use up the whole deadline: others may come later in the list.
+    // A host that drops packets must not use up the whole deadline: others may follow in the list.
     const Deadline soon = std::min(deadline, std::chrono::steady_clock::now() + milliseconds(2000));
     int error = connect(socket.fd(), address.raw(), address.length) == 0 ? 0 : errno;
     if (error == EINPROGRESS) {

@@ -15,19 +15,19 @@ namespace medley {
 /// Listens, non-blocking, on the first of `ports` that is free. Error when none is.
 Descriptor listen_on(const std::string& host, std::uint16_t port, int ports);
 
-/// The port a listening socket got; 0 for "@name".
+/// The port of a listening socket; 0 for "@name".
 std::uint16_t port_of(const Descriptor& socket);
 
-/// This end's address, in numbers; empty for "@name".
+/// The numeric address of this end; empty for "@name".
 std::string own_end(const Descriptor& socket);
 
-/// Connects to one address of `host`; an empty one with the reason in `why` when nobody answers in time.
+/// Connects to one address of `host`; empty, with the reason in `why`, when nobody answers in time.
 Descriptor connect_to(const std::string& host, std::uint16_t port, Deadline deadline, std::string& why);
 
-/// Small messages leave at once, and a host that vanished is noticed in the end.
+/// Sends small messages at once (no Nagle), and detects a vanished host by keep-alive.
 void prefer_promptness(const Descriptor& socket);
 
-/// Whether the other end runs as this user, as the kernel tells for "@name"; always true for TCP.
+/// Whether the other end runs as this user, according to the kernel for "@name"; always true for TCP.
 bool same_user(const Descriptor& socket);
 
 /// False when the deadline passed first.

@@ -1,4 +1,4 @@
-// The key-value store of a job: ranks meet here before they have any other way to talk.
+// The key-value store of a job: the ranks' rendezvous before they have any other connection.
 // Served by rank 0 or by the launcher (store_server.hpp), reached over a socket (store_client.hpp) or in
 // process.
 #pragma once
@@ -33,7 +33,7 @@ class MEDLEY_API LocalStore final : public Store {
   std::map<std::string, std::string> values_;
 };
 
-/// A part of another store: every key gets `prefix`. Keeps the keys of several contexts apart.
+/// A view of another store that adds `prefix` to every key. Separates the keys of several contexts.
 class MEDLEY_API PrefixStore final : public Store {
  public:
   PrefixStore(std::shared_ptr<Store> whole, std::string prefix)

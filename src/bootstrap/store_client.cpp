@@ -24,7 +24,7 @@ constexpr milliseconds handshake_limit{3'000};
 // A refusal may come from the store of an earlier job that is about to end; after this long it is meant for
 // us.
 constexpr milliseconds refusal_limit{5'000};
-// How long a store that was there before may be unreachable.
+// How long a store that was reached before may be unreachable.
 constexpr milliseconds reconnect_limit{2'000};
 
 enum class Outcome { joined, nobody, stranger, refused };
@@ -35,7 +35,7 @@ struct Attempt {
   std::string why = {};
 };
 
-// Connects to one port and proves the token there, both ways.
+// Connects to one port and runs the mutual proof of the token.
 Attempt try_join(const StoreAddress& address, std::uint16_t port, Deadline deadline) {
   Attempt attempt;
   attempt.socket = connect_to(address.host, port, deadline, attempt.why);
@@ -80,7 +80,7 @@ std::string describe(const StoreAddress& address) {
   return fmt::format("{}:{}{}", address.host, address.port, last);
 }
 
-// Tries the ports in turn until one is the store.
+// Tries the ports one after another until one is the store.
 std::pair<Descriptor, std::uint16_t> join(const StoreAddress& address, Deadline deadline) {
   std::string why = "nobody listens there";
   milliseconds pause{1};
@@ -154,7 +154,7 @@ StoreClient::Reply StoreClient::ask(const std::string& frame, const std::string&
     body.resize(length);
     good = length > 0 && read_all(socket, body.data(), body.size(), deadline);
   }
-  // A socket that failed in mid-conversation is closed, never used again.
+  // A socket that failed in the middle of a request is closed, never reused.
   if (!good && errno == ETIMEDOUT) {
     throw Error(ErrorKind::timeout,
                 fmt::format("the job's store gave no answer about \"{}\" before the deadline", about));

@@ -1,5 +1,5 @@
 // A rank's connection to the job's store. Used through connect_store(); thread-safe.
-// Every thread that asks at the same time gets its own socket, so a long get() holds nobody up.
+// Every concurrent caller gets its own socket, so a long get() delays nobody else.
 #pragma once
 
 #include <sys/types.h>
@@ -47,7 +47,7 @@ class MEDLEY_API StoreClient final : public Store {
 
   StoreAddress address_;  ///< with the one port where the handshake succeeded
   std::string own_address_;
-  pid_t owner_;           ///< a forked child must not speak on its parent's sockets
+  pid_t owner_;           ///< a forked child must not use its parent's sockets
   std::mutex mutex_;
   std::vector<Descriptor> idle_;
 };

@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr std::uint64_t listener_id = 0, wake_id = 1;
-// Few at a time, so that those who came before are heard before the next crowd is let to the door.
+// Few at a time, so that earlier connections are served before more are accepted.
 constexpr int accepted_at_once = 16;
 constexpr milliseconds pause_without_descriptors{100};
 
@@ -101,7 +101,7 @@ void StoreLoop::accept_some() {
 }
 
 void StoreLoop::add_stranger(Descriptor socket) {
-  // A rank proves itself within a round trip; whoever has waited longest is the least likely to be one.
+  // A rank authenticates within a round trip, so the connection that has waited longest is least likely to be one.
   if (stranger_count_ >= options_.strangers) shed_load();
   prefer_promptness(socket);
   const Id id = next_id_++;
@@ -116,7 +116,7 @@ void StoreLoop::add_stranger(Descriptor socket) {
   if (!flush(id, added->second)) drop(id);
 }
 
-// Makes room for a rank by closing the oldest unproved connection, or stops listening for a moment.
+// Frees a slot by closing the oldest unauthenticated connection, or stops listening for a moment.
 void StoreLoop::shed_load() {
   while (!strangers_.empty()) {
     const Id oldest = strangers_.front();
@@ -161,11 +161,11 @@ void StoreLoop::serve(Id id, std::uint32_t events) {
     }
     for (const auto& request : requests) stays = answer(id, connection, request) && stays;
   }
-  // Who must go is told why, if the socket takes it at once.
+  // Send the reason before dropping, if the socket accepts it at once.
   if (!flush(id, connection) || !stays) drop(id);
 }
 
-// One chunk a round: nobody's large value keeps the others waiting. False when the other end left or must go.
+// One chunk per round: a large value does not delay the others. False when the other end left or must be dropped.
 bool StoreLoop::read_from(Connection& connection, std::vector<wire::Request>& requests) {
   const ssize_t got = recv(connection.socket.fd(), chunk_.data(), chunk_.size(), 0);
   if (got < 0) return errno == EAGAIN || errno == EINTR;
@@ -176,7 +176,7 @@ bool StoreLoop::read_from(Connection& connection, std::vector<wire::Request>& re
 bool StoreLoop::answer(Id id, Connection& connection, const wire::Request& request) {
   using wire::Status, wire::Verb;
   const auto& key = request.key;
-  if (connection.awaited) return false;  // one question at a time, as our client does
+  if (connection.awaited) return false;  // one pending request at a time, as our client does
   switch (request.verb) {
     case Verb::set:
       table_[key] = request.value;
@@ -218,7 +218,7 @@ bool StoreLoop::answer(Id id, Connection& connection, const wire::Request& reque
   return true;
 }
 
-// Answers everyone who waits for `key`.
+// Answers every client that waits for `key`.
 void StoreLoop::publish(const std::string& key) {
   const auto waiting = waiting_.extract(key);
   if (waiting.empty()) return;
@@ -227,8 +227,8 @@ void StoreLoop::publish(const std::string& key) {
     Connection& connection = connections_.at(id);
     connection.awaited.reset();
     connection.out += reply;
-    // Sent when the socket reports room, in the next round: the asker above may be dropped only by its own
-    // turn.
+    // Sent in the next round, when the socket is writable: this connection may be dropped only while it is
+    // being handled itself.
     connection.stalled = true;
     watch(connection.socket.fd(), id, EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
   }

@@ -1,4 +1,4 @@
-// The event loop behind StoreServer: connections, waiting gets and the table, all touched by one thread only.
+// The event loop behind StoreServer: connections, waiting gets and the table, all used by one thread only.
 #pragma once
 
 #include <sys/epoll.h>
@@ -36,7 +36,7 @@ class StoreLoop {
     Deadline admission_ends;
     std::string out = {};  ///< to be sent
     std::size_t sent = 0;  ///< of `out`
-    bool stalled = false;  ///< the socket took no more; told when it does
+    bool stalled = false;  ///< the socket is full; epoll reports when it is writable
     std::optional<std::string> awaited = {};
   };
 
@@ -60,13 +60,13 @@ class StoreLoop {
   Deadline listen_again_{};
   Id next_id_ = 2;  ///< 0 is the listener, 1 the wake-up
   std::unordered_map<Id, Connection> connections_;
-  std::deque<Id> strangers_;  ///< oldest first; may name connections that were admitted or dropped since
+  std::deque<Id> strangers_;  ///< oldest first; may name connections admitted or dropped since
   int stranger_count_ = 0;
   StoreTable table_;
   std::map<std::string, std::set<Id>> waiting_;
   std::array<char, 65536> chunk_{};
 
-  std::mutex mutex_;  ///< guards what follows, the only state that other threads see
+  std::mutex mutex_;  ///< guards what follows, the only state that other threads access
   std::condition_variable left_;
   int admitted_ = 0;
 };

@@ -38,7 +38,7 @@ class StoreServer::Impl {
 StoreServer::StoreServer(const StoreServerOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 
 StoreServer::~StoreServer() {
-  // A forked child has neither the thread nor the right to end its parent's service.
+  // A forked child has no service thread and must not end its parent's service.
   if (impl_->owner() != getpid()) (void)impl_.release();
 }
 

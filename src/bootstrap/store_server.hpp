@@ -1,5 +1,5 @@
 // Serves a job's key-value store on one background thread; owned by rank 0 or by `medley run`.
-// Strangers who connect, send garbage or stall neither get in nor hold anyone up.
+// Unauthenticated clients that connect, send garbage or stall neither get in nor delay anyone.
 #pragma once
 
 #include <medley/export.hpp>
@@ -21,8 +21,8 @@ struct StoreServerOptions {
   std::string token;       ///< what a rank must prove to know
   int size = 0;            ///< the world size ranks must agree on; 0: not checked
   std::chrono::milliseconds handshake_limit{
-      3000};            ///< a connection that has not proved itself by then is closed
-  int strangers = 128;  ///< unproved connections held at a time; one more drops the oldest
+      3000};            ///< a connection that has not authenticated by then is closed
+  int strangers = 128;  ///< unauthenticated connections held at a time; one more drops the oldest
 };
 
 class MEDLEY_API StoreServer {
@@ -34,7 +34,7 @@ class MEDLEY_API StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   std::uint16_t port() const;
-  /// Waits until no rank is connected any more, at most for `limit`; true when all left.
+  /// Waits until no rank is connected any more, at most for `limit`; true when all have left.
   bool drain(std::chrono::milliseconds limit);
 
  private:

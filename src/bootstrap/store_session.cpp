@@ -9,7 +9,7 @@ bool StoreSession::receive(std::string_view bytes, std::vector<wire::Request>& r
     const std::size_t taken = std::min(bytes.size(), wire::hello_bytes - heard_.size());
     heard_.append(bytes.substr(0, taken));
     bytes.remove_prefix(taken);
-    // Whoever speaks another protocol goes at its first wrong byte.
+    // A client of another protocol is dropped at its first wrong byte.
     if (!wire::magic.starts_with(std::string_view(heard_).substr(0, wire::magic.size()))) return false;
     if (heard_.size() < wire::hello_bytes) return true;
     if (!admit(out)) return false;

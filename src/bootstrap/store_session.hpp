@@ -1,5 +1,5 @@
-// One connection's conversation as the store's server hears it, without the socket.
-// Used by StoreServer; the fuzzer feeds it bytes from nowhere.
+// The server's side of one connection's protocol, without the socket.
+// Used by StoreServer; the fuzzer feeds it arbitrary bytes.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace medley {
 
 class StoreSession {
  public:
-  /// `size` is the world size to insist on, or 0.
+  /// `size` is the required world size, or 0.
   StoreSession(const std::string& token, std::uint32_t size)
       : token_(token), size_(size), nonce_(random_nonce()) {}
-  /// One whose other end has proved itself elsewhere: only frames are left to take.
+  /// A session whose other end has authenticated elsewhere: only frames follow.
   static StoreSession joined() {
     StoreSession session({}, 0);
     session.admitted_ = true;
@@ -24,11 +24,11 @@ class StoreSession {
 
   std::string greeting() const { return wire::greeting(nonce_); }
   bool admitted() const { return admitted_; }
-  int rank() const { return rank_; }  ///< of the admitted one, as it proved
+  int rank() const { return rank_; }  ///< of the admitted client, as it proved
 
-  /// Takes bytes as they arrive: adds whole requests to `requests` and what to answer at once to `out`. False
-  /// when the other end must go, once `out` has been sent. A stranger makes this hold no more than a hello's
-  /// bytes.
+  /// Consumes bytes as they arrive: appends whole requests to `requests` and immediate replies to `out`. False
+  /// when the connection must be dropped once `out` has been sent. An unauthenticated client can make it buffer
+  /// no more than a hello's bytes.
   bool receive(std::string_view bytes, std::vector<wire::Request>& requests, std::string& out);
 
  private:

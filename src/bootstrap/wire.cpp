@@ -15,7 +15,7 @@ void put(std::string& into, const T& value) {
   into.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// Takes a value off the front; the caller has checked the length.
+// Removes a value from the front; the caller has checked the length.
 template <typename T>
 T take(std::string_view& from) {
   T value;
@@ -86,7 +86,7 @@ std::string verdict(const std::string& token, const Nonce& server, const Nonce& 
   std::string out;
   put(out, code);
   put(out, size);
-  // Nothing is proved to someone who does not know the token.
+  // The server proves nothing to a client that does not know the token.
   put(out, code == Verdict::wrong_token ? Proof{} : proof_of(token, "server", client, server, code, size));
   return out;
 }

@@ -5,7 +5,7 @@
 //   server -> client  greeting: magic, server's nonce
 //   client -> server  hello:    magic, rank, size, client's nonce, proof
 //   server -> client  verdict:  code, server's size, proof
-// Both proofs cover both nonces, so that none can be replayed, and name who proves, so that none can be
+// Both proofs cover both nonces, so that none can be replayed, and name the prover, so that none can be
 // reflected. The channel is authenticated, not encrypted. Numbers are little-endian.
 #pragma once
 
@@ -22,7 +22,7 @@ inline constexpr std::string_view magic = "MEDLEY1\n";
 inline constexpr std::size_t greeting_bytes = 8 + 32;
 inline constexpr std::size_t hello_bytes = 8 + 4 + 4 + 32 + 32;
 inline constexpr std::size_t verdict_bytes = 1 + 4 + 32;
-// Far above any rendezvous, far below what a wrong length could ask for.
+// Far more than any rendezvous needs, far less than a corrupt length could request.
 inline constexpr std::uint32_t most_frame_bytes = 1u << 30;
 
 struct Hello {
@@ -39,7 +39,7 @@ std::optional<Nonce> parse_greeting(std::string_view bytes);
 
 std::string hello(const std::string& token, const Nonce& server, const Nonce& client, std::uint32_t rank,
                   std::uint32_t size);
-/// Nothing when the bytes are no hello.
+/// Empty when the bytes are not a hello.
 std::optional<Hello> parse_hello(std::string_view bytes);
 bool proves(const Hello& hello, const std::string& token, const Nonce& server);
 
@@ -49,7 +49,7 @@ struct Answer {
   Verdict code;
   std::uint32_t size;  ///< the server's
 };
-/// Nothing when the bytes are no verdict or the server does not know the token (unless it says that ours is
+/// Empty when the bytes are not a verdict or the server does not know the token (unless it says that ours is
 /// wrong).
 std::optional<Answer> parse_verdict(std::string_view bytes, const std::string& token, const Nonce& server,
                                     const Nonce& client);
@@ -63,7 +63,7 @@ struct Request {
   std::string value;
 };
 
-/// A frame's length prefix; nothing when it exceeds most_frame_bytes.
+/// A frame's length prefix; empty when it exceeds most_frame_bytes.
 std::optional<std::uint32_t> parse_length(const char* bytes);
 
 std::string request(Verb verb, std::string_view key, std::string_view value = {});  ///< a whole frame

@@ -1,4 +1,4 @@
-// Where a rank's control thread listens, as the other ranks are told.
+// The address where a rank's control thread listens, as published to the other ranks.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace medley::control {
 
-/// Of one rank, as exchanged through the store.
+/// The endpoint of one rank, as exchanged through the store.
 struct Endpoint {
   std::string host;                     ///< identity: equal for ranks that share a host
   std::int64_t pid = 0;
@@ -18,7 +18,7 @@ struct Endpoint {
   static Endpoint from_text(const std::string& text);
 };
 
-/// Numeric addresses of this host that others could reach: all interfaces that are up, loopback apart.
+/// Numeric addresses of this host that others may reach: all interfaces that are up, except loopback.
 std::vector<std::string> own_addresses();
 
 }  // namespace medley::control

@@ -1,4 +1,4 @@
-// Begins a connection without waiting for it. Used for links and probes of the control thread.
+// Starts a non-blocking connect. Used for links and probes of the control thread.
 #pragma once
 
 #include <cstdint>

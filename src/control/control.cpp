@@ -111,7 +111,7 @@ void Control::run() {
   say_goodbye();
 }
 
-/// Waits for something to do on the links and does it.
+/// Waits for events on the links and handles them.
 void Control::step(milliseconds at_most) {
   const bool listening = steady_clock::now() >= listen_again_;
   std::vector<pollfd> files{{wake_.fd(), POLLIN, 0}, {listening ? listener_.fd() : -1, POLLIN, 0}, {process_events_.fd(), POLLIN, 0}};
@@ -126,7 +126,7 @@ void Control::step(milliseconds at_most) {
     files.push_back({peer->socket.fd(), static_cast<short>(POLLIN | (writes ? POLLOUT : 0)), 0});
   }
   if (poll(files.data(), files.size(), static_cast<int>(at_most.count())) <= 0) return;
-  // From the back, so that dropping one moves none that is still to be served.
+  // From the back, so that dropping one peer moves none that is still to be served.
   for (std::size_t i = files.size(); i-- > first_peer;) {
     const std::size_t index = i - first_peer;
     if (files[i].revents != 0 && index < peers_.size() && peers_[index]->socket.fd() == files[i].fd) {

@@ -1,15 +1,15 @@
-// The control thread of a rank: heartbeats, death notices, questions, aborts and the exchanges that make comms, over sockets
-// of its own. It calls no backend and no code of the user's and waits for nobody, so it still speaks when everything else is
+// The control thread of a rank: heartbeats, death notices, questions, aborts and the exchanges that create comms, over its own
+// sockets. It calls no backend and no user code and never blocks, so it still works when everything else is
 // stuck.
 //
-// Every rank is linked to those 1, 2, 4, … places after it, so that news reaches all in log2(n) steps and the loss of any
-// ranks leaves the rest connected; links to others are made when something is sent to them. A rank that leaves says so; who
-// is lost without that is decided by the FailureDetector. A forked child closes the sockets it inherited: otherwise it would
-// keep its parent looking alive.
+// Every rank links to the ranks 1, 2, 4, … after it, so that news reaches all in log2(n) steps and the loss of any
+// ranks leaves the rest connected; other links are made on the first send. A rank that leaves announces it; the
+// FailureDetector decides which ranks are lost without that. A forked child closes the inherited sockets: otherwise it would
+// make its parent look alive.
 //
-// Who owns what: everything but the outbox and `standing_` belongs to the thread. Others hand it messages through the outbox
-// and read `standing_`; its owner's callbacks run on it and must neither block nor take a lock that is held across a call of
-// a library. The thread itself holds the outbox's lock to swap it, a Gathering's to finish it, and no two at a time.
+// Ownership: the thread owns everything except the outbox and `standing_`. Other threads pass it messages through the outbox
+// and read `standing_`. The owner's callbacks run on this thread; they must neither block nor take a lock that is held across a
+// library call. The thread itself holds the outbox's lock to swap it, a Gathering's to finish it, and never two at a time.
 #pragma once
 
 #include <medley/export.hpp>
@@ -35,24 +35,24 @@
 
 namespace medley::control {
 
-/// What the owner does with news; all called on the control thread, none may block.
+/// The owner's callbacks; all run on the control thread, none may block.
 struct Listener {
   std::function<void(int from, const Message& message)> on_message;
-  /// `rank` may be this one: others gave it up.
+  /// `rank` may be this one: the others declared it lost.
   std::function<void(int rank, const std::string& how)> on_lost;
   std::function<void(int rank)> on_left;
-  std::function<void()> on_tick;   ///< some five times a second
-  std::function<void(const std::string& line)> on_notice = {};   ///< of a suspicion, or that it was wrong
+  std::function<void()> on_tick;   ///< about five times a second
+  std::function<void(const std::string& line)> on_notice = {};   ///< about a suspicion, or that it was wrong
 };
 
 class MEDLEY_API Control {
  public:
   static constexpr int everyone = -1;
-  /// Connections that have not proved the token, held at a time; one more closes the oldest.
+  /// The limit of unauthenticated connections; one more closes the oldest.
   static constexpr std::size_t most_strangers = 128;
   enum class Standing : std::uint8_t { present, left, lost };
 
-  /// Listens at once, so that its address can be told; nothing else happens before start().
+  /// Listens at once, so that its address can be published; does nothing else before start().
   Control(int rank, int size, bool one_host);
   ~Control();   ///< stops
   Control(const Control&) = delete;
@@ -61,17 +61,17 @@ class MEDLEY_API Control {
   Endpoint endpoint() const;
   void start(std::vector<Endpoint> ranks, const std::string& token, Listener listener, const DetectorLimits& limits = {});
 
-  /// Says goodbye and ends the thread; the owner may be called until this returns.
+  /// Sends goodbye and ends the thread; callbacks may run until this returns.
   void stop();
 
-  /// From any thread. To everyone: every other rank gets it once.
+  /// Thread-safe. To everyone: every other rank gets it once.
   void send(int to, Message message);
-  /// (relaxed: one word that only ever goes from present to something else; nothing is read behind it)
+  /// (relaxed: one word that only ever changes from present to another value; it publishes no other data)
   Standing standing(int rank) const { return standing_[static_cast<std::size_t>(rank)].load(std::memory_order_relaxed); }
 
-  /// From any thread: begins an exchange among its members. Never blocks; the result is polled or waited for.
+  /// Thread-safe: starts an exchange among its members. Never blocks; the caller polls or waits for the result.
   void start(std::shared_ptr<Gathering> gathering);
-  /// Of one whose caller gives up: asks its members who has called it, for Gathering::not_called().
+  /// For an exchange that its caller gives up: asks the members which of them called it, for Gathering::not_called().
   void ask_who_called(const Gathering& gathering);
   void abandon(const std::string& gathering);
 
@@ -79,11 +79,11 @@ class MEDLEY_API Control {
   struct Peer {
     OwnSocket socket;
     Link link;
-    bool connected = false;            ///< false while connect() is under way
-    std::size_t address = 0;           ///< which of the endpoint's is tried
+    bool connected = false;            ///< false while connect() is in progress
+    std::size_t address = 0;           ///< index of the endpoint's address being tried
     Deadline since{};
     bool outgoing = false;
-    std::uint64_t handed = 0;          ///< bytes given to the kernel
+    std::uint64_t handed = 0;          ///< bytes passed to the kernel
   };
   struct Probe {
     OwnSocket socket;
@@ -104,7 +104,7 @@ class MEDLEY_API Control {
   void connect_neighbours();
   void connect(int rank, std::size_t address, const std::string& waiting = {});
   void try_next_address(std::size_t index);
-  bool linked(int rank) const;          ///< or about to be
+  bool linked(int rank) const;          ///< or connecting
   Peer* joined_link(int rank) const;
   Peer* link_to(int rank);
   void send_to(int rank, const Message& message);
@@ -116,7 +116,7 @@ class MEDLEY_API Control {
   void flush(Peer& peer);
   void tend_links(Deadline now);
 
-  // Who is there (control_watch.cpp)
+  // Liveness (control_watch.cpp)
   void watch_process(int rank, std::int64_t process);
   void note_ended_processes();
   void note_transport(const Peer& peer, Deadline now);
@@ -133,22 +133,22 @@ class MEDLEY_API Control {
 
   int rank_, size_;
   OwnSocket listener_;
-  Deadline listen_again_{};                       ///< after a moment without descriptors
+  Deadline listen_again_{};                       ///< after a pause for lack of descriptors
   Descriptor wake_;
-  Descriptor process_events_;                     ///< one epoll for the pidfds: a poll costs what happened, not what is watched
+  Descriptor process_events_;                     ///< one epoll for the pidfds: a poll costs per event, not per watched process
   std::vector<Endpoint> ranks_;
   std::string token_;
   Listener owner_;
-  std::vector<std::unique_ptr<Peer>> peers_;      ///< the thread's, as is all of this
+  std::vector<std::unique_ptr<Peer>> peers_;      ///< used by the thread only, as is everything below
   std::map<int, Descriptor> processes_;           ///< pidfds of the ranks on this host
   std::map<int, Probe> probes_;
   FailureDetector detector_{DetectorLimits{}};
   DetectorLimits limits_;
   Gatherings gatherings_;
-  std::set<std::string> seen_;                    ///< messages to everyone that came by already
-  std::unique_ptr<std::atomic<Standing>[]> standing_;   ///< of each rank; written by the thread alone
+  std::set<std::string> seen_;                    ///< broadcast messages already seen
+  std::unique_ptr<std::atomic<Standing>[]> standing_;   ///< of each rank; written by the thread only
   std::uint64_t counter_ = 0;
-  std::mutex mutex_;                              ///< of the outbox
+  std::mutex mutex_;                              ///< guards the outbox
   std::vector<Outgoing> outbox_;
   std::atomic<bool> stop_{false};
   std::thread thread_;

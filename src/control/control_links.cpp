@@ -1,4 +1,4 @@
-// The connections of a control thread: making them, trying the next address, keeping strangers few, reading and writing.
+// The connections of a control thread: connecting, trying the next address, limiting unauthenticated peers, reading and writing.
 #include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -20,18 +20,18 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds handshake_limit{3000};           // then the next address is tried
-// The other side may be through with the handshake and count on the link: on a machine with 30 ranks a core it takes seconds.
+// The other side may have finished the handshake and rely on the link: with 30 ranks per core the handshake takes seconds.
 constexpr milliseconds incoming_handshake_limit{10'000};
 constexpr milliseconds pause_between_rounds{500};      // when no address of a rank answered
 constexpr milliseconds pause_without_descriptors{100};
-// Few at a time, so that those who came before are heard before the next crowd is let to the door.
+// Few at a time, so that earlier connections are served before more are accepted.
 constexpr int accepted_at_once = 16;
 
 void set_tcp_option(const Descriptor& socket, int option, int value) {
   setsockopt(socket.fd(), IPPROTO_TCP, option, &value, sizeof value);
 }
 
-/// Idle links ask the other kernel once a second. Losing one is the detector's decision, so TCP itself gives up much later.
+/// Idle links send a keep-alive once a second. The detector decides when a peer is lost, so TCP itself gives up much later.
 void prepare_link(const Descriptor& socket, milliseconds lost_after) {
   prefer_promptness(socket);
   set_tcp_option(socket, TCP_KEEPIDLE, 1);
@@ -62,7 +62,7 @@ void Control::connect_neighbours() {
   for (int r = 0; r < size_; ++r) {
     const Endpoint& other = ranks_[static_cast<std::size_t>(r)];
     const Endpoint& own = ranks_[static_cast<std::size_t>(rank_)];
-    // The whole host watches each of its processes: a link may be held open by what a lost rank left behind.
+    // All ranks of a host watch each of its processes: a child of a lost rank may hold its link open.
     if (other.host == own.host && other.pid != own.pid) watch_process(r, other.pid);
   }
 }
@@ -78,13 +78,13 @@ Control::Peer* Control::joined_link(int rank) const {
   return nullptr;
 }
 
-/// Without an address left the peer stays, with what waits for it, and the next round begins after a pause.
+/// With no address left, the peer stays with its pending messages, and the next round begins after a pause.
 void Control::connect(int rank, std::size_t address, const std::string& waiting) {
   const Endpoint& other = ranks_[static_cast<std::size_t>(rank)];
   const bool same_host = other.host == ranks_[static_cast<std::size_t>(rank_)].host;
   Descriptor socket;
   for (; !socket && address <= other.addresses.size(); ++address) {
-    // Loopback comes first on one host and last elsewhere: hosts that are namespaces of one machine may share nothing else.
+    // Loopback comes first on the same host and last elsewhere: hosts that are namespaces of one machine may share nothing else.
     const std::string where = same_host == (address == 0) ? "127.0.0.1"
                               : same_host                 ? other.addresses[address - 1]
                               : address < other.addresses.size() ? other.addresses[address] : "127.0.0.1";
@@ -98,13 +98,13 @@ void Control::connect(int rank, std::size_t address, const std::string& waiting)
   peers_.push_back(std::move(peer));
 }
 
-/// Of one that this rank connects to and that is not the rank it should be, or nobody.
+/// For a connection to the wrong rank, or to no Medley process at all.
 void Control::try_next_address(std::size_t index) {
   const int rank = peers_[index]->link.peer();
-  const std::size_t next = peers_[index]->socket.fd() < 0 ? 0 : peers_[index]->address;   // after the last one the first
+  const std::size_t next = peers_[index]->socket.fd() < 0 ? 0 : peers_[index]->address;   // after the last one, start again with the first
   const std::string waiting = peers_[index]->link.take_waiting();
   peers_.erase(peers_.begin() + static_cast<std::ptrdiff_t>(index));
-  if (Peer* made = joined_link(rank)) {   // the other side was faster
+  if (Peer* made = joined_link(rank)) {   // the other side connected first
     made->link.add_waiting(waiting);
     flush(*made);
   } else if (standing(rank) == Standing::present) {
@@ -142,7 +142,7 @@ void Control::accept_some() {
     Descriptor socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (!socket) {
-      // Out of descriptors: the listener would stay readable for ever, so it is left alone for a moment.
+      // Out of descriptors: the listener would stay readable for ever, so do not poll it for a moment.
       if (errno != EAGAIN && !shed_stranger()) listen_again_ = steady_clock::now() + pause_without_descriptors;
       return;
     }
@@ -154,7 +154,7 @@ void Control::accept_some() {
   }
 }
 
-/// Closes the oldest connection that has not proved itself: a rank does so within a round trip.
+/// Closes the oldest unauthenticated connection: a rank authenticates within a round trip.
 bool Control::shed_stranger() {
   const auto oldest = std::find_if(peers_.begin(), peers_.end(), [](const auto& peer) { return peer->link.peer() < 0; });
   if (oldest == peers_.end()) return false;
@@ -166,7 +166,7 @@ void Control::flush(Peer& peer) {
   while (peer.connected && !peer.link.outgoing().empty()) {
     const std::string_view out = peer.link.outgoing();
     const ssize_t sent = ::send(peer.socket.fd(), out.data(), out.size(), MSG_NOSIGNAL);
-    if (sent <= 0) return;   // later, or the read side will tell
+    if (sent <= 0) return;   // later, or the read side reports the error
     peer.handed += static_cast<std::uint64_t>(sent);
     peer.link.taken(static_cast<std::size_t>(sent));
   }
@@ -200,7 +200,7 @@ void Control::serve(std::size_t index, short events) {
     detector_.linked(from, steady_clock::now());
     detector_.heard(from, steady_clock::now());
   }
-  const int file = peer.socket.fd();   // a message may make links, never drop one: this one stays where it is
+  const int file = peer.socket.fd();   // a message may create links, never drop one: this peer stays in place
   for (Message& message : messages) deliver(from, std::move(message));
   if (!open && index < peers_.size() && peers_[index]->socket.fd() == file) drop(index);
 }
@@ -217,7 +217,7 @@ void Control::drop(std::size_t index) {
   }
 }
 
-/// Heartbeats, and an end to connections that come to nothing.
+/// Sends heartbeats, and closes connections that did not complete.
 void Control::tend_links(Deadline now) {
   for (std::size_t i = peers_.size(); i-- > 0;) {
     Peer& peer = *peers_[i];
@@ -226,7 +226,7 @@ void Control::tend_links(Deadline now) {
       if (peer.outgoing) {
         try_next_address(i);
       } else {
-        peers_.erase(peers_.begin() + static_cast<std::ptrdiff_t>(i));   // a stranger
+        peers_.erase(peers_.begin() + static_cast<std::ptrdiff_t>(i));   // an unauthenticated connection
       }
       continue;
     }

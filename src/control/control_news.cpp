@@ -1,4 +1,4 @@
-// What control threads tell each other: messages to everyone, goodbyes, losses.
+// Messages between control threads: broadcasts, goodbyes, losses.
 #include <fmt/format.h>
 #include <sys/socket.h>
 
@@ -14,9 +14,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds farewell_limit{1000};  // how long a goodbye may take to leave
+constexpr milliseconds farewell_limit{1000};  // how long sending a goodbye may take
 
-// Messages to everyone carry who sent them and a number, by which a rank knows that it has seen one.
+// Broadcast messages carry their origin and a number, by which a rank recognises duplicates.
 struct Stamped {
   int origin;
   std::string id;
@@ -41,7 +41,7 @@ void Control::lose(int rank, const std::string& how) {
   standing_[static_cast<std::size_t>(rank)] = Standing::lost;
   detector_.forget(rank);
   probes_.erase(rank);
-  // Also to itself, if it can still hear: one that was given up must not go on as if nothing had happened.
+  // Also to the lost rank, if it can still receive: a rank that was declared lost must not continue as if nothing had happened.
   forward({"lost", stamp(nlohmann::json{{"rank", rank}, {"how", how}}.dump())}, rank_);
   if (owner_.on_lost) owner_.on_lost(rank, how);
 }
@@ -64,7 +64,7 @@ void Control::deliver(int from, Message message) {
   if (message.kind.starts_with("all/") || message.kind == "lost" || message.kind == "left") {
     const auto stamped = unstamp(message.body);
     if (!stamped || stamped->origin == rank_ || !seen_.insert(message.kind + stamped->id).second) return;
-    if (seen_.size() > 100'000) seen_.clear();   // an old one that comes again does no harm
+    if (seen_.size() > 100'000) seen_.clear();   // an old message that arrives again does no harm
     forward(message, from);
     from = stamped->origin;
     message.body = stamped->body;
@@ -92,9 +92,9 @@ void Control::deliver(int from, Message message) {
 }
 
 void Control::say_goodbye() {
-  take_outbox();   // what was said before it
+  take_outbox();   // messages sent before the goodbye
   forward({"left", stamp("")}, rank_);
-  // Links that are still being made are finished first: whoever knows of this rank must hear that it left.
+  // Links being connected are finished first: every rank that knows this one must learn that it left.
   const auto unsent = [this] {
     return std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) {
       return peer->link.peer() >= 0 && peer->socket.fd() >= 0 && (!peer->link.joined() || !peer->link.outgoing().empty());
@@ -102,7 +102,7 @@ void Control::say_goodbye() {
   };
   const auto until = steady_clock::now() + farewell_limit;
   while (unsent() && steady_clock::now() < until) step(milliseconds(10));
-  // Closing with unread bytes would reset the connection and take the goodbye with it.
+  // Closing with unread bytes would reset the connection and lose the goodbye.
   for (const auto& peer : peers_) shutdown(peer->socket.fd(), SHUT_WR);
 }
 

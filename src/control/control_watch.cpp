@@ -1,4 +1,4 @@
-// What the failure detector is told, by pidfds, by TCP and by probes, and what is done about its findings.
+// The failure detector's inputs, from pidfds, TCP and probes, and the actions on its findings.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <linux/sockios.h>
@@ -23,7 +23,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// A new connection begins with a packet at once; one that was lost is repeated only after a second.
+// A new connection sends a packet at once; a lost one is repeated only after a second.
 constexpr milliseconds probe_interval{500};
 
 std::string other_end(int socket) {
@@ -40,7 +40,7 @@ std::string other_end(int socket) {
 void Control::watch_process(int rank, std::int64_t process) {
   Descriptor file(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(process), 0)));
   if (!file) {
-    // Gone before it was watched; without pidfds (before Linux 5.3) its link tells.
+    // It ended before it was watched. Without pidfds (before Linux 5.3) its link shows that.
     if (errno == ESRCH) detector_.process_ended(rank, steady_clock::now());
     return;
   }
@@ -56,7 +56,7 @@ void Control::note_ended_processes() {
   for (int i = 0; i < ready; ++i) {
     const int rank = static_cast<int>(events[static_cast<std::size_t>(i)].data.u32);
     if (standing(rank) == Standing::present) detector_.process_ended(rank, steady_clock::now());
-    processes_.erase(rank);   // which takes it out of the epoll
+    processes_.erase(rank);   // also removes it from the epoll
   }
 }
 
@@ -70,7 +70,7 @@ void Control::note_transport(const Peer& peer, Deadline now) {
   if (detector_.wants_probe(peer.link.peer())) probe(peer.link.peer(), now);
 }
 
-/// Begins a connection to the same host, whose kernel answers even for a stopped process.
+/// Starts a connection to the same host, whose kernel answers even for a stopped process.
 void Control::probe(int rank, Deadline now) {
   const auto under_way = probes_.find(rank);
   if (under_way != probes_.end() && now - under_way->second.since < probe_interval) return;

@@ -10,9 +10,9 @@
 namespace medley::control {
 namespace {
 
-// How long a silent rank is sent heartbeats: 9 KB of them, which fit into any buffer.
+// How long a silent rank is sent heartbeats: 9 KB in total, which fits into any buffer.
 constexpr std::chrono::seconds beats_to_the_silent{60};
-// Then keepalive asks once a second.
+// After that, TCP keep-alive probes once a second.
 constexpr std::chrono::milliseconds keepalive_slack{1500};
 
 using namespace std::chrono_literals;
@@ -81,7 +81,7 @@ bool FailureDetector::wants_beat(int rank, Time now) const {
   return found == peers_.end() || now - found->second.heard < beats_to_the_silent;
 }
 
-/// When both directions last worked. A link that only hears may be one whose own packets are lost on the way.
+/// When both directions last worked. A link that only receives may lose its own packets on the way.
 FailureDetector::Time FailureDetector::host_answered(const Peer& peer) {
   return std::max(std::min(peer.answered, peer.delivered), peer.probed);
 }
@@ -126,7 +126,7 @@ std::vector<FailureDetector::Finding> FailureDetector::look(Time now) {
     discount(since - limits_.interval, now);
   } else {
     for (auto& [rank, peer] : peers_) {
-      if (ended_.contains(rank)) continue;   // the grace decides
+      if (ended_.contains(rank)) continue;   // the grace period decides
       if (auto finding = judge(rank, peer, now)) findings.push_back(std::move(*finding));
     }
   }

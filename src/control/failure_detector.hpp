@@ -1,9 +1,9 @@
-// Decides which linked ranks are suspected, silent or lost, from when they were last heard and from what the transport
-// says. Used by the control thread alone; a function of the times it is given, so that tests run it on a clock of their own.
+// Decides which linked ranks are suspected, silent or lost, from the time they were last heard and from the transport's
+// state. Used by the control thread only; a pure function of the times passed in, so that tests run it on a simulated clock.
 //
-// Two questions are kept apart. Does the peer's *host* answer? Its kernel acknowledges what is sent to it, and accepts
-// connections, even while its processes are stopped. Does the *rank* answer? Its heartbeats come.
-//   the process is known to have ended                -> lost, after a grace for a goodbye that is under way
+// It separates two questions. Does the peer's *host* answer? Its kernel acknowledges data and accepts
+// connections even while its processes are stopped. Does the *rank* answer? Its heartbeats arrive.
+//   the process is known to have ended                -> lost, after a grace period for a goodbye in transit
 //   the host does not acknowledge for `suspect_after` -> suspected; for `lost_after` -> lost
 //   the host acknowledges, no heartbeat               -> silent: stopped or starved; never lost, deadlines decide
 #pragma once
@@ -21,20 +21,20 @@
 namespace medley::control {
 
 struct DetectorLimits {
-  std::chrono::milliseconds interval{200};        ///< between two looks
-  std::chrono::milliseconds suspect_after{700};   ///< with the interval, a cut host is suspected within a second
-  std::chrono::milliseconds silent_after{3000};   ///< of a rank whose host answers
+  std::chrono::milliseconds interval{200};        ///< between two calls of look()
+  std::chrono::milliseconds suspect_after{700};   ///< together with the interval: a disconnected host is suspected within a second
+  std::chrono::milliseconds silent_after{3000};   ///< for a rank whose host answers
   std::chrono::milliseconds lost_after{5000};
-  std::chrono::milliseconds ended_grace{300};     ///< a goodbye may take a few hops while its process has already ended
+  std::chrono::milliseconds ended_grace{300};     ///< a goodbye may take a few hops after its process has ended
 
-  /// With MEDLEY_SUSPECT_AFTER and MEDLEY_LOST_AFTER, in seconds, as `variable` gives them. An Error of kind invalid names a
-  /// value that is no time, or a loss that would come before its suspicion.
+  /// Reads MEDLEY_SUSPECT_AFTER and MEDLEY_LOST_AFTER, in seconds, through `variable`. Throws an Error of kind invalid for a
+  /// value that is not a time, or a loss limit below the suspicion limit.
   MEDLEY_API static DetectorLimits from(const std::function<const char*(const char*)>& variable);
 };
 
-/// What TCP knows about one link.
+/// The state of one link, from TCP.
 struct LinkFacts {
-  bool outstanding = false;              ///< something that was sent is not acknowledged
+  bool outstanding = false;              ///< sent data is not acknowledged yet
   std::uint64_t acknowledged = 0;        ///< bytes so far
   std::chrono::milliseconds quiet_for{}; ///< since the last segment from the peer's kernel
 };
@@ -51,32 +51,32 @@ class MEDLEY_API FailureDetector {
 
   explicit FailureDetector(DetectorLimits limits) : limits_(limits) {}
 
-  /// A link to this rank is up: it is watched from now on.
+  /// A link to this rank is up: watch it from now on.
   void linked(int rank, Time now);
-  /// Bytes of the rank itself came.
+  /// Data from the rank itself arrived.
   void heard(int rank, Time now);
   void transport(int rank, const LinkFacts& facts, Time now);
   /// Its host answered an attempt to connect.
   void probed(int rank, Time now);
   void process_ended(int rank, Time now);
-  /// It left, was lost, or its last link is gone.
+  /// The rank left, was lost, or its last link closed.
   void forget(int rank);
 
-  /// Whether only a new connection can tell: what is sent on the link waits for TCP's next retransmission, which backs off.
+  /// Whether only a new connection can tell: data on the link waits for TCP's next retransmission, which backs off.
   bool wants_probe(int rank) const;
 
-  /// Whether it is to be sent heartbeats. Not for ever to one that is stopped: they would fill its buffers, and a full one
-  /// looks like a host that does not acknowledge. TCP's keepalive asks its kernel instead.
+  /// Whether to send it heartbeats. A stopped rank gets them for a limited time: they would fill its buffers, and a full buffer
+  /// looks like a host that does not acknowledge. TCP keep-alive probes its kernel instead.
   bool wants_beat(int rank, Time now) const;
 
-  /// What changed since the last look. A look that comes late was held up here, so the pause counts for nobody.
+  /// Changes since the last call. If the call is late, this process itself was delayed, so that pause counts against no rank.
   std::vector<Finding> look(Time now);
 
  private:
   struct Peer {
     Time heard;       ///< from the rank
     Time answered;    ///< from its kernel
-    Time delivered;   ///< when nothing sent to it was left unacknowledged, or more of it was
+    Time delivered;   ///< when everything sent was acknowledged, or more of it was
     Time probed;
     std::uint64_t acknowledged = 0;
     enum class State : std::uint8_t { present, suspected, silent } state = State::present;

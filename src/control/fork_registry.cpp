@@ -15,11 +15,11 @@ struct Open {
 };
 
 Open& all() {
-  static auto* const open = new Open;   // never destroyed: a fork may come at any time
+  static auto* const open = new Open;   // never destroyed: a fork may happen at any time
   return *open;
 }
 
-// The lock is held across the fork, so that the child finds the list whole.
+// The lock is held across the fork, so that the child finds a consistent list.
 void before() { all().mutex.lock(); }
 void in_parent() { all().mutex.unlock(); }
 void in_child() {
@@ -40,7 +40,7 @@ OwnSocket::OwnSocket(Descriptor socket) : socket_(std::move(socket)) {
 OwnSocket::~OwnSocket() {
   if (!socket_) return;
   const std::lock_guard lock(all().mutex);
-  // One that is not listed was closed by a fork, and its number may be somebody else's by now.
+  // A socket that is not listed was closed by a fork, and another file may have its number by now.
   if (all().files.erase(socket_.fd()) == 0) static_cast<void>(socket_.release());
   socket_.reset();
 }

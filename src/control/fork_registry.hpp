@@ -1,4 +1,4 @@
-// Sockets that a forked child must not keep open: while it does, its parent's peers would take the parent for alive.
+// Sockets that a forked child must not keep open: otherwise the parent's peers would consider a dead parent alive.
 #pragma once
 
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace medley::control {
 
-/// A socket that is closed in every child at the moment of the fork.
+/// A socket that every child closes at the fork.
 class OwnSocket {
  public:
   OwnSocket() = default;

@@ -11,7 +11,7 @@
 namespace medley::control {
 namespace {
 
-// Names of gatherings that somebody gave up on; old ones are forgotten, which costs no more than the memory of a late message.
+// Names of abandoned gatherings. Old ones are forgotten, which costs at most the memory of a late message.
 constexpr std::size_t most_abandoned = 10'000;
 constexpr std::size_t most_ended = 64;
 
@@ -24,7 +24,7 @@ std::string pack(const std::vector<std::string>& words) {
   return all;
 }
 
-/// Nothing where the lengths do not add up.
+/// Empty where the lengths are inconsistent.
 std::vector<std::string> unpack(std::string_view all) {
   std::vector<std::string> words;
   std::uint32_t length = 0;
@@ -46,7 +46,7 @@ int parse_number_word(const std::string& text) {
 
 int lowest_bit(int place) { return place & -place; }
 
-/// How many ranks the tree has from this place on.
+/// The number of ranks in the subtree rooted at this place.
 int subtree(int place, int size) { return place == 0 ? size : std::min(lowest_bit(place), size - place); }
 
 template <class F>
@@ -69,7 +69,7 @@ bool Gathering::wait_until(std::chrono::steady_clock::time_point until) {
 
 const std::vector<std::string>& Gathering::all() const {
   if (!difference_.empty()) throw Error(ErrorKind::mismatch, difference_);
-  return all_;   // written before `done_`, never again
+  return all_;   // written before `done_`, never after
 }
 
 std::vector<int> Gathering::not_called(std::chrono::milliseconds limit) {
@@ -119,7 +119,7 @@ void Gatherings::start(std::shared_ptr<Gathering> gathering, std::vector<Outgoin
   advance(part, out);
 }
 
-/// Sends on what is whole: up, or, at the root, down.
+/// Sends completed data on: up the tree or, at the root, down.
 void Gatherings::advance(Part& part, std::vector<Outgoing>& out) {
   Gathering& caller = *part.caller;
   const int own = caller.own_, size = *part.size;
@@ -161,7 +161,7 @@ void Gatherings::take_up(int from, const std::vector<std::string>& words, std::v
   if (!part.size) part.size = size;
   if (*part.size != size) {
     const std::string why = different_sizes(words[0], *part.size, size);
-    out.push_back({from, {"gather/down", pack({words[0], words[1]})}});   // of another size there as well
+    out.push_back({from, {"gather/down", pack({words[0], words[1]})}});   // the sizes differ there too
     if (!part.caller) return;
     part.caller->fail(why);
     return end(words[0]);
@@ -181,9 +181,9 @@ void Gatherings::receive(int from, const Message& message, std::vector<Outgoing>
   } else if (message.kind == "gather/down" && words.size() >= 2) {
     take_down(words, out);
   } else if (message.kind == "gather/ask") {
-    // One that this rank was through with, or gave up, it had called.
+    // A gathering that this rank has finished or abandoned is one it had called.
     const auto found = open_.find(words[0]);
-    if (found != open_.end() && found->second.caller) found->second.caller->note_called(from, true);   // who asks has called; it may leave next
+    if (found != open_.end() && found->second.caller) found->second.caller->note_called(from, true);   // the asker has called; it may leave
     const bool called = found != open_.end() ? found->second.caller != nullptr
                                              : abandoned_.contains(words[0]) || std::find(ended_.begin(), ended_.end(), words[0]) != ended_.end();
     out.push_back({from, {"gather/called", pack({words[0], called ? "1" : "0"})}});

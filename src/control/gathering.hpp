@@ -1,8 +1,8 @@
-// An all-gather of small strings among the ranks of a comm, over the control links: what each rank gives goes up a binomial
-// tree and everyone's comes down it, in 2 log2(n) steps and 2(n-1) messages. Used to make comms.
+// An all-gather of small strings among the ranks of a comm, over the control links: the strings go up a binomial
+// tree and the full set comes down it, in 2 log2(n) steps and 2(n-1) messages. Used to create comms.
 //
-// Gathering is what the caller holds: a flag to poll or wait for. Gatherings is the protocol, without sockets and threads:
-// the control thread owns it. Nobody waits for anybody there: what comes before this rank has called is kept until it does.
+// Gathering is the caller's handle: a flag to poll or wait for. Gatherings is the protocol, without sockets and threads;
+// the control thread owns it. It never waits: messages that arrive before this rank has called are kept until it does.
 #pragma once
 
 #include <medley/export.hpp>
@@ -24,17 +24,17 @@ namespace medley::control {
 
 class MEDLEY_API Gathering {
  public:
-  /// `members`: world ranks, equal on all of them; `own`: this rank's place among them.
+  /// `members`: world ranks, equal on all of them; `own`: this rank's index among them.
   Gathering(std::string name, std::vector<int> members, int own, std::string mine)
       : name_(std::move(name)), members_(std::move(members)), own_(own), mine_(std::move(mine)) {}
 
-  /// Whether everyone's strings are here; waits no longer than until then.
+  /// Whether all strings have arrived; waits at most until `until`.
   bool wait_until(std::chrono::steady_clock::time_point until);
   bool done() { return wait_until({}); }
-  /// Everyone's, by place. Once done; an Error of kind mismatch says that the ranks called different things.
+  /// All strings, by index. Call it once done; throws an Error of kind mismatch if the ranks called different exchanges.
   const std::vector<std::string>& all() const;
 
-  /// After Control::ask_who_called(): those that have not said within `limit` that they called it, by place.
+  /// After Control::ask_who_called(): the members that have not confirmed within `limit` that they called it, by index.
   std::vector<int> not_called(std::chrono::milliseconds limit);
 
   const std::string& name() const { return name_; }
@@ -50,7 +50,7 @@ class MEDLEY_API Gathering {
   const std::vector<int> members_;
   const int own_;
   const std::string mine_;
-  std::mutex mutex_;   ///< of what follows; held for no longer than a copy
+  std::mutex mutex_;   ///< guards what follows; held for no longer than a copy
   std::condition_variable changed_;
   bool done_ = false;
   std::vector<std::string> all_;
@@ -65,20 +65,20 @@ class MEDLEY_API Gatherings {
     Message message;
   };
   static bool about(const Message& message) { return message.kind.starts_with("gather/"); }
-  /// Whether a member has called the gathering of this name; the answer goes to Gathering::not_called().
+  /// Asks whether a member has called the gathering of this name; the answer goes to Gathering::not_called().
   static Message question(const std::string& name);
 
   void start(std::shared_ptr<Gathering> gathering, std::vector<Outgoing>& out);
   void receive(int from, const Message& message, std::vector<Outgoing>& out);
-  /// The caller gave up: what still comes for this name is dropped.
+  /// The caller gave up: later messages for this name are dropped.
   void abandon(const std::string& name);
   std::size_t open() const { return open_.size(); }
 
  private:
   struct Part {
     std::shared_ptr<Gathering> caller;      ///< null until this rank has called
-    std::map<int, std::string> collected;   ///< of this rank's subtree, by place
-    std::optional<int> size;                ///< as the first message said
+    std::map<int, std::string> collected;   ///< from this rank's subtree, by index
+    std::optional<int> size;                ///< from the first message
     bool sent = false;                      ///< up the tree
   };
   void advance(Part& part, std::vector<Outgoing>& out);

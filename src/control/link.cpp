@@ -29,7 +29,7 @@ void Link::flush_waiting() {
   waiting_.clear();
 }
 
-/// The connecting end of the handshake: the greeting is answered with a proof, the verdict carries the other's.
+/// The connecting end of the handshake: it answers the greeting with a proof; the verdict carries the peer's proof.
 bool Link::receive_answer(std::string_view& bytes) {
   const std::size_t wanted = server_ ? wire::verdict_bytes : wire::greeting_bytes;
   const std::size_t taken = std::min(bytes.size(), wanted - heard_.size());

@@ -1,5 +1,5 @@
 // One authenticated connection between the control threads of two ranks, as bytes in and bytes out: no sockets here.
-// The store's handshake and frames are used, so that a stranger gets no further here than there.
+// Uses the store's handshake and frames, so that an unauthenticated client gets no further here than there.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace medley::control {
 
-/// One message: what it is about and its text.
+/// One message: its kind and its text.
 struct Message {
   std::string kind;
   std::string body;
@@ -21,22 +21,22 @@ struct Message {
 
 class Link {
  public:
-  /// The end that connects proves itself first; the end that accepts learns the other's rank from the proof.
+  /// The connecting end proves itself first; the accepting end learns the peer's rank from the proof.
   static Link connecting(const std::string& token, int rank, int size);
   static Link accepting(const std::string& token, int size);
 
-  /// Takes what arrived; false when the other end must go. Whole messages are added to `messages`.
+  /// Consumes received bytes; false when the connection must be dropped. Appends whole messages to `messages`.
   bool receive(std::string_view bytes, std::vector<Message>& messages);
-  /// Frames a message to be sent once the handshake is through.
+  /// Frames a message to be sent after the handshake.
   void send(const Message& message);
-  /// What to write to the socket now; taken() removes what was written.
+  /// The bytes to write to the socket now; taken() removes the written ones.
   std::string_view outgoing() const { return out_; }
   void taken(std::size_t bytes) { out_.erase(0, bytes); }
 
   bool joined() const { return joined_; }
-  int peer() const { return peer_; }   ///< -1 until an accepted one has proved itself
+  int peer() const { return peer_; }   ///< -1 until an accepted peer has authenticated
   void set_peer(int rank) { peer_ = rank; }
-  /// Frames that wait for the handshake: handed on when the peer is tried at another address.
+  /// Frames that wait for the handshake: moved to the next link when another address of the peer is tried.
   std::string take_waiting() { return std::exchange(waiting_, {}); }
   void add_waiting(const std::string& frames) { (joined_ ? out_ : waiting_) += frames; }
 
@@ -49,11 +49,11 @@ class Link {
   int rank_ = 0, size_ = 0;
   bool joined_ = false;
   int peer_ = -1;
-  std::optional<StoreSession> session_;   ///< of an accepting end; also takes frames apart for both
-  std::string heard_;                     ///< of a connecting end's handshake
+  std::optional<StoreSession> session_;   ///< of an accepting end; also parses frames for both
+  std::string heard_;                     ///< handshake bytes of a connecting end
   std::optional<Nonce> server_;
   Nonce client_{};
-  std::string waiting_;                   ///< frames for after the handshake
+  std::string waiting_;                   ///< frames to send after the handshake
   std::string out_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 RankDevice choose() {
   const Place place = find_place(process_environment()).value_or(Place{});
   const int turn = std::max(place.local_rank, 0), devices = device_count();
-  // Slurm may show every rank a device of its own, which each then counts as the only one.
+  // Slurm may show every rank only its own device; each then counts one.
   if (turn >= devices && place.source != Place::Source::slurm) {
     setenv("NCCL_HOSTID", fmt::format("process{}", getpid()).c_str(), 0);
   }

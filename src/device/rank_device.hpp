@@ -1,4 +1,4 @@
-// The CUDA device of a rank whose program has no CUDA of its own, and memory there. Used by `medley bench`, `tune` and `soak`.
+// The CUDA device of a rank whose program does not use CUDA, and memory there. Used by `medley bench`, `tune` and `soak`.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ struct RankDevice {
   Device& device;
 };
 
-/// Ranks of a host take its devices in turn. One that meets a rank before it on the same device gets an NCCL_HOSTID of its
-/// own: NCCL allows that to ranks of different hosts alone, and then talks over sockets. Call it before the context is made.
+/// Ranks of a host take its devices round-robin. A rank that shares a device with an earlier one gets its own NCCL_HOSTID:
+/// NCCL allows shared devices only between ranks of different hosts, and then uses sockets. Call it before creating the context.
 /// The device stays open as long as the process. Throws Error(unavailable) with the reason.
 MEDLEY_API const RankDevice& rank_device();
 
-/// A piece of that device's memory, from a pool of the process: freeing waits for every running kernel. Nothing may use it
-/// any more when it goes.
+/// Memory of that device, from a pool of the process, since freeing waits for every running kernel. Nothing may use it
+/// any more when it is destroyed.
 class MEDLEY_API DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -43,7 +43,7 @@ class MEDLEY_API DeviceMemory {
   std::size_t bytes_ = 0;   ///< of the block
 };
 
-/// Waits until all copies and kernels in the legacy default stream are done.
+/// Waits until all copies and kernels in the legacy default stream have completed.
 MEDLEY_API void wait_for_device();
 
 }  // namespace medley::core

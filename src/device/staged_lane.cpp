@@ -13,12 +13,12 @@
 namespace medley::core {
 namespace {
 
-constexpr std::size_t pieces_at_once = 3;   // one on its way in, one in the host's hands, one on its way out
+constexpr std::size_t pieces_at_once = 3;   // one being copied in, one in the host operation, one being copied out
 constexpr auto copy_grace = std::chrono::seconds(1);
 
 }  // namespace
 
-/// A piece with its pinned block, which goes back to the pool when neither the host operation nor a copy can use it any more.
+/// A piece with its pinned block, which returns to the pool when neither the host operation nor a copy can use it any more.
 struct StagedLane::PinnedPiece {
   PinnedPiece(std::shared_ptr<Device> of, const StagedPlan& plan, std::int64_t index)
       : device(std::move(of)),
@@ -35,10 +35,10 @@ struct StagedLane::PinnedPiece {
   std::size_t bytes;
   std::byte* memory;
   Piece piece;
-  bool lost = false;   ///< a copy did not end: the block is left to the device for good
+  bool lost = false;   ///< a copy did not complete: the block is leaked, since the device may still use it
 };
 
-/// One operation on its way through pinned memory.
+/// One operation staged through pinned memory.
 class StagedTransfer final : public Transfer {
  public:
   StagedTransfer(StagedLane& lane, const Call& call)
@@ -52,17 +52,17 @@ class StagedTransfer final : public Transfer {
   bool order(void* stream) override;
   void release() noexcept override { delete this; }
   void abandon(std::shared_ptr<const void> memory) noexcept override {
-    const auto until_gone = std::move(memory);   // each piece has lists of its own
+    const auto until_gone = std::move(memory);   // each piece has its own lists
     delete this;
   }
-  /// Hands the pieces under way to the lane.
+  /// Moves the active pieces to the lane.
   void give_up_pieces() noexcept;
 
  private:
   enum class State : std::uint8_t { copying_in, running, copying_out };
   struct Active {
     std::shared_ptr<StagedLane::PinnedPiece> pinned;
-    void* event = nullptr;         ///< of the copies under way
+    void* event = nullptr;         ///< of the pending copies
     Transfer* transfer = nullptr;
     State state = State::copying_in;
 
@@ -86,7 +86,7 @@ class StagedTransfer final : public Transfer {
   bool header_seen_ = false;
   bool too_long_ = false;
   std::int64_t begun_ = 0;
-  int waiting_to_start_ = 0;            ///< pieces begun whose inner operation has not started
+  int waiting_to_start_ = 0;            ///< active pieces whose inner operation has not started
   int source_ = -1;
   void* last_out_ = nullptr;            ///< the event of the last copy to the device
   std::deque<Active> active_;           ///< in order
@@ -103,7 +103,7 @@ void StagedTransfer::begin_next() {
   if (!active.piece().in.empty()) active.event = device_.record(lane_.to_host_);
 }
 
-/// Inner operations start in order, on all ranks alike; false if it is not yet this one's turn.
+/// Inner operations start in the same order on all ranks; false if an earlier one has not started yet.
 bool StagedTransfer::start_inner(std::size_t index) {
   if (index > 0 && active_[index - 1].state == State::copying_in) return false;
   const bool alone = call_.op != Op::send && call_.op != Op::recv && !lane_.inner_->concurrent_collectives();
@@ -123,14 +123,14 @@ void StagedTransfer::learn_header(const Active& active) {
   std::memcpy(&header, active.memory(), sizeof header);
   source_ = active.transfer ? active.transfer->source() : call_.root;
   header_seen_ = true;
-  // What does not fit is taken in all the same, or the next receive would find its rest.
+  // A message that does not fit is received all the same; otherwise the next receive would get its rest.
   too_long_ = !plan_.learn(header, source_);
 }
 
 void StagedTransfer::copy_out(Active& active) {
   if (plan_.is_receive() && !header_seen_) {
     learn_header(active);
-    // The first piece was made for all the room there is; less may have come.
+    // The first piece assumes the whole receive buffer; the message may be shorter.
     const std::int64_t came = std::min(plan_.message_bytes(), piece_bytes);
     std::erase_if(active.piece().out, [&](Copy& copy) { return too_long_ || (copy.bytes = std::min(copy.bytes, came)) == 0; });
   }
@@ -144,7 +144,7 @@ void StagedTransfer::copy_out(Active& active) {
   last_out_ = active.event;
 }
 
-/// True if the piece moved.
+/// True if the piece made progress.
 bool StagedTransfer::advance(std::size_t index) {
   Active& active = active_[index];
   if (active.state == State::copying_in) return start_inner(index);
@@ -156,7 +156,7 @@ bool StagedTransfer::advance(std::size_t index) {
 
 Poll StagedTransfer::poll() {
   if (!ready_) {
-    // Looked at instead of waited for in the copying streams, where it would hold up everybody's copies.
+    // Polled, not waited for in the copy streams, where it would delay all other copies.
     if (call_.dependencies && !device_.reached(call_.dependencies->ready)) return Poll::waiting;
     ready_ = true;
   }
@@ -215,7 +215,7 @@ Transfer* StagedLane::start(const Call& call) {
   }
   auto* transfer = new StagedTransfer(*this, call);
   try {
-    if (transfer->poll() != Poll::complete || call.op == Op::recv) return transfer;   // the first copies leave at once
+    if (transfer->poll() != Poll::complete || call.op == Op::recv) return transfer;   // the first copies start at once
   } catch (...) {
     transfer->release();
     throw;
@@ -224,8 +224,8 @@ Transfer* StagedLane::start(const Call& call) {
   return nullptr;
 }
 
-/// Of an aborted lane: false while a copy is under way, which needs nobody; the host operation keeps the piece as long as its
-/// library may use it.
+/// For an aborted lane: false while a copy is pending, which completes on its own; the host operation keeps the piece as long
+/// as its library may use it.
 bool StagedLane::give_up(Orphan& orphan) noexcept {
   Device& device = *device_;
   try {
@@ -264,7 +264,7 @@ bool StagedLane::poll_close() noexcept {
 }
 
 StagedLane::~StagedLane() {
-  while (!abandon_orphans()) sched_yield();   // none is left once poll_close() said so
+  while (!abandon_orphans()) sched_yield();   // none is left once poll_close() returned true
 }
 
 }  // namespace medley::core

@@ -1,5 +1,5 @@
-// A host backend's lane for CUDA memory: operations go through pinned memory in pieces, so that copies to and from the
-// device overlap the host's work. The context puts one beside every lane of a host backend where there are devices.
+// A host backend's lane for CUDA memory: stages operations through pinned memory in pieces, so that copies to and from the
+// device overlap the host's work. The context adds one to every lane of a host backend where there are devices.
 #pragma once
 
 #include <medley/backend.hpp>
@@ -16,7 +16,7 @@ class StagedTransfer;
 /// Driven by polling like every lane; nothing here waits for the device.
 class StagedLane final : public Lane {
  public:
-  /// `device`: set before the first operation, and longer there than the lane.
+  /// `device`: set before the first operation; outlives the lane.
   StagedLane(std::unique_ptr<Lane> inner, const std::shared_ptr<Device>& device, int rank, int ranks)
       : inner_(std::move(inner)), device_(device), rank_(rank), ranks_(ranks) {}
   ~StagedLane() override;
@@ -33,7 +33,7 @@ class StagedLane final : public Lane {
  private:
   friend class StagedTransfer;
   struct PinnedPiece;
-  /// A piece that was given up: its host operation and its copies may still use its pinned memory.
+  /// An abandoned piece: its host operation and its copies may still use its pinned memory.
   struct Orphan {
     Transfer* transfer;
     void* event;
@@ -45,11 +45,11 @@ class StagedLane final : public Lane {
   std::unique_ptr<Lane> inner_;
   const std::shared_ptr<Device>& device_;
   int rank_, ranks_;
-  void* to_host_ = nullptr;     ///< streams of copies alone, made by the first operation
+  void* to_host_ = nullptr;     ///< streams for copies only, created by the first operation
   void* to_device_ = nullptr;
   std::vector<StagedTransfer*> running_;
   std::vector<Orphan> orphans_;
-  Deadline copy_limit_{};       ///< of copies that were under way when it was aborted
+  Deadline copy_limit_{};       ///< for copies that were pending at the abort
   bool closing_ = false;
 };
 

@@ -13,12 +13,12 @@ bool v_collective(Op op) { return op >= Op::gatherv; }
 
 std::int64_t pieces_of(std::int64_t whole, std::int64_t step) { return std::max<std::int64_t>(1, (whole + step - 1) / step); }
 
-/// Pinned memory comes in few sizes, so that it is found again.
+/// Pinned memory has few sizes, so that the pool can reuse it.
 std::int64_t rounded(std::int64_t bytes) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 4096))));
 }
 
-/// Parts side by side from `at` on, in the order of the ranks; adds the copies and gives the end.
+/// Packs the parts contiguously from `at` on, in rank order; adds the copies and returns the end.
 std::int64_t pack(std::vector<Copy>& copies, std::vector<std::int64_t>& offsets, const void* user, const std::int64_t* counts,
                   const std::int64_t* user_offsets, int ranks, std::int64_t element, std::int64_t at) {
   auto* base = static_cast<std::byte*>(const_cast<void*>(user));
@@ -51,12 +51,12 @@ StagedPlan::StagedPlan(const Call& call, int rank, int ranks)
     room_ = rounded(header_bytes + std::min(message_bytes_, piece_bytes));
     return;
   }
-  if (v_collective(call.op)) {   // ranks do not know each other's counts, so nobody can say into how many pieces
+  if (v_collective(call.op)) {   // ranks do not know each other's counts, so they could not agree on the number of pieces
     room_ = rounded((call.in_count + call.out_count) * element_);
     return;
   }
   const bool many = many_in() || many_out();
-  // The count of one part, from whichever side this rank has.
+  // The element count of one part, from whichever side this rank has.
   const std::int64_t from_in = many_in() ? call.in_count / ranks : call.in_count;
   const std::int64_t from_out = many_out() ? call.out_count / ranks : call.out_count;
   part_ = call.op == Op::scatter || !call.in ? std::max(from_out, from_in) : from_in;
@@ -99,7 +99,7 @@ Piece StagedPlan::equal_parts(std::int64_t index, std::byte* memory) const {
     }
   }
   if (call_.out) {
-    // The same memory for both where an operation may work in place: it stays in the cache.
+    // In-place operations use the same memory for both sides: it stays in the cache.
     if (call_.op == Op::all_reduce || call_.op == Op::reduce) at = 0;
     made.call.out = memory + at;
     made.call.out_count = count * (many_out() ? ranks_ : 1);

@@ -1,5 +1,5 @@
-// How an operation on CUDA memory is cut into operations on pinned memory: which bytes are copied in, what the host
-// backend does, which bytes are copied out. Used by the staged lane; knows nothing of CUDA.
+// How an operation on CUDA memory is split into operations on pinned memory: which bytes are copied in, what the host
+// backend does, which bytes are copied out. Used by the staged lane; independent of CUDA.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@
 
 namespace medley::core {
 
-/// Bytes that one piece moves each way: large beside what starting a copy costs, and small enough that the copies of a few
-/// pieces hide behind one another. Chosen, not measured.
+/// Bytes that one piece moves each way: large compared with the cost of starting a copy, small enough that the copies of a few
+/// pieces overlap. Chosen, not measured.
 inline constexpr std::int64_t piece_bytes = 2 << 20;
 
-/// In front of a message: how long it is, since a receive may have more room.
+/// Precedes a message and gives its length, since a receive buffer may be larger.
 struct MessageHeader {
   std::int64_t bytes;
   std::int64_t unused;
 };
 
-/// A range of the user's memory and its place in the piece's pinned memory.
+/// A range of the user's memory and its offset in the piece's pinned memory.
 struct Copy {
   std::byte* user;
   std::int64_t at;
@@ -32,12 +32,12 @@ struct Piece {
   std::vector<std::int64_t> parts;             ///< what the call's counts and offsets point into
 };
 
-/// All ranks cut an operation alike: what decides is equal on all of them.
+/// All ranks split an operation in the same way, since the inputs of the decision are equal on all of them.
 class StagedPlan {
  public:
   StagedPlan(const Call& call, int rank, int ranks);
 
-  /// Of receives: as far as is known before the header has come.
+  /// For receives: as far as known before the header has arrived.
   std::int64_t pieces() const { return pieces_; }
   /// Pinned memory that every piece needs.
   std::int64_t room() const { return room_; }
@@ -45,7 +45,7 @@ class StagedPlan {
   Piece piece(std::int64_t index, std::byte* memory) const;
 
   bool is_receive() const { return call_.op == Op::recv; }
-  /// A receive learns from the first piece how many there are and from whom; false if the message does not fit.
+  /// A receive learns the number of pieces and the sender from the first piece; false if the message does not fit.
   bool learn(const MessageHeader& header, int source);
   std::int64_t message_bytes() const { return message_bytes_; }
 

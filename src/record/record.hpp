@@ -1,5 +1,5 @@
-// The layout of a recorded run: one file per rank that the engine writes and `medley trace` reads. Everything is in
-// place when a record's state says so, so the file of a killed process is as good as any other.
+// The layout of a recorded run: one file per rank that the engine writes and `medley trace` reads. A record's state is
+// written last, so the file of a killed process is as usable as any other.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ enum class RouteReason : std::uint8_t {
   named,     ///< the call named the backend
   rule,      ///< a rule of the comm or the context
   table,     ///< a row of the route table
-  fallback,  ///< none of these: the first backend that can
+  fallback,  ///< none of these: the first capable backend
 };
 
 enum class RecordState : std::uint8_t { writing, issued, started, complete, failed };
@@ -26,10 +26,10 @@ struct Record {
   std::uint64_t sequence;     ///< number on its comm: of collectives or of messages
   std::uint64_t issued, started, completed;
   std::int64_t in_count, out_count;
-  std::uint64_t waited;       ///< when the program began to wait for it; 0: it was complete by then, or not async
+  std::uint64_t waited;       ///< when the program started to wait for it; 0: it was complete by then, or not async
   std::uint64_t part_of;      ///< index of the operation it is a part of; 0: none
   std::uint64_t gpu_started, gpu_completed;   ///< on the device, where that was measured
-  std::uint64_t gpu_waited;   ///< when the caller's stream came to where it waits for it, where that was measured
+  std::uint64_t gpu_waited;   ///< when the caller's stream reached its wait for it, where that was measured
   std::uint32_t comm;         ///< number of a comm note
   std::uint32_t scope;        ///< number of a scope note; 0: none
   std::int32_t root;          ///< or the peer of a message
@@ -45,12 +45,12 @@ struct Record {
 inline constexpr std::uint8_t record_async = 1, record_inline = 2, record_group = 4;
 /// Counts are bytes: the program's element type is not known.
 inline constexpr std::uint8_t record_bytes_only = 8;
-/// The backend of records that the NCCL profiler plugin wrote: they know neither reduction nor phase nor whether the
+/// The backend of records from the NCCL profiler plugin: they have no reduction, no phase, and no time at which the
 /// program waited. Their comm notes have `size` and `rank`, and `ranks` only where all ranks of the job are members.
 inline constexpr const char* nccl_profiler_backend = "nccl profiler";
 static_assert(sizeof(Record) == 128 && std::is_trivially_copyable_v<Record>);
 
-/// What a note, a piece of text that records refer to by number, is about.
+/// The kind of a note: a text that records refer to by number.
 enum class NoteKind : std::uint8_t {
   comm,       ///< JSON: name, ranks (of the world), number
   backend,    ///< its name
@@ -59,7 +59,7 @@ enum class NoteKind : std::uint8_t {
   job,        ///< JSON: backends and versions, rules, table hash
 };
 
-/// Notes follow the header, one after the other: this, then `bytes` of text, padded to 8.
+/// Notes follow the header, one after another: this struct, then `bytes` of text, padded to 8.
 struct Note {
   NoteKind kind;
   std::uint8_t spare[3];
@@ -73,12 +73,12 @@ struct TraceHeader {
   char magic[8];
   std::uint32_t version;
   std::uint32_t header_bytes;     ///< where the notes begin
-  std::uint32_t notes_bytes;      ///< room for notes; records begin behind it
+  std::uint32_t notes_bytes;      ///< space for notes; records begin after it
   std::uint32_t record_bytes;
-  std::uint64_t capacity;         ///< slots; once they are full the oldest are overwritten
+  std::uint64_t capacity;         ///< slots; when they are full the oldest are overwritten
   std::uint64_t issued;           ///< operations so far
-  std::uint64_t dropped;          ///< not recorded since the disk was full
-  std::uint64_t start_ticks;      ///< the same moment on three clocks
+  std::uint64_t dropped;          ///< not recorded because the disk was full
+  std::uint64_t start_ticks;      ///< the same instant on three clocks
   std::int64_t start_monotonic_ns;
   std::int64_t start_real_ns;
   double ns_per_tick;

@@ -33,7 +33,7 @@ RecordFile::RecordFile(const std::filesystem::path& path, std::uint32_t notes_by
     throw std::system_error(error, std::generic_category(), "no room for " + path.native());
   }
   try {
-    map(fd_, bytes(at_most));   // what lies behind the end of the file is address space only
+    map(fd_, bytes(at_most));   // beyond the end of the file the mapping is address space only
   } catch (...) {
     close(fd_);
     unlink(path.c_str());

@@ -1,5 +1,5 @@
-// The file behind a recorder: a mapping whose pages are reserved before they are written, so that a full disk is an
-// answer and not a crash.
+// The file behind a recorder: a mapping whose pages are allocated before they are written, so that a full disk is reported
+// instead of a crash (SIGBUS).
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@ namespace medley::core {
 
 class RecordFile {
  public:
-  /// Memory of this process alone.
+  /// Memory of this process only, without a file.
   RecordFile(std::uint32_t notes_bytes, std::uint64_t slots);
-  /// A new file; throws std::system_error when it cannot be made. `at_most` slots can be reached by grow().
+  /// A new file; throws std::system_error when it cannot be created. grow() can extend it to `at_most` slots.
   RecordFile(const std::filesystem::path& path, std::uint32_t notes_bytes, std::uint64_t slots, std::uint64_t at_most);
   ~RecordFile();
   RecordFile(const RecordFile&) = delete;
@@ -25,11 +25,11 @@ class RecordFile {
   Record* records() const { return reinterpret_cast<Record*>(notes() + notes_bytes_); }
   std::uint32_t notes_bytes() const { return notes_bytes_; }
   const std::filesystem::path& path() const { return path_; }
-  /// Room for this many slots; false when the disk or the mapping has none.
+  /// Grows to this many slots; false when the disk or the mapping is full.
   bool grow(std::uint64_t slots) noexcept;
-  /// Leaves the file locked until the process ends, so that its next context does not take it for a finished job's.
+  /// Keeps the file locked until the process ends, so that its next context does not take it for a finished recording.
   void keep_lock() noexcept { keeps_lock_ = true; }
-  /// Cuts off what was never used.
+  /// Truncates unused slots.
   void trim(std::uint64_t slots) noexcept;
 
  private:

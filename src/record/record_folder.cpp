@@ -26,7 +26,7 @@ bool all_of_digits(std::string_view text, std::string_view digits) {
   return !text.empty() && text.find_first_not_of(digits) == std::string_view::npos;
 }
 
-/// rank-0000.trace and rank-0000.2.trace.
+/// Such as rank-0000.trace and rank-0000.2.trace.
 bool is_recording_name(std::string_view name) {
   constexpr std::string_view head = "rank-", tail = ".trace", decimal = "0123456789";
   if (!name.starts_with(head) || !name.ends_with(tail) || name.size() <= head.size() + tail.size()) return false;
@@ -36,7 +36,7 @@ bool is_recording_name(std::string_view name) {
          (dot == std::string_view::npos || all_of_digits(name.substr(dot + 1), decimal));
 }
 
-/// Hexadecimal nanoseconds, a dash, a process: as context_backends names jobs.
+/// Hexadecimal nanoseconds, a dash, a pid: as context_backends names jobs.
 bool is_job_name(std::string_view name) {
   const std::size_t dash = name.find('-');
   return dash != std::string_view::npos && dash >= 12 && all_of_digits(name.substr(0, dash), "0123456789abcdef") &&
@@ -53,7 +53,7 @@ bool is_process(std::int64_t pid) {
   return pid > 0 && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
 }
 
-/// The state of an open file. A lock taken to find out is kept until the descriptor is closed.
+/// The state of an open file. The lock taken to find out is kept until the descriptor is closed.
 RecordingState state_of_open_file(int fd) {
   struct stat status{};
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return RecordingState::foreign;
@@ -66,11 +66,11 @@ RecordingState state_of_open_file(int fd) {
   if (here && header.pid == getpid()) return RecordingState::own;
   if (held) return RecordingState::live;
   if (!whole) return RecordingState::foreign;
-  // A file system without locks: only a process of this host is known to be gone.
+  // A file system without locks: only processes of this host can be known to have ended.
   return here && !is_process(header.pid) ? RecordingState::finished : RecordingState::live;
 }
 
-/// Removes the file when it is a finished recording, still the one that was looked at.
+/// Removes the file if it is a finished recording, and still the one that was examined.
 bool remove_if_finished(const fs::path& file) {
   const Descriptor open_file(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (open_file.fd() < 0 || state_of_open_file(open_file.fd()) != RecordingState::finished) return false;
@@ -79,7 +79,7 @@ bool remove_if_finished(const fs::path& file) {
   return looked_at.st_ino == now.st_ino && looked_at.st_dev == now.st_dev && unlink(file.c_str()) == 0;
 }
 
-/// Whether a job folder holds finished recordings and nothing else.
+/// Whether a job folder contains only finished recordings.
 bool is_finished_job(const fs::path& folder) {
   std::error_code unreadable;
   bool any = false;
@@ -103,7 +103,7 @@ RecordingState state_of_recording(const fs::path& file) {
 int create_recording(const fs::path& file) {
   const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) throw std::system_error(errno, std::generic_category(), "cannot create " + file.native());
-  flock(fd, LOCK_EX);   // somebody may be looking at it for a moment; without locks the header's pid must do
+  flock(fd, LOCK_EX);   // another process may be examining it; without locks the header's pid must suffice
   return fd;
 }
 
@@ -117,7 +117,7 @@ fs::path new_recording(const fs::path& folder, int rank) {
         continue;
       case RecordingState::finished:
         if (remove_if_finished(file)) return file;
-        [[fallthrough]];   // another job was quicker
+        [[fallthrough]];   // another job created it first
       case RecordingState::live:
         throw std::runtime_error(fmt::format("another job is writing {}; name a folder of its own for each job", file.native()));
       case RecordingState::foreign:
@@ -141,7 +141,7 @@ void remove_old_jobs(const fs::path& folder, std::chrono::hours age) {
     const auto changed = fs::last_write_time(job.path(), ignored);
     if (ignored || now - changed <= age || !is_finished_job(job.path())) continue;
     remove_finished_recordings(job.path());
-    rmdir(job.path().c_str());   // fails where something else appeared in it
+    rmdir(job.path().c_str());   // fails if something else appeared in it
   }
 }
 

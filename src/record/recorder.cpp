@@ -31,7 +31,7 @@ std::string environment(const char* variable) {
   return text ? text : "";
 }
 
-/// A folder of this user alone: others could plant links in a common one.
+/// A folder private to this user: in a shared one, others could plant links.
 fs::path own_folder() {
   const std::string named = environment("MEDLEY_FLIGHT");
   if (!named.empty()) return named;
@@ -48,7 +48,7 @@ std::unique_ptr<RecordFile> open_trace(const fs::path& folder, int rank) {
   try {
     fs::create_directories(folder);
     const fs::path file = new_recording(folder, rank);
-    // A larger job before this one left more ranks, which a reader would take for this job's. Rank 0 comes first.
+    // An earlier, larger job left files of more ranks, which a reader would attribute to this job. Rank 0 comes first.
     if (rank == 0) remove_finished_recordings(folder);
     return std::make_unique<RecordFile>(file, trace_notes, step_slots, most_slots);
   } catch (const std::exception& error) {
@@ -56,7 +56,7 @@ std::unique_ptr<RecordFile> open_trace(const fs::path& folder, int rank) {
   }
 }
 
-/// The ring; in memory alone where it is not wanted on disk or the disk does not take it.
+/// The ring; in memory only where disk is not wanted or not available.
 std::unique_ptr<RecordFile> open_ring(const RecordedRank& rank) {
   const fs::path folder = own_folder();
   try {
@@ -67,7 +67,7 @@ std::unique_ptr<RecordFile> open_ring(const RecordedRank& rank) {
       return std::make_unique<RecordFile>(new_recording(folder / rank.job, rank.rank), ring_notes, ring_slots, ring_slots);
     }
   } catch (const std::exception&) {
-    // a flight recorder must not be why a job does not start
+    // a flight recorder must not keep a job from starting
   }
   return std::make_unique<RecordFile>(ring_notes, ring_slots);
 }
@@ -110,7 +110,7 @@ Recorder::~Recorder() {
   if (traces_ || keep_ || file_->path().empty()) return;
   std::error_code ignored;
   fs::remove(file_->path(), ignored);
-  fs::remove(file_->path().parent_path(), ignored);   // unless another rank's is still there
+  fs::remove(file_->path().parent_path(), ignored);   // unless another rank's file is still there
 }
 
 const fs::path& Recorder::file() const { return file_->path(); }
@@ -121,7 +121,7 @@ void Recorder::make_room() noexcept {
     capacity_ += step_slots;
     header_->capacity = capacity_;
   } else {
-    // From here on it is a ring: the last ones are worth more than the first.
+    // From here on it is a ring: the latest records are worth more than the first.
     grows_ = false;
     keep_ = true;
     ++header_->dropped;
@@ -139,7 +139,7 @@ std::uint32_t Recorder::note(NoteKind kind, std::string_view text) {
   std::memcpy(at + sizeof note, text.data(), bytes);
   std::memcpy(at, &note, sizeof note);
   write_barrier();   // pairs with the read_barrier() in read_notes()
-  reinterpret_cast<Note*>(at)->bytes = bytes;   // last: now it counts
+  reinterpret_cast<Note*>(at)->bytes = bytes;   // last: publishes the note
   notes_at_ += padded;
   return note.number;
 }

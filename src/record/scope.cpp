@@ -8,7 +8,7 @@ namespace medley {
 namespace core {
 namespace {
 
-/// Names are few and stay for the life of the process: records of any context may refer to them.
+/// Names are few and live as long as the process: records of any context may refer to them.
 struct Names {
   std::mutex mutex;
   std::map<std::string, std::uint32_t, std::less<>> numbers;

@@ -1,4 +1,4 @@
-// The process's names of scopes and the calling thread's current one; the recorder asks here.
+// The process's scope names and the calling thread's current scope, for the recorder.
 #pragma once
 
 #include <cstdint>

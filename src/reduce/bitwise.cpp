@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace medley {
 namespace HWY_NAMESPACE {
 
-/// A wide element is so many bytes: one kernel serves all widths.
+/// A wide element is just several bytes: one kernel serves all widths.
 template <class Combine, std::size_t width>
 void reduce_bytes(void* dst, const void* const* srcs, int n_srcs, std::size_t count, int, bool stream) {
   reduce<Native<std::uint8_t>, Combine>(dst, srcs, n_srcs, count * width, 1, stream);

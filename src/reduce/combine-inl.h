@@ -1,6 +1,6 @@
-// What happens between the sources of a reduction, lane by lane: included once per Highway target.
-// Each has prepare (a lane as it comes in), apply (two become one) and finish (the result before it is
-// rounded).
+// How the sources of a reduction are combined, lane by lane: included once per Highway target.
+// Each has prepare (on each input lane), apply (combines two lanes) and finish (on the result before
+// rounding).
 #if defined(MEDLEY_CORE_REDUCE_COMBINE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef MEDLEY_CORE_REDUCE_COMBINE_INL_H
 #undef MEDLEY_CORE_REDUCE_COMBINE_INL_H
@@ -19,15 +19,15 @@ namespace medley {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Which of two NaNs an addition returns depends on the order in which the compiler passes them, so results
-/// that are NaN are made the same NaN at the end: two instructions a vector, however many sources.
+/// Which of two NaNs an addition returns depends on the operand order that the compiler picks, so NaN results
+/// are canonicalised at the end: two instructions per vector, however many sources.
 template <class D>
 HWY_INLINE hn::Vec<D> canonical(D d, hn::Vec<D> v) {
   const auto nan = hn::Set(d, std::numeric_limits<hn::TFromD<D>>::quiet_NaN());
   return hn::IfThenElse(hn::IsNaN(v), nan, v);
 }
 
-/// For lanes that need no care on the way in or out.
+/// For lanes that need no conversion on input or output.
 struct AsIs {
   template <class D>
   static HWY_INLINE hn::Vec<D> prepare(D, hn::Vec<D> v) {
@@ -58,7 +58,7 @@ struct FloatSum : AsIs {
   }
 
  private:
-  // By a power of two, multiplying gives the same bits as dividing and takes a third of the time or less.
+  // For a power of two, multiplying gives the same bits as dividing and takes a third of the time or less.
   template <class D>
   static HWY_INLINE hn::Vec<D> divided(D d, hn::Vec<D> v, int divisor) {
     using T = hn::TFromD<D>;
@@ -85,7 +85,7 @@ struct FloatMin : FloatAsIs {
   }
 };
 
-/// -min(-a, -b), with the signs turned only on the way in and out.
+/// -min(-a, -b), with the signs flipped only on input and output.
 struct FloatMax : FloatMin {
   template <class D>
   static HWY_INLINE hn::Vec<D> prepare(D, hn::Vec<D> v) {
@@ -97,7 +97,7 @@ struct FloatMax : FloatMin {
   }
 };
 
-/// Added and multiplied as unsigned, since a lane may be a plain C++ integer: the bits are the same, and it
+/// Added and multiplied as unsigned, since a lane may be a plain C++ integer: the bits are the same, and unsigned
 /// may wrap.
 struct IntSum : AsIs {
   template <class D>

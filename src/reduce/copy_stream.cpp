@@ -1,4 +1,4 @@
-// A copy whose stores bypass the cache: for results larger than the cache that someone else reads.
+// A copy whose stores bypass the cache: for results larger than the cache that another rank reads.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "reduce/copy_stream.cpp"
 #include <hwy/cache_control.h>
@@ -16,11 +16,11 @@ namespace medley {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// `lines` cache lines to a dst that starts on one.
+/// Copies `lines` cache lines to a dst aligned to a line.
 void copy_lines(std::uint8_t* dst, const std::uint8_t* src, std::size_t lines) {
   const hn::ScalableTag<std::uint8_t> d;
   const std::size_t n = hn::Lanes(d);
-  if (n < 16) {  // no vectors, nothing to stream with
+  if (n < 16) {  // no vectors, so no streaming stores
     std::memcpy(dst, src, lines * 64);
     return;
   }
@@ -35,7 +35,7 @@ void copy_lines(std::uint8_t* dst, const std::uint8_t* src, std::size_t lines) {
     hn::Stream(v2, d, dst + i + 2 * n);
     hn::Stream(v3, d, dst + i + 3 * n);
   }
-  std::memcpy(dst + i, src + i, lines * 64 - i);  // something is left only with SVE's vectors of more than 64 bytes
+  std::memcpy(dst + i, src + i, lines * 64 - i);  // a remainder occurs only with SVE vectors of more than 64 bytes
   hwy::FlushStream();
 }
 
@@ -49,7 +49,7 @@ namespace medley {
 HWY_EXPORT(copy_lines);
 
 void copy_stream(void* to, const void* from, std::size_t bytes) noexcept {
-  // What copy_lines moves at a time with the widest vectors: below it, streaming has nothing to win.
+  // The bytes that copy_lines moves per iteration with the widest vectors: below it, streaming gains nothing.
   constexpr std::size_t block = 256;
   if (bytes < 2 * block) {
     if (bytes != 0) std::memcpy(to, from, bytes);

@@ -1,5 +1,5 @@
-// How elements of each type become lanes of a vector, and lanes elements: included once per Highway target.
-// Highway 1.0.3 truncates when it makes bf16, and f16 before AVX2; the rounding conversions stand here.
+// Conversion between elements of each type and vector lanes: included once per Highway target.
+// Highway 1.0.3 truncates when it converts to bf16, and to f16 before AVX2; the rounding conversions are here.
 #if defined(MEDLEY_CORE_REDUCE_ELEMENTS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef MEDLEY_CORE_REDUCE_ELEMENTS_INL_H
 #undef MEDLEY_CORE_REDUCE_ELEMENTS_INL_H
@@ -17,11 +17,11 @@ namespace medley {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Whether vectors of D have one lane, known when it is compiled. SVE's MaxLanes() says one of two lanes that were narrowed.
+/// Whether vectors of D have one lane, at compile time. SVE's MaxLanes() returns 1 for two narrowed lanes.
 template <class D>
 inline constexpr bool single_lane = !HWY_HAVE_SCALABLE && hn::MaxLanes(D()) == 1;
 
-/// Loads and stores at any address, also one that is no multiple of the element's size: with a single lane
+/// Loads and stores at any address, even one that is not a multiple of the element's size: with a single lane
 /// Highway dereferences the pointer, which C++ allows only when it is aligned.
 template <class D>
 HWY_INLINE hn::Vec<D> load_bits(D d, const hn::TFromD<D>* from) {
@@ -43,7 +43,7 @@ HWY_INLINE void store(D d, hn::Vec<D> v, hn::TFromD<D>* to) {
   }
 }
 
-/// Two neighbouring vectors, loaded and stored one after the other. (Elements give load and pack, for one
+/// Two adjacent vectors, loaded and stored one after the other. (Elements provide load and pack for one
 /// vector.)
 template <class Element, class Stored>
 struct Apart {
@@ -65,7 +65,7 @@ struct Apart {
   }
 };
 
-/// Types the vector unit computes in as they are.
+/// Types that the vector unit computes in directly.
 template <class T>
 struct Native : Apart<Native<T>, T> {
   using Stored = T;
@@ -96,8 +96,8 @@ struct Bool : Apart<Bool, std::uint8_t> {
   }
 };
 
-/// The upper half of an f32. A NaN must come as the canonical one: its upper half is a NaN too, and rounding
-/// keeps it. A pair of vectors holds the even and the odd elements, which takes shifts and masks in place of
+/// The upper half of an f32. A NaN must already be the canonical one: its upper half is a NaN too, and rounding
+/// keeps it. A pair of vectors holds the even and the odd elements, which takes shifts and masks instead of
 /// shuffles.
 struct BFloat16 : Apart<BFloat16, std::uint16_t> {
   using Stored = std::uint16_t;
@@ -140,7 +140,7 @@ struct BFloat16 : Apart<BFloat16, std::uint16_t> {
 #endif
 
  private:
-  /// Rounded at bit 16; what is below is left as it comes.
+  /// Rounded at bit 16; the bits below are not cleared.
   template <class D>
   static HWY_INLINE auto rounded(D, hn::Vec<D> v) {
     const hn::RebindToUnsigned<D> d32;
@@ -176,7 +176,7 @@ struct Float16 : Apart<Float16, std::uint16_t> {
     const hn::RebindToUnsigned<D> d32;
     const auto half = hn::PromoteTo(d32, load_bits(d16, from));
     const auto sign = hn::ShiftLeft<16>(hn::And(half, hn::Set(d32, 0x8000u)));
-    // Exponent and mantissa in f32's places; both exponent biases differ by 112.
+    // Exponent and mantissa in f32's positions; the exponent biases differ by 112.
     const auto placed = hn::ShiftLeft<13>(hn::And(half, hn::Set(d32, 0x7FFFu)));
     const auto exponent = hn::And(placed, hn::Set(d32, 0x1Fu << 23));
     const auto normal = hn::Add(placed, hn::Set(d32, 112u << 23));

@@ -1,4 +1,4 @@
-// Where reducer() finds the kernels of each family of types. Each is a translation unit of its own, because
+// The kernels of each family of types, for reducer(). Each family is a separate translation unit, because
 // Highway compiles it once per instruction set.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace medley {
 
-// Each takes a pair that reducible() allows, of its own types.
+// Each takes a combination of its own types that reducible() allows.
 ReduceFn float_reducer(DType dtype, ReduceOp op) noexcept;       // f64 f32
 ReduceFn half_reducer(DType dtype, ReduceOp op) noexcept;        // f16 bf16
 ReduceFn arithmetic_reducer(DType dtype, ReduceOp op) noexcept;  // integers: sum product min max

@@ -1,5 +1,5 @@
 // The loops of a reduction, for one instruction set: included once per Highway target by reduce_*.cpp.
-// A kernel is an Element (how lanes are loaded and stored) and a Combine (what happens between sources).
+// A kernel is an Element (how lanes are loaded and stored) and a Combine (how sources are combined).
 #if defined(MEDLEY_CORE_REDUCE_LOOP_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef MEDLEY_CORE_REDUCE_LOOP_INL_H
 #undef MEDLEY_CORE_REDUCE_LOOP_INL_H
@@ -22,16 +22,16 @@ namespace medley {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Beyond so many sources it pays to carry partial results through the first cache. GB/s for f32 / bf16 with
+/// With more sources than this it pays to keep partial results in the L1 cache. GB/s for f32 / bf16 with
 /// buffers of 8 MiB on one core of an EPYC 9004: 64 sources all at once 13 / 7, by sixteen 21 / 21, by eight
 /// 19 / 18; 16 sources all at once 22 / 23, by eight 19 / 19.
 inline constexpr int sources_per_pass = 16;
-/// What is carried between passes: 64 sources of bf16 ran at 15 GB/s with 2 KiB, 18 with 4 KiB, 21 with 8
+/// Bytes of partial results between passes: 64 sources of bf16 ran at 15 GB/s with 2 KiB, 18 with 4 KiB, 21 with 8
 /// KiB.
 inline constexpr std::size_t carried_bytes = 8192;
 
-/// The sources of one call. Two of them, the common case, are kept in registers: stores of bytes may alias
-/// `list`, so the compiler would otherwise fetch the pointers again for every vector.
+/// The sources of one call. Two of them, the common case, are kept in registers: byte stores may alias
+/// `list`, so the compiler would otherwise reload the pointers for every vector.
 template <class T, int fixed>
 struct Sources {
   const void* const* list;
@@ -49,7 +49,7 @@ struct Sources<T, 2> {
   HWY_INLINE constexpr int size() const { return 2; }
 };
 
-/// Loads one vector of a source, ready to be combined.
+/// Loads one vector of a source, prepared for combining.
 template <class Element, class Combine, class D>
 HWY_INLINE hn::Vec<D> load(D d, const typename Element::Stored* from) {
   return Combine::prepare(d, Element::load(d, from));
@@ -69,7 +69,7 @@ HWY_INLINE auto result(D d, const S& srcs, std::size_t i, int divisor) {
   return Element::pack(d, Combine::finish(d, v, divisor));
 }
 
-/// Which sources a pass combines, and the lanes it takes over from the pass before and leaves to the next
+/// The sources that a pass combines, and the partial results it takes from the previous pass and leaves for the next
 /// one.
 template <class Lane>
 struct Pass {
@@ -78,7 +78,7 @@ struct Pass {
   Lane* left;         ///< nullptr in the last pass, which writes dst
 };
 
-/// Four vectors at element i: enough to hide the latency of one behind the loads of the others.
+/// Four vectors at element i: enough to hide the latency of each behind the loads of the others.
 template <class Element, class Combine, class D, class S>
 HWY_INLINE void reduce_block(D d, typename Element::Stored* dst, const S& srcs, std::size_t i, int divisor,
                              bool stream, Pass<hn::TFromD<D>> pass) {
@@ -120,8 +120,8 @@ HWY_INLINE void reduce_block(D d, typename Element::Stored* dst, const S& srcs, 
   Element::store_pair(d, v2, v3, dst + i + 2 * n, stream);
 }
 
-/// Elements from i on, as far as whole blocks reach, a few sources at a time: sources that start alike within
-/// a page all meet in the same eight ways of the first cache, and the CPU follows only so many streams.
+/// Whole blocks of elements from i on, a few sources at a time: sources with equal page offsets
+/// compete for the same eight ways of the L1 cache, and the CPU prefetches only so many streams.
 template <class Element, class Combine, class D, class S>
 HWY_NOINLINE std::size_t reduce_in_passes(D d, typename Element::Stored* dst, const S& srcs, std::size_t i,
                                           std::size_t count, int divisor, bool stream) {
@@ -144,10 +144,10 @@ HWY_NOINLINE std::size_t reduce_in_passes(D d, typename Element::Stored* dst, co
   return i;
 }
 
-/// Fewer elements than a vector has lanes: two overlapping vectors of at most `most` lanes, a power of two, and of half as many
+/// Fewer elements than a vector has lanes: two overlapping vectors of at most `most` lanes, a power of two, or of half as many
 /// where that is too much. Both are computed before either is stored, so that a source that is also dst is read unchanged.
-/// The limit is a number of lanes and no fraction of a vector: SVE's are as long as the CPU makes them, and a fraction can be
-/// nothing.
+/// The limit is a number of lanes, not a fraction of a vector: SVE's length depends on the CPU, and a fraction can be
+/// zero.
 template <class Element, class Combine, std::size_t most, class S>
 HWY_INLINE void reduce_few(typename Element::Stored* dst, const S& srcs, std::size_t count, int divisor) {
   if constexpr (most > 0) {
@@ -162,7 +162,7 @@ HWY_INLINE void reduce_few(typename Element::Stored* dst, const S& srcs, std::si
   }
 }
 
-/// How many elements lie before the first vector that may be streamed to dst; `count` when none may.
+/// The number of elements before the first vector that can be streamed to dst; `count` when none can.
 template <class D, class T>
 HWY_INLINE std::size_t elements_to_alignment(D out, const T* dst, std::size_t count) {
   const std::size_t bytes = hn::Lanes(out) * sizeof(T);
@@ -172,8 +172,8 @@ HWY_INLINE std::size_t elements_to_alignment(D out, const T* dst, std::size_t co
   return past == 0 ? 0 : (bytes - past) / sizeof(T);
 }
 
-/// All of a call. The first and the last vector may overlap their neighbours (the last one ends at the last
-/// element, the first one lies before the alignment that streaming needs): they are computed before, and
+/// One whole call. The first and the last vector may overlap their neighbours (the last one ends at the last
+/// element, the first one precedes the alignment that streaming needs): they are computed before, and
 /// stored after, everything between. So all elements go through vectors, and dst may be a source.
 template <class Element, class Combine, int fixed>
 HWY_NOINLINE void reduce_all(void* to, const void* const* list, int n_srcs, std::size_t count, int divisor,
@@ -191,7 +191,7 @@ HWY_NOINLINE void reduce_all(void* to, const void* const* list, int n_srcs, std:
   const std::size_t aligned = stream ? elements_to_alignment(out, dst, count) : count;
   const bool streaming = aligned < count;
   // Blocks start with dst, where a cache line most likely starts too; without blocks, the first vector is
-  // done.
+  // already done.
   std::size_t i = streaming ? aligned : count < 4 * n ? n : 0;
   if (srcs.size() > sources_per_pass) {
     i = reduce_in_passes<Element, Combine>(d, dst, srcs, i, count, divisor, streaming);
@@ -206,7 +206,7 @@ HWY_NOINLINE void reduce_all(void* to, const void* const* list, int n_srcs, std:
   if (streaming) hwy::FlushStream();
 }
 
-/// A ReduceFn. Element::copies says that one source and no divisor leaves the bits as they are.
+/// A ReduceFn. Element::copies means that one source and no divisor leaves the bits unchanged.
 template <class Element, class Combine>
 void reduce(void* dst, const void* const* srcs, int n_srcs, std::size_t count, int divisor, bool stream) {
   if (n_srcs == 2) return reduce_all<Element, Combine, 2>(dst, srcs, n_srcs, count, divisor, stream);
@@ -220,7 +220,7 @@ void reduce(void* dst, const void* const* srcs, int n_srcs, std::size_t count, i
   reduce_all<Element, Combine, 0>(dst, srcs, n_srcs, count, divisor, stream);
 }
 
-/// The reductions that all numbers have.
+/// The reductions that all numeric types have.
 template <class Element, class Sum, class Product, class Min, class Max>
 ReduceFn arithmetic(ReduceOp op) {
   switch (op) {

@@ -19,7 +19,7 @@ double distance(const Shape& a, const Shape& b) {
 
 bool same_kind(const Shape& a, const Shape& b) { return (a.hosts == 1) == (b.hosts == 1); }
 
-/// Which classes of element types stand in for one, the nearest first.
+/// Which classes of element types may substitute for one, the nearest first.
 std::array<DTypeClass, 3> stand_ins(DTypeClass dtype) {
   switch (dtype) {
     case DTypeClass::half: return {DTypeClass::half, DTypeClass::floating, DTypeClass::integer};
@@ -28,7 +28,7 @@ std::array<DTypeClass, 3> stand_ins(DTypeClass dtype) {
   }
 }
 
-/// The nearest shape with a row, if any.
+/// The nearest measured shape, if any.
 std::optional<Shape> nearest_shape(const Table& table, Op op, Memory memory, DTypeClass dtype, const Shape& wanted) {
   std::optional<Shape> best;
   for (const Cell& cell : table.cells()) {
@@ -39,7 +39,7 @@ std::optional<Shape> nearest_shape(const Table& table, Op op, Memory memory, DTy
   return best;
 }
 
-/// One size with the routes a comm can take.
+/// One size (size bucket) with the routes a comm can take.
 struct SizeBucket {
   std::int64_t bytes;
   std::vector<const Timing*> routes;   ///< fastest first
@@ -50,7 +50,7 @@ struct SizeBucket {
     }
     return nullptr;
   }
-  /// What is not told apart hardly counts: one disturbed row must not decide for all sizes.
+  /// Differences within the noise hardly count: one disturbed row must not decide for all sizes.
   double loss(const Choice& route) const {
     const Timing* timing = find(route);
     if (!timing) return std::log(absent_ratio);
@@ -69,7 +69,7 @@ struct SizeBucket {
   bool told_apart(const Timing& timing) const { return timing.low_us > routes.front()->high_us; }
 };
 
-/// Of the candidates, the one that loses least to the best over some buckets.
+/// The candidate that loses least to the best over a range of sizes.
 const Choice* least_loss(const std::vector<const Choice*>& candidates, const SizeBucket* begin, const SizeBucket* end) {
   const Choice* best = nullptr;
   double least = INFINITY;
@@ -81,7 +81,7 @@ const Choice* least_loss(const std::vector<const Choice*>& candidates, const Siz
   return best;
 }
 
-/// Of the candidates those of the comm's own library, if there are such.
+/// The candidates of the comm's preferred library, or all if it has none.
 std::vector<const Choice*> at_home(std::vector<const Choice*> candidates, PreferredLibrary& preferred) {
   const auto is_of = [](std::string_view library) {
     return [library](const Choice* route) { return between_of(route->backend) == library; };
@@ -92,7 +92,7 @@ std::vector<const Choice*> at_home(std::vector<const Choice*> candidates, Prefer
   return candidates;
 }
 
-/// The fewest ranges in which one route is near the best at every size: each goes on as long as some route is.
+/// The fewest size ranges in which one route is near the best at every size: each is extended as long as one is.
 std::vector<SizeRange> join(const std::vector<SizeBucket>& buckets, PreferredLibrary& preferred) {
   std::vector<SizeRange> ranges;
   for (std::size_t begin = 0; begin < buckets.size();) {
@@ -122,8 +122,8 @@ std::vector<SizeRange> join(const std::vector<SizeBucket>& buckets, PreferredLib
   return ranges;
 }
 
-/// Ranks that know different counts must tell each other how large an operation is before sizes can decide its route; one
-/// route for all sizes that is nearly as good everywhere saves that.
+/// Ranks that know different counts must exchange sizes before a size can decide the route; a single
+/// route that is nearly as good at all sizes avoids that.
 const Choice* will_do_for_all(const std::vector<SizeBucket>& buckets) {
   std::vector<const Choice*> good;
   for (const Timing* timing : buckets.front().routes) {
@@ -137,7 +137,7 @@ const Choice* will_do_for_all(const std::vector<SizeBucket>& buckets) {
   return good.empty() ? nullptr : least_loss(good, buckets.data(), buckets.data() + buckets.size());
 }
 
-/// One route for all sizes: a receive may be larger than what is sent to it, so sizes must not decide.
+/// One route for all sizes: a receive buffer may be larger than its message, so sizes must not decide.
 std::vector<SizeRange> one_for_all(const std::vector<SizeBucket>& buckets) {
   std::vector<const Choice*> candidates;
   for (const SizeBucket& bucket : buckets) {

@@ -19,7 +19,7 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-/// What stands behind the colon of the first line that starts with `key`.
+/// The text after the colon of the first line that starts with `key`.
 std::string value_in(const fs::path& file, std::string_view key) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
@@ -29,7 +29,7 @@ std::string value_in(const fs::path& file, std::string_view key) {
   return {};
 }
 
-/// "2 x mlx5, 1 x hfi1" from the kinds of what lies in a folder; empty if there is nothing.
+/// "2 x mlx5, 1 x hfi1" from the kinds of a folder's entries; empty if there are none.
 template <typename Kind>
 std::string counted(const fs::path& folder, Kind&& kind_of) {
   std::map<std::string, int> kinds;
@@ -50,7 +50,7 @@ Machine this_machine() {
   Machine machine;
   machine.cpu = value_in("/proc/cpuinfo", "model name");
   if (machine.cpu.empty()) machine.cpu = value_in("/proc/cpuinfo", "CPU part");   // aarch64 gives numbers only
-  machine.cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));   // not the affinity mask, which a launcher sets
+  machine.cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));   // not the affinity mask, which launchers change
   machine.gpu = counted("/proc/driver/nvidia/gpus", [](const fs::path& gpu) { return value_in(gpu / "information", "Model"); });
   machine.fabric = counted("/sys/class/infiniband", [](const fs::path& device) {
     const std::string name = device.filename();

@@ -1,5 +1,5 @@
-// What kind of machine a route table was measured on: hardware and library versions, never host names, so that a table
-// holds on the next allocation of the same cluster. Written by the tuner, compared when a context takes a table.
+// The kind of machine that a route table was measured on: hardware and library versions, never host names, so that a table
+// stays valid on the next allocation of the same cluster. Written by the tuner, compared when a context loads a table.
 #pragma once
 
 #include <map>
@@ -19,10 +19,10 @@ struct Machine {
   bool operator==(const Machine&) const = default;
 };
 
-/// The hardware of this host; libraries are the caller's to add.
+/// The hardware of this host; the caller adds the libraries.
 MEDLEY_API Machine this_machine();
 
-/// Why a table of `theirs` does not fit here, as part of a sentence; empty if it does. Libraries count where both have them.
+/// Why a table from `theirs` does not fit `here`, as part of a sentence; empty if it does. Compares libraries that both have.
 MEDLEY_API std::string misfit(const Machine& theirs, const Machine& here);
 
 }  // namespace medley::route

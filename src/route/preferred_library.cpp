@@ -12,12 +12,12 @@ namespace {
 
 using Losses = std::map<std::string, double, std::less<>>;
 
-/// How much slower than the best each library's best route is.
+/// The loss of each library's best route against the best route overall.
 Losses losses_in(const Cell& cell, const Usable& usable) {
   Losses losses;
   double best = 0;
   for (const Timing& timing : cell.routes) {   // fastest first: the first of a library is its best
-    if (!usable({timing.route.backend, "native"})) continue;   // whether the comm has the backend; algorithms are of other operations
+    if (!usable({timing.route.backend, "native"})) continue;   // whether the comm has the backend; algorithms belong to other operations
     if (best == 0) best = timing.median_us;
     losses.emplace(between_of(timing.route.backend), std::log(timing.median_us / best));
   }

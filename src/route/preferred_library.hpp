@@ -1,6 +1,6 @@
-// The library that a comm is at preferred with (of shm+mpi it is mpi, which takes most of the time): the one that loses least to the best routes over all its operations. Where the
-// measurement does not tell two routes apart, choosing takes the one of this library, since operations that overlap are slower
-// over two libraries than over one: both want to be polled, and neither knows of the other.
+// The preferred library of a comm: the one that loses least to the best routes over all its operations (for shm+mpi that is mpi,
+// which takes most of the time). Where the measurement cannot separate two routes, choosing takes this library's, since overlapping
+// operations are slower over two libraries than over one: both need polling, and neither knows of the other.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,10 @@ namespace medley::route {
 
 class PreferredLibrary {
  public:
-  /// `usable`: which routes the comm can take, of any of its operations.
+  /// `usable`: which routes the comm can take, for any of its operations.
   PreferredLibrary(const Table& table, Memory memory, const Shape& shape, const std::function<bool(const Choice&)>& usable)
       : table_(table), memory_(memory), shape_(shape), usable_(usable) {}
-  /// Looked for when it is asked for: most choices are clear without it.
+  /// Computed on first use: most choices are clear without it.
   const std::string& library();
 
  private:

@@ -16,7 +16,7 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-/// Takes what stands before the mark and leaves what stands behind it; everything if there is no mark.
+/// Returns the text before the mark and leaves the text after it; returns everything if there is no mark.
 std::string_view take(std::string_view& text, char mark, bool& found) {
   const std::size_t at = text.find(mark);
   found = at != std::string_view::npos;

@@ -1,4 +1,4 @@
-// Sizes as people write them: `4`, `64K`, `1M`, `2G`, powers of 1024. One reader for rules, tables and the command line.
+// Parses sizes such as `4`, `64K`, `1M`, `2G`, in powers of 1024. One parser for rules, tables and the command line.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace medley::route {
 
-/// None for anything else, or when it does not fit.
+/// Empty for anything else, or on overflow.
 MEDLEY_API std::optional<std::int64_t> read_size(std::string_view text) noexcept;
 
 }  // namespace medley::route

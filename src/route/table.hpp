@@ -21,7 +21,7 @@ namespace medley::route {
 
 inline constexpr int table_version = 1;
 
-/// Element types that take equally long: only reductions tell them apart.
+/// Classes of element types that take equally long: only reductions depend on them.
 enum class DTypeClass : std::uint8_t { any, floating, half, integer };
 inline constexpr int dtype_class_count = 4;
 MEDLEY_API std::string_view name(DTypeClass dtype) noexcept;
@@ -35,14 +35,14 @@ constexpr DTypeClass class_of(Op op, DType dtype) noexcept {
   }
 }
 
-/// How the ranks of a comm are spread. A pair inside a host is 1 x 2, a pair across hosts 2 x 1.
+/// How the ranks of a comm are placed. Two ranks of one host are 1 x 2, two ranks on two hosts 2 x 1.
 struct Shape {
   int hosts = 1;
   int ranks_per_host = 1;   ///< of the fullest host
   auto operator<=>(const Shape&) const = default;
 };
 MEDLEY_API std::string text(const Shape& shape);
-/// Of a comm, by the host of each of its ranks.
+/// From the host of each of a comm's ranks.
 template <class Host>
 Shape shape_of(const std::vector<Host>& host_of_each) {
   std::map<Host, int> ranks_on;
@@ -53,7 +53,7 @@ Shape shape_of(const std::vector<Host>& host_of_each) {
 }
 
 struct Key {
-  Op op{};                               ///< send stands for recv too
+  Op op{};                               ///< send covers recv too
   Memory memory = Memory::host;
   DTypeClass dtype = DTypeClass::any;
   Shape shape{};
@@ -72,7 +72,7 @@ struct Timing {
 struct MEDLEY_API Cell {
   Key key;
   std::vector<Timing> routes;            ///< fastest first, never empty
-  double confidence = 0;                 ///< that the first is the fastest: 0.5 (a coin) to 1
+  double confidence = 0;                 ///< that the first is the fastest: 0.5 (no evidence) to 1
   const Timing* find(const Choice& route) const noexcept;
 };
 
@@ -80,20 +80,20 @@ class MEDLEY_API Table {
  public:
   Machine machine;
 
-  /// Throws Error(invalid) with the place that is wrong; `name` is what messages call the table.
+  /// Throws Error(invalid) that names the wrong field; `name` is how messages call the table.
   static Table parse(std::string_view text, const std::string& name);
   static Table load(const std::filesystem::path& file);
-  /// Readable JSON, the same for equal tables.
+  /// Readable JSON; equal tables give equal texts.
   std::string text() const;
-  /// Written beside it and renamed, so that a reader or a kill at any moment finds the old or the new one whole.
+  /// Writes a temporary file and renames it, so that a reader, or a kill at any time, finds a complete old or new one.
   void save(const std::filesystem::path& file) const;
-  /// Of its text; for logs, and for ranks to compare.
+  /// The hash of its text; for logs, and for ranks to compare.
   std::string hash() const;
 
-  /// In the order of their keys.
+  /// Sorted by key.
   const std::vector<Cell>& cells() const noexcept { return cells_; }
   const Cell* find(const Key& key) const noexcept;
-  /// Adds it or takes the place of the one with its key; its routes are put in order.
+  /// Adds the cell or replaces the one with its key; sorts its routes.
   void put(Cell cell);
 
  private:
@@ -101,7 +101,7 @@ class MEDLEY_API Table {
   std::vector<Cell> cells_;
 };
 
-/// routes.json in $XDG_CACHE_HOME/medley or ~/.cache/medley; empty when there is no preferred.
+/// routes.json in $XDG_CACHE_HOME/medley or ~/.cache/medley; empty when there is no preferred directory.
 MEDLEY_API std::filesystem::path cached_table();
 
 }  // namespace medley::route

@@ -1,4 +1,4 @@
-// Reading a table: nothing in it is believed, and what is wrong is said with its place.
+// Reading a table: every field is validated, and errors name the field.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,12 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-// A table of every operation, size and shape of a large cluster has some ten thousand cells; these are far beyond.
+// A table of every operation, size and shape of a large cluster has some ten thousand cells; these limits are far above.
 constexpr std::size_t most_bytes = std::size_t{64} << 20;
 constexpr std::size_t most_routes = 1000;
 constexpr std::size_t longest_name = 200;
 
-/// A value with the way to it, such as cells[3].routes[0].median_us.
+/// A value with its path, such as cells[3].routes[0].median_us.
 struct Place {
   const std::string& table;
   std::string path;
@@ -70,7 +70,7 @@ struct Place {
   }
 };
 
-// Up to eleven days; the least that is written apart from zero.
+// Up to eleven days; down to the smallest number that is not written as zero.
 constexpr double longest_us = 1e12, shortest_us = 0.001;
 
 Machine read_machine(const Place& place) {

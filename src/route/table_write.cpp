@@ -1,4 +1,4 @@
-// A table as text, and as a file.
+// Writing a table as text and to a file.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -78,7 +78,7 @@ void Table::save(const std::filesystem::path& file) const {
   if (descriptor < 0) fail(file);
   try {
     write_all(descriptor, text(), file);
-    if (fsync(descriptor) != 0) fail(file);   // or a crash of the host could leave an empty file under the new name
+    if (fsync(descriptor) != 0) fail(file);   // otherwise a crash of the host could leave an empty file under the new name
   } catch (...) {
     ::close(descriptor);
     ::unlink(beside.c_str());

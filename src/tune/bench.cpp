@@ -22,7 +22,7 @@ std::vector<Cell> cells_of(const BenchOptions& options, int ranks) {
     std::optional<std::size_t> last;
     for (const std::size_t bytes : options.sizes) {
       const std::size_t elements = elements_of(op, bytes, size_of(options.dtype), ranks);
-      if (elements == last) continue;   // rounding up made it the row before
+      if (elements == last) continue;   // rounding up gave the previous row's size
       last = elements;
       for (const Counts counts : options.counts) {
         if (counts == Counts::uniform || is_v_form(op)) cells.push_back({op, bytes, counts});
@@ -33,9 +33,9 @@ std::vector<Cell> cells_of(const BenchOptions& options, int ranks) {
   return cells;
 }
 
-constexpr int least_samples = 5;         // even when they take longer than the time there is
+constexpr int least_samples = 5;         // even when they exceed the time budget
 constexpr std::size_t most_samples = 100'000;
-/// A route far behind needs no more samples, or fewer: its time is better spent on those that are close.
+/// A route far behind needs fewer samples or no more: its time is better spent on close ones.
 void drop_the_slow(Race& race, double far_slower, bool Race::Candidate::*mark) {
   double best = INFINITY;
   for (const Race::Candidate& candidate : race.candidates) {
@@ -46,7 +46,7 @@ void drop_the_slow(Race& race, double far_slower, bool Race::Candidate::*mark) {
   }
 }
 
-/// All routes of a cell by turns until its time is used. Every rank sees the same samples, so all drop the same routes.
+/// Measures all routes of a cell, interleaved, until its time is used. Every rank sees the same samples, so all drop the same routes.
 void measure_interleaved(JobClock& clock, Workload& workload, Race& race, double seconds, int batch) {
   race.warm_up(clock, workload, 20, 1000);
   if (batch > 0) {

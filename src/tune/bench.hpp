@@ -1,4 +1,4 @@
-// Latency and bandwidth of operations on the ranks of a context; what `medley bench` shows.
+// Latency and bandwidth of operations on the ranks of a context, for `medley bench`.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct BenchOptions {
   DType dtype = DType::f32;
   Memory memory = Memory::host;
   double seconds = 0;       ///< for all rows together; 0: a tenth of a second each
-  int batch = 0;            ///< operations per sample; 0: as many as last 20 µs
+  int batch = 0;            ///< operations per sample; 0: enough for 20 µs
 };
 
 struct BenchRow {
@@ -40,8 +40,8 @@ struct BenchRow {
   bool fastest = false;     ///< of its operation, size and counts
 };
 
-/// Measures every operation and size on every route, those of one size by turns; `progress` is told how many cells of how
-/// many are done. Collective; the rows are the same on all ranks.
+/// Measures every operation and size on every route, interleaving those of one size; `progress` receives the number of cells
+/// done and the total. Collective; the rows are the same on all ranks.
 std::vector<BenchRow> bench(Context& context, JobClock& clock, const BenchOptions& options,
                             const std::function<void(std::size_t, std::size_t)>& progress);
 

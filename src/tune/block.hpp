@@ -1,4 +1,4 @@
-// A buffer of a measured operation, on the host or on this rank's CUDA device: how it is filled and looked at. Used by
+// A buffer of a measured operation, on the host or on this rank's CUDA device: how it is filled and checked. Used by
 // Workload and the mixes.
 #pragma once
 
@@ -17,13 +17,13 @@ class Block {
   Block(std::size_t count, DType dtype, Memory memory);
 
   std::size_t count() const { return count_; }
-  /// Rewrites every element as a computation would leave it: by plain stores on the host; on the device by a copy within it,
-  /// in the legacy default stream, which wait_for_device() then waits for.
+  /// Rewrites every element as a computation would leave it: with plain stores on the host; on the device with a device-to-device
+  /// copy in the legacy default stream, which wait_for_device() then waits for.
   void fill(double value);
-  /// Whether elements from `begin` on all have this value: the first that has not, or `begin + count`. Of device memory
-  /// it asks what the last look() fetched.
+  /// The first element from `begin` on with another value, or `begin + count`. For device memory it examines the copy
+  /// from the last look().
   std::size_t first_other(std::size_t begin, std::size_t count, double value) const;
-  /// Fetches device memory for first_other().
+  /// Copies device memory to the host for first_other().
   void look();
 
   Buffer buffer() const { return buffer(count_); }
@@ -39,8 +39,8 @@ class Block {
   std::size_t bytes() const { return count_ * size_of(dtype_); }
   std::size_t count_ = 0;
   DType dtype_{};
-  std::unique_ptr<std::byte[], Free> host_;   ///< the buffer, or what look() fetched
-  core::DeviceMemory device_, image_;         ///< the buffer, and what fill() copies into it
+  std::unique_ptr<std::byte[], Free> host_;   ///< the buffer, or the copy from look()
+  core::DeviceMemory device_, image_;         ///< the buffer, and the source of fill()
   double image_value_ = 0;
 };
 

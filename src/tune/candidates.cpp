@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t few_bytes = 64;
 
-/// Backends and algorithms are agreed when a comm is made, so every rank gets the same refusal before anything is sent.
+/// Backends and algorithms are agreed when a comm is created, so every rank gets the same refusal before anything is sent.
 bool works(Workload& trial, const Choice& route) {
   try {
     trial.check(route);
@@ -38,8 +38,8 @@ std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, Memory memory,
       continue;
     }
     if (!works(trial, {backend, {}})) continue;
-    // A backend made of two has users' messages from its second half. Of algorithms over messages those in which every byte goes
-    // straight to where it belongs can be worth it; trees and rings would take the network where phases do not.
+    // A hierarchical backend takes user messages from its second half. Of the algorithms over messages, only those that send every byte
+    // directly to its destination can pay off; trees and rings would cross the network where phases do not.
     const bool pair = wanted.every_algorithm && route::is_pair(backend);
     if (!is_collective(op) && pair) continue;
     const auto worth_it = [&](const std::string& algorithm) {

@@ -1,4 +1,4 @@
-// Which routes an operation has on a comm: every backend's own way and every algorithm by name. Used by bench and tune.
+// The routes of an operation on a comm: every backend's own implementation and every named algorithm. Used by bench and tune.
 #pragma once
 
 #include <medley/medley.hpp>
@@ -7,21 +7,21 @@
 
 namespace medley::tune {
 
-/// Which of a backend's algorithms to look at.
+/// Which backends and algorithms to consider.
 struct Wanted {
-  std::vector<std::string> backends;     ///< "auto" stands for the routes of rules and table
+  std::vector<std::string> backends;     ///< "auto": the routes of rules and table
   bool every_algorithm = false;
-  std::vector<std::string> algorithms{}; ///< only these, where there are such; empty: the backend's own choice
+  std::vector<std::string> algorithms{}; ///< only these, where they exist; empty: the backend's own choice
 };
 
-/// A route as rows show it.
+/// A route as output rows show it.
 struct Candidate {
-  Choice route;          ///< as it is called
-  std::string backend;   ///< as it is shown: "auto" for an empty one
+  Choice route;          ///< as passed to the call
+  std::string backend;   ///< as shown: "auto" for an empty one
   std::string algorithm; ///< "native", "filled", or its name
 };
 
-/// Collective: each is tried once with a few bytes. What the comm or the operation does not have is left out, on all
+/// Collective: tries each once with a few bytes. Leaves out what the comm or the operation does not have, on all
 /// ranks alike.
 std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, Memory memory, const Wanted& wanted);
 

@@ -1,4 +1,4 @@
-// Small whole numbers in every element type, for filling buffers and checking them.
+// Small integers in every element type, for filling buffers and checking them.
 #pragma once
 
 #include <bit>
@@ -8,7 +8,7 @@
 
 namespace medley::tune {
 
-/// Exact for the small whole numbers used here: bf16 is the upper half of an f32, f16 is rebuilt from one.
+/// Exact for the small integers used here: bf16 is the upper half of an f32, f16 is rebuilt from one.
 inline std::uint16_t half_bits(double value, DType dtype) {
   const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
   if (dtype == DType::bf16) return static_cast<std::uint16_t>(bits >> 16);

@@ -1,5 +1,5 @@
-// In which order candidates take their turns in a round: another one in every round, the same on all ranks. Always in one
-// order, the one behind a backend with threads of its own would pay for what these still do.
+// The order of the candidates in a round: different in every round, the same on all ranks. In a fixed
+// order, the candidate after a backend with threads would pay for what those threads still do.
 #pragma once
 
 #include <numeric>

@@ -29,12 +29,12 @@ std::unique_ptr<SampleClock> shared_clock(Comm& world) {
   return clock;
 }
 
-/// As numbers that are equal for equal texts. Collective.
+/// All ranks' texts as numbers that are equal for equal texts. Collective.
 std::vector<std::size_t> texts_of_all(const Comm& comm, const std::string& text) {
   return gather_from_all(comm, std::hash<std::string>{}(text));
 }
 
-/// Equal where CLOCK_MONOTONIC is one clock: on one kernel and in one time namespace, such as in most containers of a machine.
+/// Equal where CLOCK_MONOTONIC is one clock: on one kernel and in one time namespace, as in most containers of a machine.
 std::string clock_identity() {
   std::error_code missing;
   return kernel_identity() + std::filesystem::read_symlink("/proc/self/ns/time", missing).string();
@@ -57,7 +57,7 @@ JobClock::JobClock(Context& context)
     : world_(context.world()), hosts_(hosts_of(world_)), progress_([&context] { context.progress(); }) {
   if (route::shape_of(hosts_).hosts == 1) {
     host_ = shared_clock(world_);
-    // A library that moves only inside its calls must serve the ranks that are still in the operation.
+    // A library that progresses only inside its calls must serve the ranks that are still in the operation.
     host_->while_waiting(progress_);
     host_->meet();
   } else {
@@ -69,7 +69,7 @@ JobClock::JobClock(Context& context)
   start_ns_ = time([] {}).released_ns;
 }
 
-/// The quickest there is: what the clock sends should leave little behind in the samples.
+/// The fastest backend: the clock's own messages should disturb the samples little.
 void JobClock::choose_carrier(const Context& context) {
   double least = INFINITY;
   for (const BackendInfo& backend : context.backends()) {
@@ -84,13 +84,13 @@ void JobClock::choose_carrier(const Context& context) {
       world_.all_reduce(took, max, {.backend = backend.name});
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::invalid && error.kind() != ErrorKind::unavailable) throw;
-      continue;   // it does not serve all ranks; all of them are told
+      continue;   // it does not serve all ranks; all of them get this error
     }
     if (took[0] < least) least = took[0], carrier_ = backend.name;
   }
 }
 
-/// By the quickest of many round trips with each rank.
+/// By the fastest of many round trips with each rank.
 void JobClock::compare_clocks() {
   constexpr int round_trips = 40;
   std::array<std::int64_t, 1> word{};
@@ -112,7 +112,7 @@ void JobClock::compare_clocks() {
   }
 }
 
-/// Returns on all ranks at one moment, or late where the agreement came too late to a rank: then the next is further ahead.
+/// Returns on all ranks at the same time, or late on ranks where the agreement arrived too late: the next margin is then larger.
 void JobClock::await_start() {
   std::array<std::int64_t, 1> latest{common_ns()};
   world_.all_reduce(latest, max, own());
@@ -127,7 +127,7 @@ Sample JobClock::agreed(std::int64_t began, std::int64_t ended) {
   std::array<std::int64_t, 2> last{began, ended};
   world_.all_reduce(last, max, own());
   const std::int64_t late = last[0] - next_ns_;
-  // Where ranks share cores some are always late; a start far ahead would only cost samples.
+  // Where cores are oversubscribed some ranks are always late; a start far ahead would only cost samples.
   constexpr std::int64_t on_time = 20'000, most = 1'000'000;
   margin_ns_ = late > on_time ? std::min(margin_ns_ * 2, most) : std::max<std::int64_t>(margin_ns_ * 15 / 16, 100'000);
   return {static_cast<double>(std::max<std::int64_t>(last[1] - last[0], 0)) / 1e3, static_cast<double>(late) / 1e3, last[1]};

@@ -1,7 +1,7 @@
-// The stopwatch of a whole job: a common start on a common clock. On one host that is the SampleClock. Across hosts the clocks
-// are compared with rank 0's by messages (to within the difference of the two ways, microseconds) unless they are one, as of
-// containers on one machine; the ranks agree on a moment a little later, and a sample lasts from when the last rank began until the
-// last was done. Used by bench and tune.
+// The stopwatch of a whole job: a common start on a common clock. On one host that is the SampleClock. Across hosts, messages
+// compare each clock with rank 0's (to within the asymmetry of the two directions, microseconds), unless they are the same clock, as
+// in containers on one machine. The ranks agree on a start slightly ahead; a sample lasts from when the last rank began until the
+// last has finished. Used by bench and tune.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace medley::tune {
 
-/// Which host each rank of a comm is on, numbered from 0 in order of appearance. Collective.
+/// The host of each rank of a comm, numbered from 0 in order of appearance. Collective.
 std::vector<int> hosts_of(Comm& comm);
 
 class JobClock {
@@ -33,10 +33,10 @@ class JobClock {
     operation();
     return agreed(began, common_ns());
   }
-  /// Seconds since the clock was made, the same on all ranks.
+  /// Seconds since the clock was created, the same on all ranks.
   double seconds() { return static_cast<double>(time([] {}).released_ns - start_ns_) / 1e9; }
   double seconds_at(const Sample& sample) const { return static_cast<double>(sample.released_ns - start_ns_) / 1e9; }
-  /// Whether ranks outnumber their cores, or may: hosts do not tell each other.
+  /// Whether the cores are oversubscribed, or may be: across hosts it is not known.
   bool oversubscribed() const { return !host_ || host_->oversubscribed(); }
   /// Whether the ranks have different clocks.
   bool compared() const { return compared_; }
@@ -58,7 +58,7 @@ class JobClock {
   bool compared_ = false;
   std::int64_t offset_ns_ = 0;        ///< from this rank's clock to rank 0's
   std::int64_t start_ns_ = 0;         ///< when the clock was made
-  std::int64_t next_ns_ = 0;          ///< the start of the sample that is being taken
+  std::int64_t next_ns_ = 0;          ///< the start of the current sample
   std::int64_t margin_ns_ = 200'000;  ///< between agreeing on a start and starting
 };
 

@@ -1,5 +1,5 @@
-// What samples say of a cell: how far a median can be trusted, how sure it is which route is the fastest, and what several visits say
-// together. Used by races, the tuner and bench.
+// Statistics of a cell: how far a median can be trusted, how sure it is which route is the fastest, and how repeated measurements
+// combine. Used by races, the tuner and bench.
 #pragma once
 
 #include <algorithm>
@@ -22,23 +22,23 @@ inline Interval median_interval(std::vector<double> samples) {
   return {samples[static_cast<std::size_t>(low)], samples[static_cast<std::size_t>(high)]};
 }
 
-inline constexpr std::int64_t few_samples = 8;  ///< fewer cannot part two intervals at 95 %
-inline constexpr double far_behind_ratio = 3;     ///< so far behind, few samples are enough,
-inline constexpr std::int64_t far_behind_samples = 5;   ///< but not two: both may have met the same disturbance
+inline constexpr std::int64_t few_samples = 8;  ///< fewer cannot separate two intervals at 95 %
+inline constexpr double far_behind_ratio = 3;     ///< this far behind, few samples are enough,
+inline constexpr std::int64_t far_behind_samples = 5;   ///< but not two: both may have hit the same disturbance
 
-/// How sure it is that `first` is faster than `second`: 0.5 when they are equal, by the normal law of two
+/// The confidence that `first` is faster than `second`: 0.5 when they are equal, by the normal distribution of two
 /// medians.
 inline double confidence_of(const route::Timing& first, const route::Timing& second) {
   const std::int64_t samples = std::min(first.samples, second.samples);
   if (samples < 2) return 0.5;
   if (second.low_us > far_behind_ratio * first.high_us) return 1;
-  const double most = samples >= few_samples ? 1 : 0.9;   // few samples are no interval: they tell only what is far_behind
+  const double most = samples >= few_samples ? 1 : 0.9;   // few samples give no interval: they only exclude far_behind routes
   const double spread = std::hypot(first.high_us - first.low_us, second.high_us - second.low_us) / (2 * 1.96);
   if (spread <= 0) return first.median_us < second.median_us ? most : 0.5;
   return std::min(most, 0.5 * std::erfc(-(second.median_us - first.median_us) / spread / std::sqrt(2.0)));
 }
 
-/// Puts the routes in order and says how sure it is that the first is the fastest.
+/// Sorts the routes and computes the confidence that the first is the fastest.
 inline void judge(route::Cell& cell) {
   std::stable_sort(cell.routes.begin(), cell.routes.end(),
                    [](const auto& a, const auto& b) { return a.median_us < b.median_us; });
@@ -48,7 +48,7 @@ inline void judge(route::Cell& cell) {
   }
 }
 
-/// By how much everything took longer in one visit to a cell than in another: the routes that both measured tell.
+/// Drift: how much slower one measurement of a cell was than another, from the routes that both measured.
 inline double noise(const route::Cell& now, const route::Cell& before) {
   std::vector<double> ratios;
   for (const route::Timing& timing : now.routes) {
@@ -57,7 +57,7 @@ inline double noise(const route::Cell& now, const route::Cell& before) {
   return ratios.empty() ? 1 : median(std::move(ratios));
 }
 
-/// Two measurements of one route: both count by their samples. Where they contradict each other the interval holds both.
+/// Two measurements of one route, weighted by their samples. If they contradict each other the interval covers both.
 inline route::Timing pooled(const route::Timing& a, const route::Timing& b) {
   const double share = static_cast<double>(a.samples) / static_cast<double>(a.samples + b.samples);
   const auto between = [&](double of_a, double of_b) { return std::exp(share * std::log(of_a) + (1 - share) * std::log(of_b)); };
@@ -67,7 +67,7 @@ inline route::Timing pooled(const route::Timing& a, const route::Timing& b) {
           contradict ? std::max(a.high_us, b.high_us) : between(a.high_us, b.high_us), a.samples + b.samples};
 }
 
-/// A cell that was measured again: what was known before is brought to the noise of this visit and counts too.
+/// A repeated measurement: earlier results are rescaled by the shared routes, to cancel drift, and pooled with the new ones.
 inline route::Cell merged(route::Cell cell, const route::Cell& before) {
   const double factor = noise(cell, before);
   for (route::Timing old : before.routes) {

@@ -14,7 +14,7 @@
 namespace medley::tune {
 
 struct MeasureOptions {
-  double seconds = 0.1;       ///< for one row, dirtying included
+  double seconds = 0.1;       ///< for one row, including dirtying
   int min_samples = 5;        ///< even when they take longer than `seconds`
   int max_samples = 100'000;  ///< bounds memory and time of very fast operations
   int batch = 1;  ///< operations per sample, back to back; 0 chooses so that a sample lasts 20 µs
@@ -26,19 +26,19 @@ struct Measured {
   int batch = 1;                   ///< operations per sample
 };
 
-/// Writes every element by plain stores, so that the lines end up in the writer's cache as after a
+/// Writes every element with plain stores, so that the lines end up in the writer's cache as after a
 /// computation (memset would stream large buffers past the cache).
 inline void dirty(std::span<float> buffer, float value) noexcept {
   for (float& element : buffer) element = value;
 }
 
-/// Samples `operation` until the time is used; `prepare` is called untimed before each sample and rewrites
-/// the output, then the input. Collective: all decisions rest on values that every rank shares.
+/// Samples `operation` until the time is used; `prepare` runs untimed before each sample and rewrites
+/// the output, then the input. Collective: all decisions use values that every rank shares.
 template <class Prepare, class Operation>
 Measured measure(SampleClock& clock, const MeasureOptions& options, Prepare&& prepare,
                  Operation&& operation) {
-  // First calls set up connections, map pages and probe; a tenth of the time, at least two calls, is given to
-  // them.
+  // First calls set up connections, map pages and probe; they get a tenth of the time, at least two
+  // calls.
   std::vector<double> warm;
   std::int64_t first = 0;
   Sample sample{};

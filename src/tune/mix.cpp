@@ -22,19 +22,19 @@ class Mix {
     for (int i = 0; i < 4; ++i) buckets_.push_back(floats(512 * kib));
     const auto n = static_cast<std::int64_t>(comm_.size());
     const auto whole = static_cast<std::int64_t>(tokens_.count());
-    for (std::int64_t r = 0; r < n; ++r) sent_.push_back(whole * (r + 1) * 2 / (n * (n + 1)));   // popular tables
+    for (std::int64_t r = 0; r < n; ++r) sent_.push_back(whole * (r + 1) * 2 / (n * (n + 1)));   // skewed, as popular embedding tables are
     received_.assign(static_cast<std::size_t>(n), sent_[static_cast<std::size_t>(comm_.rank())]);
     looked_up_ = Block(static_cast<std::size_t>(n * received_[0]), DType::f32, memory);
   }
 
-  /// Ends when the host has seen every operation complete.
+  /// Returns when the host has seen every operation complete.
   void run(std::string_view mix, std::string_view backend) {
     const Options later{.backend = backend, .async = true}, now{.backend = backend};
     std::vector<Work> issued = mix == "moe" ? moe(later, now) : mix == "dlrm" ? dlrm(later, now) : dense(later);
     for (Work& work : issued) work.wait_host();
   }
 
-  /// Runs it once on values that tell the ranks apart; throws when one is not what it must be.
+  /// Runs it once on values that differ between ranks; throws when a result is wrong.
   void check(std::string_view mix, std::string_view backend) {
     for (Block* block : {&tokens_, &routed_, &back_, &looked_up_}) block->fill(block == &tokens_ ? comm_.rank() + 1 : 0);
     for (Block& bucket : buckets_) bucket.fill(comm_.rank() + 1);
@@ -101,7 +101,7 @@ class Mix {
   std::vector<std::int64_t> sent_, received_;
 };
 
-/// One mix as a race of backends wants it.
+/// One mix, with the interface that a race of backends needs.
 class MixWorkload {
  public:
   MixWorkload(Mix& work, std::string_view mix) : work_(work), mix_(mix) {}

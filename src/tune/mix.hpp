@@ -1,5 +1,5 @@
-// Whole mixes of operations as training steps issue them, over one backend or over routes that each operation gets for
-// itself. Behind `medley bench --mix`.
+// Whole mixes of operations as training steps issue them, over one backend or over a route per operation. For
+// `medley bench --mix`.
 #pragma once
 
 #include <medley/medley.hpp>
@@ -32,8 +32,8 @@ struct MixOptions {
   double seconds = 6;        ///< for all rows together
 };
 
-/// Every mix over every wanted backend that the world has, by turns; each is checked once before it is timed, and one that
-/// gives wrong values throws. Collective; rows are the same on all ranks.
+/// Every mix over every wanted backend that the world has, interleaved; each is checked once before it is timed, and a
+/// wrong result throws. Collective; rows are the same on all ranks.
 std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const MixOptions& options);
 
 }  // namespace medley::tune

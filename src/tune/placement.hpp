@@ -1,4 +1,4 @@
-// What the ranks of a job tell each other about themselves before anything is measured.
+// All-gathers of facts about the ranks of a job, before anything is measured.
 #pragma once
 
 #include <sched.h>
@@ -10,7 +10,7 @@
 
 namespace medley::tune {
 
-/// What each rank has to say, by rank. Collective.
+/// All-gathers a value: each rank's `mine`, by rank. Collective.
 template <class T>
 std::vector<T> gather_from_all(Comm comm, const T& mine) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -20,13 +20,13 @@ std::vector<T> gather_from_all(Comm comm, const T& mine) {
   return all;
 }
 
-/// Where a rank runs: its machine, and the cores it may use (none where there are more than a cpu_set_t holds).
+/// A rank's placement: its machine, and the cores it may use (none where there are more than a cpu_set_t holds).
 struct Placement {
   std::size_t machine = 0;
   cpu_set_t cores{};
   bool operator==(const Placement& other) const { return machine == other.machine && CPU_EQUAL(&cores, &other.cores); }
 };
-/// Of every rank. Collective.
+/// The placement of every rank. Collective.
 std::vector<Placement> placement_of_all(const Comm& comm);
 
 }  // namespace medley::tune

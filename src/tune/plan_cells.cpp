@@ -18,17 +18,17 @@ bool asked_for(const route::Key& key, const std::vector<route::Shape>& shapes, c
          std::find(options.ops.begin(), options.ops.end(), key.op) != options.ops.end() && key.memory == options.memory;
 }
 
-/// The same key but for the size.
+/// Whether the keys differ only in size.
 bool neighbours(const route::Key& a, route::Key b) {
   b.bytes = a.bytes;
   return a == b;
 }
 
-// Trying every route with 64 MiB takes ten seconds, with a thirty-second of it a third of one, which tells most that are
-// far_behind (far_behind).
+// Trying every route with 64 MiB takes ten seconds; with a thirty-second of that size it takes a third of a second and excludes
+// most far_behind routes (far_behind).
 constexpr std::int64_t large = 1 << 20, scout_part = 32;
 
-/// The smallest first, each behind a smaller one that tells which routes need not be tried.
+/// The smallest first, each after a smaller one that shows which routes need not be tried.
 std::vector<NeededOperation> with_scouts(std::vector<NeededOperation> needed) {
   std::stable_sort(needed.begin(), needed.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
   std::vector<NeededOperation> out;
@@ -43,7 +43,7 @@ std::vector<NeededOperation> with_scouts(std::vector<NeededOperation> needed) {
   return out;
 }
 
-/// A size between two neighbours whose routes differ by more than counts as equal; none when they are within a factor of 2.
+/// A size between two adjacent ones whose routes differ by more than counts as equal; none when they are within a factor of 2.
 std::optional<route::Key> between(const route::Cell& smaller, const route::Cell& larger) {
   if (!neighbours(smaller.key, larger.key) || larger.key.bytes <= 2 * std::max<std::int64_t>(smaller.key.bytes, 1)) return {};
   const route::Timing* kept = larger.find(smaller.routes.front().route);
@@ -122,7 +122,7 @@ std::optional<route::Key> where_it_is_close(const route::Table& table, const std
   };
   const std::vector<route::Cell>& cells = table.cells();
   for (std::size_t i = 1; i < cells.size() && options.exactly.empty(); ++i) {
-    if (!is_collective(cells[i].key.op)) continue;   // one route for all sizes: no border to find
+    if (!is_collective(cells[i].key.op)) continue;   // one route for all sizes: no threshold to find
     const auto middle = between(cells[i - 1], cells[i]);
     if (middle && may_visit(*middle) && !table.find(*middle)) return middle;
   }
@@ -148,7 +148,7 @@ std::optional<route::Key> to_confirm(const route::Table& table, const std::vecto
 }
 
 bool far_behind(const route::Table& table, const route::Key& key, const Choice& route) {
-  bool behind = false;   // at the nearest smaller size that knows the route: where it was far behind it is not measured
+  bool behind = false;   // at the nearest smaller size that has the route: if it was far behind there, it is not measured
   for (const route::Cell& cell : table.cells()) {
     if (!neighbours(cell.key, key) || cell.key.bytes >= key.bytes || cell.key.bytes * 64 < key.bytes) continue;
     if (const route::Timing* known = cell.find(route)) behind = known->median_us > 5 * cell.routes.front().median_us;

@@ -1,4 +1,4 @@
-// Routes of one cell measured by turns, so that noise hits all alike, until it is clear which is fastest.
+// A race of the routes of one cell, with interleaved samples so that noise affects all alike, until the fastest is clear.
 // Used by tune, and by bench without the early end.
 #pragma once
 
@@ -22,16 +22,16 @@ class Race {
     Choice route;
     std::vector<double> samples_us{};
     int batch = 1;
-    std::vector<double> tried_us{};   ///< single operations, before the turns
-    double first_us = 0;   ///< the least of these
-    bool out = false;  ///< lost: no more time is spent on it
-    bool rare = false; ///< behind: measured in some rounds only, so that it meets the same noise as the others
+    std::vector<double> tried_us{};   ///< single operations, before the rounds
+    double first_us = 0;   ///< their minimum
+    bool out = false;  ///< lost: not measured any more
+    bool rare = false; ///< behind: measured in some rounds only, so that it sees the same drift as the others
   };
   std::vector<Candidate> candidates;
 
   void add(const Choice& route) { candidates.push_back({route}); }
 
-  /// Before the turns: checks what each route computes and times it roughly, for batches that last about `batch_us`.
+  /// Before the rounds: checks the result of each route and times it roughly, for batches that last about `batch_us`.
   template <class Clock, class Workload>
   void warm_up(Clock& clock, Workload& workload, double batch_us, double most) {
     for (Candidate& one : candidates) {
@@ -41,9 +41,9 @@ class Race {
     }
   }
 
-  /// Before the turns: routes of which even the best call is this far behind get no turn. Not for want of time alone: such a
-  /// library's threads are at work for milliseconds after each, which may be what held another up. So whoever looks far_behind is
-  /// tried again when these have come to rest, the quickest first.
+  /// Before the rounds: drops routes whose best call is this far behind. Not only to save time: such a library's threads
+  /// keep running for milliseconds after each call, which may be what slowed another route. So slow routes are
+  /// tried again once those threads are idle, the fastest first.
   template <class Clock, class Workload>
   void drop_far_behind(Clock& clock, Workload& workload) {
     std::vector<Candidate*> quickest_first;
@@ -62,9 +62,9 @@ class Race {
   }
   static constexpr double far_behind_at_first = 10;
 
-  /// A sample of every route that is still in, in an order that changes; returns the last. What the route before leaves behind
-  /// (caches, threads of its library) is taken in by operations that are not timed. Slow routes come last: gloo's threads go
-  /// on for milliseconds after them.
+  /// One sample of every remaining route, in an order that changes; returns the last. Untimed operations first absorb the after-effects
+  /// of the previous route (caches, threads of its library). Slow routes come last: gloo's threads keep running
+  /// for milliseconds after them.
   template <class Clock, class Workload>
   Sample run_round(Clock& clock, Workload& workload, std::size_t round) {
     double least = INFINITY;
@@ -90,14 +90,14 @@ class Race {
   static int operations_in(double us, double each_us) { return static_cast<int>(std::clamp(us / each_us, 1., 1000.)); }
 
   route::Timing timing(const Candidate& candidate) const {
-    const double middle = std::max(median(candidate.samples_us), 0.001);  // the least a table can hold
+    const double middle = std::max(median(candidate.samples_us), 0.001);  // the smallest time a table can hold
     const Interval interval = median_interval(candidate.samples_us);
     return {candidate.route, middle, std::min(interval.low, middle), std::max(interval.high, middle),
             static_cast<std::int64_t>(candidate.samples_us.size())};
   }
 
-  /// Those that cannot win any more leave. True when nothing is left to find out: one is in, or those that
-  /// are in are within what counts as equal.
+  /// Drops routes that cannot win any more. True when nothing is left to decide: one route remains, or the
+  /// remaining ones count as equal.
   bool settle() {
     const Candidate* best = nullptr;
     double best_us = INFINITY;
@@ -122,7 +122,7 @@ class Race {
     return !open && leader.samples >= least_samples;
   }
 
-  /// What the table keeps; routes without a sample are left out.
+  /// The cell for the table; routes without a sample are left out.
   route::Cell cell(const route::Key& key) const {
     route::Cell cell{key, {}, 1};
     for (const Candidate& candidate : candidates) {
@@ -136,7 +136,7 @@ class Race {
   static constexpr std::int64_t plenty = 60;
 
  private:
-  /// The least counts: the first meets what the route before left behind.
+  /// Takes the minimum: the first call sees the after-effects of the previous route.
   template <class Clock, class Workload>
   static void try_calls(Clock& clock, Workload& workload, Candidate& one, int calls) {
     for (int k = 0; k < calls; ++k) one.tried_us.push_back(std::max(workload.time(clock, one.route).us, 0.02));

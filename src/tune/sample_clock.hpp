@@ -1,5 +1,5 @@
 // A common start and a common stopwatch for the ranks of one host: a sample is the slowest rank's time after
-// the start. Used by `medley bench` and, unchanged, by the bare programs in bench/mpi it is compared with;
+// the start. Used by `medley bench` and, unchanged, by the plain MPI programs in bench/mpi that it is compared with;
 // needs no library.
 #pragma once
 
@@ -32,16 +32,16 @@ inline std::int64_t now_ns() noexcept {
   return core::clock_ns(CLOCK_MONOTONIC);
 }
 
-/// One sample; every rank gets the same values, so that ranks decide alike when to stop.
+/// One sample; every rank gets the same values, so that all stop at the same time.
 struct Sample {
   double us;                 ///< from the common start to the slowest rank's end, divided by the batch
   double late_us;            ///< how long after the common start the last rank began
   std::int64_t released_ns;  ///< the common start on the host's clock
 };
 
-/// A page shared by the ranks of one host: who has arrived, when all start, when each was done.
+/// A page shared by the ranks of one host: which ranks have arrived, when all start, when each finished.
 ///
-/// Rank 0 creates it and sends name() to the others by any means; they open it; everyone calls meet() once.
+/// Rank 0 creates it and sends name() to the others by any means; they open it; all call meet() once.
 /// Then each time() is collective. No library is called between the start and the end of the timed region.
 class SampleClock {
  public:
@@ -58,7 +58,7 @@ class SampleClock {
   const std::string& name() const noexcept { return name_; }
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return ranks_; }
-  /// Whether the ranks outnumber the cores they may use together; known after meet().
+  /// Whether the ranks outnumber the cores they may use together; valid after meet().
   bool oversubscribed() const noexcept { return oversubscribed_; }
 
   /// Called while a rank waits outside the timed region, before it yields: lets a library that makes progress
@@ -67,7 +67,7 @@ class SampleClock {
   /// A rank that waits longer than this for the others throws instead of hanging.
   void deadline_seconds(double seconds) noexcept { deadline_ns_ = static_cast<std::int64_t>(seconds * 1e9); }
 
-  /// Waits until every rank has opened the page and removes its name, so that no crash later leaves it
+  /// Waits until every rank has opened the page and unlinks it, so that no later crash leaves it
   /// behind.
   void meet() {
     CPU_ZERO(&mine().cores);
@@ -76,7 +76,7 @@ class SampleClock {
     arrive();
     wait_for_all(&Slot::arrived, "start");
     unlink();
-    // A launcher may bind each rank to one core, so what counts is the cores of all ranks together.
+    // A launcher may bind each rank to one core, so the union of all ranks' cores counts.
     cpu_set_t together;
     CPU_ZERO(&together);
     for (int r = 0; r < ranks_; ++r) CPU_OR(&together, &together, &slot(r).cores);
@@ -102,7 +102,7 @@ class SampleClock {
   }
 
  private:
-  // Two cache lines apart, since neighbouring lines are prefetched in pairs. Each slot has one writer: its
+  // Two cache lines apart, since adjacent lines are prefetched in pairs. Each slot has one writer: its
   // rank.
   struct alignas(128) Slot {
     std::atomic<std::uint64_t> arrived{0};  ///< release in arrive(), after `cores`; pairs with wait_for_all()
@@ -172,9 +172,9 @@ class SampleClock {
     std::int64_t released_ns, began_ns;
   };
 
-  /// Waits for everyone, then for the moment rank 0 names. That moment lies a little ahead, so that every
-  /// running rank has seen it before it comes; ranks that share cores would only burn each other's time and
-  /// start at once.
+  /// Waits for everyone, then for the start time that rank 0 sets. It is slightly ahead, so that every
+  /// running rank has seen it in time. Oversubscribed ranks start at once, since spinning would only take each
+  /// other's time.
   Start start() {
     arrive();
     if (rank_ == 0) {
@@ -197,7 +197,7 @@ class SampleClock {
     mine().done.store(generation_, std::memory_order_release);
   }
 
-  /// A slot read here is not overwritten before this rank arrives at the next start, since nobody passes it
+  /// A slot read here is not overwritten before this rank arrives at the next start, since no rank passes it
   /// earlier. Pairs with the release stores in arrive() and finish().
   void wait_for_all(std::atomic<std::uint64_t> Slot::*flag, const char* point) {
     for (int r = 0; r < ranks_; ++r) {
@@ -207,7 +207,7 @@ class SampleClock {
 
   template <class Ready>
   void wait(Ready&& ready, int whom, const char* point) {
-    // About 50 µs. Not when cores are shared: the rank waited for may need the very core that would spin.
+    // About 50 µs. Not when cores are oversubscribed: the awaited rank may need the very core that would spin.
     const int spins = oversubscribed_ ? 1 : 2000;
     for (int i = 0; i < spins; ++i) {
       if (ready()) return;
@@ -230,7 +230,7 @@ class SampleClock {
   int ranks_;
   std::unique_ptr<void, Unmap> segment_;
   bool linked_ = false;
-  bool oversubscribed_ = true;  // until meet() knows better: safe on any machine
+  bool oversubscribed_ = true;  // until meet() finds out: safe on any machine
   std::uint64_t generation_ = 0;
   std::int64_t deadline_ns_ = 120'000'000'000;
   std::function<void()> idle_;

@@ -1,4 +1,4 @@
-// Which sizes a benchmark visits, how many elements a size means for an operation, and how bandwidth is
+// Which sizes a benchmark measures, how many elements a size means for an operation, and how bandwidth is
 // counted. Follows nccl-tests: `bytes` is the full tensor everywhere. Used by `medley bench` and the programs
 // in bench/mpi.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace medley::tune {
 
-/// `first`, then four times more at each step, and `last`.
+/// `first`, then four times as much at each step, and `last`.
 inline std::vector<std::size_t> size_ladder(std::size_t first, std::size_t last) {
   std::vector<std::size_t> sizes;
   for (std::size_t size = first; size < last; size = size ? size * 4 : 4) sizes.push_back(size);
@@ -38,7 +38,7 @@ constexpr std::size_t elements_of(Op op, std::size_t bytes, std::size_t element_
   return (elements + n - 1) / n * n;
 }
 
-/// What algbw (bytes / time) is multiplied by to give busbw.
+/// The factor from algbw (bytes / time) to busbw.
 constexpr double bus_factor(Op op, int ranks) noexcept {
   const double n = ranks;
   if (op == Op::all_reduce) return 2 * (n - 1) / n;

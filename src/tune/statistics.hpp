@@ -1,4 +1,4 @@
-// Robust statistics of timings: median, deviation, tail, and how sure a ratio of two medians is.
+// Robust statistics of timings: median, deviation, tail, and the confidence interval of a ratio of two medians.
 // Used by `medley bench`, the tuner and the programs in bench/.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace medley::tune {
 
-/// The value below which the fraction `q` of the sample lies, linear between neighbours.
+/// The value below which the fraction `q` of the sample is, interpolated linearly.
 inline double quantile(std::vector<double> values, double q) {
   if (values.empty()) throw std::invalid_argument("quantile of no values");
   if (!(q >= 0 && q <= 1)) throw std::invalid_argument("a quantile lies between 0 and 1");
@@ -51,8 +51,8 @@ struct Interval {
   double low, high;
 };
 
-/// 95 % interval of median(numerator) / median(denominator) by percentile bootstrap of the two samples on
-/// their own. The same input gives the same interval.
+/// 95 % interval of median(numerator) / median(denominator) by percentile bootstrap, resampling each sample
+/// independently. The same input gives the same interval.
 inline Interval ratio_of_medians_interval(std::span<const double> numerator,
                                           std::span<const double> denominator, int resamples = 2000) {
   if (numerator.empty() || denominator.empty()) throw std::invalid_argument("ratio of no values");

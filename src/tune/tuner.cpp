@@ -16,8 +16,8 @@
 namespace medley::tune {
 namespace {
 
-constexpr double share_of_first_look = 0.7;   // of the time; the rest goes where routes are close
-constexpr double least_seconds = 0.004;       // for one more look at a cell
+constexpr double share_of_first_look = 0.7;   // of the time; the rest is for close routes
+constexpr double least_seconds = 0.004;       // for one more measurement of a cell
 
 class Tuner {
  public:
@@ -38,10 +38,10 @@ class Tuner {
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const double left = options_.seconds * share_of_first_look - used();
       if (used() >= options_.seconds || stopped(cells[i])) return;
-      // Cells that part early leave their time to the others.
+      // Cells that finish early leave their time to the others.
       measure(cells[i], left / static_cast<double>(cells.size() - i));
     }
-    std::map<route::Key, int> visits;   // each cell gets more time every time, and none is visited for ever
+    std::map<route::Key, int> visits;   // each cell gets more time every time, and the number of visits is bounded
     for (;;) {
       auto next = where_it_is_close(table_, shapes(), options_, visits);
       if (!next) next = to_confirm(table_, cells, visits);
@@ -61,7 +61,7 @@ class Tuner {
     return all;
   }
 
-  /// Rank 0's file counts: the others may not even see it.
+  /// Broadcasts rank 0's table: the other ranks may not even see its file.
   void share_table() {
     std::vector<std::uint8_t> text;
     if (world_.rank() == 0) {
@@ -105,7 +105,7 @@ class Tuner {
     const route::Cell* before = table_.find(key);
     for (const Candidate& candidate : routes_of(group, key.op, dtype)) {
       const Choice shown{candidate.backend, candidate.algorithm};
-      // Far behind here or at the size before: known well enough.
+      // Far behind here or at the size before: no need to measure it again.
       const route::Timing* known = before ? before->find(shown) : nullptr;
       if (known ? known->median_us > 2 * before->routes.front().median_us : far_behind(table_, key, shown)) continue;
       race.add(shown);
@@ -120,15 +120,15 @@ class Tuner {
   }
 
   void sample(Workload& workload, Op op, Race& race, double end) {
-    // Operations of a fraction of a microsecond are told apart by batches. Where somebody can run ahead in a batch (who only
-    // sends; and any rank, where ranks share cores) it shows how far, which is not how long an operation takes.
+    // Batches resolve operations of a fraction of a microsecond. But where a rank can run ahead within a batch (one that only
+    // sends; any rank, where cores are oversubscribed), a batch measures how far it ran ahead, not how long an operation takes.
     const bool in_step = is_collective(op) && !rooted(op) && !clock_.oversubscribed();
     race.warm_up(clock_, workload, in_step ? 5 : 0, 100);
     race.drop_far_behind(clock_, workload);
     bool over = false;
     for (std::size_t round = 0; !over; ++round) {
       const double now = clock_.seconds_at(race.run_round(clock_, workload, round));
-      // Few samples choose at random: where time is short, sizes are left out instead, and auto takes the nearest.
+      // A choice from few samples is random: where time is short, sizes are left out instead, and auto takes the nearest.
       over = race.settle() || (now >= end && round + 1 >= Race::least_samples);
     }
   }

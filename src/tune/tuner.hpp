@@ -1,5 +1,5 @@
-// Measures a route table: every operation and size of a job's shapes first, then more where routes are close or one gives
-// way to another. Behind `medley tune`.
+// Measures a route table: first every operation and size of a job's shapes, then more where routes are close or one
+// replaces another. For `medley tune`.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace medley::tune {
 
-/// One operation that somebody is going to need.
+/// One operation that a program will need.
 struct NeededOperation {
   Op op{};
   DType dtype{};
@@ -23,25 +23,25 @@ struct TuneOptions {
   std::vector<std::size_t> sizes;
   std::vector<std::string> backends;
   std::vector<DType> dtypes{DType::f32};   ///< one for each class of element types that reductions are measured with
-  Memory memory = Memory::host;            ///< of the buffers; cells of the other in the table stay as they are
+  Memory memory = Memory::host;            ///< of the buffers; cells of the other kind in the table are kept
   double seconds = 60;
-  std::vector<NeededOperation> exactly{};  ///< instead of all ops in all sizes: these, whose ops and dtypes are those above
+  std::vector<NeededOperation> exactly{};  ///< replaces all ops in all sizes: these, with ops and dtypes from above
 };
 
 struct TuneProgress {
   double seconds = 0;        ///< used so far
   std::size_t done = 0, of = 0;
-  std::string now;           ///< the cell at work
+  std::string now;           ///< the cell being measured
 };
 
 struct TuneHooks {
   std::function<void(const route::Table&)> changed;     ///< after every cell, on rank 0
   std::function<void(const TuneProgress&)> progress;    ///< before every cell, on rank 0
-  std::function<bool()> stop;                           ///< asked on rank 0
+  std::function<bool()> stop;                           ///< called on rank 0
 };
 
-/// Adds to `table`, which counts on rank 0 and is the same on all ranks afterwards: cells it has and is sure of are not
-/// measured again. Collective. Ends when nothing is left to find out, the time is used, or rank 0 is asked to stop.
+/// Adds to `table`, which is read on rank 0 and is the same on all ranks afterwards. Cells it already has with confidence are not
+/// measured again. Collective. Ends when nothing is left to decide, the time is used, or `stop` on rank 0 returns true.
 void tune(Context& context, const TuneOptions& options, route::Table& table, const TuneHooks& hooks);
 
 }  // namespace medley::tune

@@ -50,7 +50,7 @@ void Workload::dirty() {
   // Output first, input last, as a computation leaves them. Every rank sends its rank + 1.
   out_.fill(op_ == Op::broadcast && comm_.rank() == 0 ? 1 : 0);
   in_.fill(comm_.rank() + 1);
-  if (memory_ == Memory::cuda) core::wait_for_device();   // or the copies would be part of the sample
+  if (memory_ == Memory::cuda) core::wait_for_device();   // otherwise the copies would be part of the sample
 }
 
 Sample Workload::time(JobClock& clock, const Choice& route, int batch) {
@@ -63,7 +63,7 @@ Sample Workload::time(JobClock& clock, const Choice& route, int batch) {
 void Workload::run(const Choice& route, int batch) {
   Work last;
   for (int i = 0; i < batch; ++i) last = issue(route);
-  last.wait_host();   // those before it in the stream are complete then; on host memory all are already
+  last.wait_host();   // completes the earlier ones in the stream too; on host memory all are complete already
 }
 
 Work Workload::issue(const Choice& route) {
@@ -86,7 +86,7 @@ Work Workload::issue(const Choice& route) {
   }
 }
 
-/// Ranks in pairs; without a partner there is nothing to do.
+/// Ranks exchange in pairs; one without a partner does nothing.
 Work Workload::run_message(const Options& options) {
   const int rank = comm_.rank(), size = comm_.size();
   if (size == 1) return comm_.sendrecv(in_.buffer(), 0, out_.buffer(), 0, options);
@@ -117,7 +117,7 @@ void Workload::expect_filled_by(const Choice& route, std::size_t begin, std::siz
 }
 
 void Workload::check(const Choice& route) {
-  // The first of this size go by that of others before them; what is measured is how they go on.
+  // The first calls of this size are routed by the sizes of earlier ones; measure the steady state.
   if (route.backend.empty() && core::has_local_counts(op_)) run(route, core::sizes_settle_after);
   dirty();
   run(route, 1);

@@ -1,4 +1,4 @@
-// One operation of one size on a comm, ready to be repeated over any route: its buffers, how they are dirtied, called
+// One operation of one size on a comm, repeatable over any route: its buffers, and how they are dirtied, passed
 // and checked. Used by `medley bench` and the tuner.
 #pragma once
 
@@ -13,20 +13,20 @@
 
 namespace medley::tune {
 
-/// How the parts of a v-collective differ: not at all, or in proportion to 1, 2, 3, … of the ranks, as popular experts do.
+/// How the parts of a v-collective differ: not at all, or in proportion to rank + 1, as with popular experts.
 enum class Counts : std::uint8_t { uniform, skewed };
 
 class Workload {
  public:
-  /// `bytes` is the full tensor as CONTRACT says; it is rounded up where it must divide among the ranks.
+  /// `bytes` is the full tensor, as in docs/routing.md; it is rounded up where it must divide among the ranks.
   Workload(Comm comm, Op op, std::size_t bytes, DType dtype, Memory memory = Memory::host, Counts counts = Counts::uniform);
   std::size_t bytes() const { return elements_ * size_of(dtype_); }
-  /// Dirties the buffers, then takes a sample of the operation, `batch` times back to back. On CUDA memory they are put into
-  /// one stream as a user's would be, and the sample ends when the host has seen the last one complete. Collective.
+  /// Dirties the buffers, then takes a sample of the operation, `batch` times back to back. On CUDA memory they are issued in
+  /// one stream as a user would, and the sample ends when the host has seen the last one complete. Collective.
   Sample time(JobClock& clock, const Choice& route, int batch = 1);
   /// The same without dirtying and timing.
   void run(const Choice& route, int batch);
-  /// Runs it once and compares the whole output with what it must be; throws when it differs.
+  /// Runs it once and compares the whole output with the expected values; throws when it differs.
   void check(const Choice& route);
 
  private:
@@ -44,7 +44,7 @@ class Workload {
   Memory memory_;
   std::size_t elements_;                ///< of the full tensor
   std::vector<std::int64_t> counts_;    ///< elements of each rank's share
-  std::vector<std::int64_t> received_;  ///< all_to_allv: what each rank gives this one
+  std::vector<std::int64_t> received_;  ///< all_to_allv: what each rank sends to this one
   Block in_, out_;
 };
 

@@ -1,4 +1,4 @@
-"""Judges a ./run on a bare machine by what it printed and wrote.
+"""Checks what ./run printed and wrote on a bare machine.
 
     python3 tests/bare/check_run.py LOG OUT      # its output, and a copy of its out/
 """
@@ -9,7 +9,7 @@ import re
 import sys
 
 BACKENDS = {"shm", "mpi", "gloo", "ucx"}
-FIRST_RESULT, END = 5 * 60, 10 * 60   # seconds on two quiet cores; other machines get twice that
+FIRST_RESULT, END = 5 * 60, 10 * 60   # seconds on two idle cores; other machines get twice that
 SPARE = 2
 
 
@@ -19,7 +19,7 @@ def seconds(clock):
 
 
 def libraries(table):
-    """The libraries of the fastest route of every cell; a route over two, such as shm+mpi, counts as both."""
+    """The libraries of the fastest route of every cell; a hierarchical route, such as shm+mpi, counts as both."""
     found = set()
     for cell in table["cells"]:
         if cell["routes"]:

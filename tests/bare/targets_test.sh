@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What ./run builds holds every plugin that this configuration has, the command and the example: a plugin that only ./test
-# builds would be missing for somebody who has just cloned.
+# ./run builds every plugin of this configuration, the command and the example: a plugin that only ./test
+# builds would be missing for a user with a fresh clone.
 #   targets_test.sh RUN-SCRIPT BUILD-FOLDER
 set -euo pipefail
 targets=$(sed -n 's/.*--build --preset release --target \([a-z_ ]*\).*/\1/p' "$1" | head -n 1)

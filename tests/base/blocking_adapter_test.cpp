@@ -1,4 +1,4 @@
-// The adapter for blocking libraries, with a library that blocks until the test lets it go.
+// The adapter for blocking libraries, with a library that blocks until the test releases it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -114,7 +114,7 @@ TEST_F(BlockingAdapter, messages_wait_neither_for_collectives_nor_for_other_peer
   std::vector<Transfer*> transfers{lane->start(call_of(Op::all_reduce, 0)),
                                    lane->start(call_of(Op::send, 1, 0)), lane->start(call_of(Op::send, 2, 1)),
                                    lane->start(call_of(Op::recv, 3, 1))};
-  library->await_begun(4);  // all four at the same time
+  library->await_begun(4);  // all four concurrently
   library->permit(3);
   EXPECT_EQ(poll_to_end(*transfers[3]), Poll::complete);
   EXPECT_EQ(transfers[3]->source(), 7);
@@ -177,8 +177,8 @@ TEST_F(BlockingAdapter, a_library_that_does_not_obey_keeps_nobody) {
   library->await_begun(1);
   lane->abort(Error(ErrorKind::aborted, "enough"));
   running->release();
-  lane.reset();                  // returns though perform() is still inside
-  library->permit_everything();  // and its thread ends when it comes back
+  lane.reset();                  // returns though perform() is still running
+  library->permit_everything();  // and its thread ends when it returns
 }
 
 TEST_F(BlockingAdapter, counts_of_v_forms_are_kept_until_the_worker_reads_them) {

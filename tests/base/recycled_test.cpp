@@ -1,4 +1,4 @@
-// Memory that operations leave for the next ones.
+// Memory that operations recycle for later ones.
 #include <medley/sdk/recycled.hpp>
 
 #include <gtest/gtest.h>
@@ -46,21 +46,21 @@ TEST(Recycled, more_than_are_kept_may_be_alive_and_go) {
 TEST(Recycled, another_thread_may_end_what_one_has_made) {
   std::vector<std::unique_ptr<Thing>> made;
   for (int i = 0; i < 100; ++i) made.push_back(std::make_unique<Thing>());
-  std::thread([&made] { made.clear(); }).join();  // it keeps some and gives them back when it ends
+  std::thread([&made] { made.clear(); }).join();  // the thread keeps some blocks and frees them when it ends
   std::thread([&made] {
     for (int i = 0; i < 100; ++i) made.push_back(std::make_unique<Thing>());
   }).join();
   EXPECT_EQ(made.size(), 100u);
 }
 
-/// Goes when its thread has ended, after what the thread kept.
+/// Destroyed at the end of its thread, after the thread's recycled blocks.
 struct Last {
   std::unique_ptr<Thing> held;
 };
 
 TEST(Recycled, what_goes_after_its_threads_memory_goes_too) {
   std::thread([] {
-    thread_local Last last;  // made first, so it goes last
+    thread_local Last last;  // constructed first, so destroyed last
     last.held = std::make_unique<Thing>();
     EXPECT_EQ(last.held->value, 7);
   }).join();

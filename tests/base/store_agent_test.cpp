@@ -1,4 +1,4 @@
-// Store accesses off the engine's lock: in order, and a store that fails or does not answer harms nobody.
+// Store accesses outside the engine's lock: in order, and a store that fails or does not answer affects nobody else.
 #include <medley/sdk/store_agent.hpp>
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ TEST(StoreAgent, does_not_wait_for_ever_for_a_store_that_does_not_answer) {
     });
   }
   EXPECT_FALSE(stuck->done());
-  *answers = true;   // what it used is still there
+  *answers = true;   // the memory it uses still exists
   await(stuck);
   EXPECT_EQ(stuck->value(), "late");
 }

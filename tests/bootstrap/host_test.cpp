@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What host_identity() is in a child that has left some namespaces; "" when this user may not leave them.
+// host_identity() in a child that has entered new namespaces; "" when this user may not do that.
 std::string identity_in_new_namespaces(int flags) {
   int ends[2];
   if (pipe(ends) != 0) return "";
@@ -23,7 +23,7 @@ std::string identity_in_new_namespaces(int flags) {
   if (child == 0) {
     std::string identity;
     if (unshare(flags) == 0) {
-      if (flags & CLONE_NEWPID) {  // a new pid namespace holds the next child, not the caller
+      if (flags & CLONE_NEWPID) {  // a new pid namespace applies to the next child, not the caller
         const pid_t inner = fork();
         if (inner != 0) {
           waitpid(inner, nullptr, 0);

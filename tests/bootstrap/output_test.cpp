@@ -10,7 +10,7 @@
 namespace medley {
 namespace {
 
-// What comes out when `text` arrives in pieces of `piece` bytes.
+// The output when `text` arrives in chunks of `piece` bytes.
 std::string carried(const std::string& text, std::size_t piece) {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);

@@ -1,5 +1,5 @@
-// Feeds the store's parser with what a fuzzer invents: as a stranger, and as a rank that was admitted.
-// The first byte chooses which; the rest arrives in pieces.
+// Fuzzes the store's parser: as an unauthenticated client, and as a rank that was admitted.
+// The first byte chooses which; the rest arrives in chunks.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     stays = session.receive(bytes.substr(0, piece), requests, out);
     bytes.remove_prefix(bytes.size() < piece ? bytes.size() : piece);
   }
-  if (session.admitted() != admitted) std::abort();  // nobody gets in by luck
+  if (session.admitted() != admitted) std::abort();  // random bytes must not authenticate
   if (!admitted && !requests.empty()) std::abort();
   return 0;
 }

@@ -1,4 +1,4 @@
-// What every store does, checked on a store in process and on one behind a socket of each kind.
+// The behaviour of every store, checked in process and over a socket of each kind.
 #include "bootstrap/store.hpp"
 
 #include <fmt/format.h>
@@ -192,7 +192,7 @@ TEST(StoreClient, AForkedChildIsRefusedAndHarmsNobody) {
     } catch (const Error&) {
       status = 0;
     }
-    setting.server.reset();  // must neither join a thread that is not there nor stop the parent's service
+    setting.server.reset();  // must neither join a thread that does not exist nor stop the parent's service
     _exit(status);
   }
   int status = -1;

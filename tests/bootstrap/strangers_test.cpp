@@ -1,4 +1,4 @@
-// Strangers at the store's door: none gets in, none holds the job up.
+// Unauthenticated clients of the store: none gets in, none delays the job.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -36,7 +36,7 @@ void say(const Descriptor& socket, const std::string& bytes) {
   (void)!send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
-// Reads until the server closes; false when it has not within 20 s.
+// Reads until the server closes the connection; false when it has not within 20 s.
 bool is_shown_out(const Descriptor& socket) {
   char bytes[256];
   for (;;) {
@@ -59,7 +59,7 @@ class Strangers : public testing::Test {
   StoreAddress address(const std::string& token = "the right token", int size = 2) const {
     return {.host = "127.0.0.1", .port = server_.port(), .ports = 1, .token = token, .rank = 1, .size = size};
   }
-  // A real rank gets in and is served.
+  // A real rank is admitted and served.
   void expect_service() {
     StoreClient client(address(), in(seconds(20)));
     client.set("real", "rank");
@@ -135,7 +135,7 @@ TEST_F(Strangers, WithoutATokenThereIsNoStore) {
   EXPECT_THROW(StoreServer{open}, Error);
 }
 
-// The other way round: a rank that finds a stranger on the first port goes on to the next.
+// The reverse: a rank that finds another program on the first port tries the next.
 TEST(StrangeServers, ARankPassesByWhoCannotProveTheToken) {
   StoreServerOptions options;
   options.token = "token of another job";

@@ -1,4 +1,4 @@
-// Making comms by the exchange of control threads: nothing stays in the store, and who does not take part is named.
+// Creating comms by an exchange of the control threads: no key stays in the store, and ranks that do not take part are named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -99,7 +99,7 @@ TEST(CommExchange, runs_the_engine_meanwhile) {
     const int members[] = {0, 1};
     if (world.rank() == 0) {
       Work sent = world.send(large, 1, {.async = true});
-      context.make_comm("both", members);   // the other rank comes here once it has everything
+      context.make_comm("both", members);   // the other rank gets here once it has everything
       sent.wait();
     } else {
       world.recv(large, 0);

@@ -1,5 +1,5 @@
-// The control thread: messages reach everyone once, a goodbye is no loss, a killed process is one, a stranger gets nowhere and a
-// crowd of them is kept small, exchanges, silence, and ranks that others gave up.
+// The control thread: messages reach everyone once, a goodbye is not a loss, a killed process is one, unauthenticated clients get
+// nowhere and stay few, exchanges, silence, and ranks that others declared lost.
 #include "control/control.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What one rank heard, for the test's thread.
+/// What one rank received, for the test's thread.
 struct Heard {
   std::mutex mutex;
   std::condition_variable changed;
@@ -57,7 +57,7 @@ Descriptor knock(std::uint16_t port) {
   return socket;
 }
 
-/// Whether the other end closes it within 20 s.
+/// Whether the other end closes the connection within 20 s.
 bool is_closed(const Descriptor& socket) {
   char chunk[256];
   for (;;) {
@@ -92,7 +92,7 @@ TEST(Control, MessagesReachEveryoneOnceAndOneRankAlone) {
       const std::size_t expected = r == size - 1 ? 2 : 1;
       EXPECT_TRUE(h.until([&] { return h.messages.size() >= expected; })) << r << " of " << size;
     }
-    job.controls[1]->send(Control::everyone, {"later", ""});   // what comes twice would be there before this
+    job.controls[1]->send(Control::everyone, {"later", ""});   // a duplicate would arrive before this
     for (int r = 2; r < size; ++r) {
       Heard& h = job.heard[static_cast<std::size_t>(r)];
       const std::size_t expected = r == size - 1 ? 3 : 2;
@@ -136,7 +136,7 @@ TEST(Control, ACrowdOfStrangersIsKeptSmall) {
   EXPECT_TRUE(h.lost.empty());
 }
 
-/// CPU time, which a busy machine does not lengthen.
+/// CPU time, which does not grow on a busy machine.
 double cpu_seconds() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -151,7 +151,7 @@ TEST(Control, WithoutDescriptorsItWaitsInsteadOfSpinning) {
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
   Descriptor stranger(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const rlimit none{static_cast<rlim_t>(stranger.fd()), before.rlim_max};   // below every number that is free
+  const rlimit none{static_cast<rlim_t>(stranger.fd()), before.rlim_max};   // below every free descriptor number
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   sockaddr_in there{};
   there.sin_family = AF_INET;
@@ -159,7 +159,7 @@ TEST(Control, WithoutDescriptorsItWaitsInsteadOfSpinning) {
   there.sin_port = htons(job.controls[0]->endpoint().port);
   EXPECT_EQ(connect(stranger.fd(), reinterpret_cast<sockaddr*>(&there), sizeof there), 0);
   const double began = cpu_seconds();
-  std::this_thread::sleep_for(1s);   // what is measured
+  std::this_thread::sleep_for(1s);   // the measured interval
   EXPECT_LT(cpu_seconds() - began, 0.3);
   setrlimit(RLIMIT_NOFILE, &before);
   pollfd greeted{stranger.fd(), POLLIN, 0};
@@ -188,12 +188,12 @@ TEST(Control, ExchangesGiveEveryMemberEverybodysString) {
   }
 }
 
-/// The last rank of a job of two, played by the test: it says what it likes, or nothing.
+/// The last rank of a job of two, played by the test: it sends what the test wants, or nothing.
 class Played {
  public:
   explicit Played(const DetectorLimits& limits) : control_(0, 2, true), socket_(knock(control_.endpoint().port)) {
     Endpoint own = control_.endpoint(), other = own;
-    other.port = 0;   // nobody to connect to
+    other.port = 0;   // no listener to connect to
     other.pid = own.pid;
     control_.start({own, other}, "secret", heard.listener(), limits);
     while (!link_.joined()) exchange();

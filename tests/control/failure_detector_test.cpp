@@ -1,4 +1,4 @@
-// The failure detector on a clock of its own: cut hosts, stopped ranks, one-way loss, outages that heal, pauses of our own.
+// The failure detector on a simulated clock: cut hosts, stopped ranks, one-way loss, outages that heal, pauses of its own process.
 #include "control/failure_detector.hpp"
 
 #include <gtest/gtest.h>
@@ -12,17 +12,17 @@ using namespace std::chrono_literals;
 using Kind = FailureDetector::Kind;
 using std::chrono::milliseconds;
 
-/// One peer, rank 1, as its link shows it; time passes in looks.
+/// One peer, rank 1, as its link shows it; time advances with each look().
 class Detector : public testing::Test {
  protected:
   void SetUp() override { detector_.linked(1, now_); }
 
   struct Link {
-    bool hears = true;      ///< heartbeats come
-    bool answers = true;    ///< segments of its kernel come
-    bool delivers = true;   ///< what is sent gets there and is acknowledged
+    bool hears = true;      ///< heartbeats arrive
+    bool answers = true;    ///< segments from its kernel arrive
+    bool delivers = true;   ///< sent data arrives and is acknowledged
   };
-  /// The findings of that much time.
+  /// The findings during this time.
   std::vector<FailureDetector::Finding> pass(milliseconds time, Link link) {
     std::vector<FailureDetector::Finding> found;
     for (const auto end = now_ + time; now_ < end;) {
@@ -103,7 +103,7 @@ TEST_F(Detector, blames_nobody_for_a_pause_of_its_own) {
 TEST_F(Detector, loses_a_rank_whose_process_ended_after_the_grace_for_its_goodbye) {
   detector_.process_ended(1, now_);
   detector_.process_ended(2, now_);   // on this host, without a link
-  detector_.forget(2);                // its goodbye came
+  detector_.forget(2);                // its goodbye arrived
   const auto found = pass(1s, {.hears = false});
   ASSERT_EQ(kinds(found), std::vector{Kind::lost});
   EXPECT_EQ(found[0].rank, 1);

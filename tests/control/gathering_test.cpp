@@ -61,7 +61,7 @@ TEST(Gathering, gives_everyone_everyones_strings_in_two_messages_a_rank) {
     std::vector<std::shared_ptr<Gathering>> calls;
     for (int place : shuffled(size, 3)) {
       calls.push_back(net.call("comm", members, place));
-      if (place % 3 == 0) net.deliver_all();   // some call after messages for them have come
+      if (place % 3 == 0) net.deliver_all();   // some call after messages for them have arrived
     }
     net.deliver_all();
     std::vector<std::string> expected;
@@ -110,7 +110,7 @@ TEST(Gathering, says_who_has_not_called) {
   EXPECT_EQ(asks->not_called(0ms), (std::vector<int>{2, 4}));
 }
 
-TEST(Gathering, knows_that_who_asks_has_called) {   // it may be gone before it can answer
+TEST(Gathering, knows_that_who_asks_has_called) {   // it may leave before it can answer
   Net net(3);
   const std::vector<int> members{0, 1, 2};
   const auto asked = net.call("comm", members, 2);

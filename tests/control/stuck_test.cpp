@@ -1,4 +1,4 @@
-// A rank that is stuck inside a library, with the engine's lock held, answers the diagnosis of others.
+// A rank that is stuck inside a library while it holds the engine's lock still answers the diagnosis of others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -32,9 +32,9 @@ void expect_diagnosis(const std::string& file, bool async, const char* shown) {
         world.all_reduce(std::span(&x, 1), sum);
         try {
           if (world.rank() == 1) {
-            if (async) world.barrier({.async = true}).wait();   // so that it is not the inline path
+            if (async) world.barrier({.async = true}).wait();   // to avoid the inline path
             world.send(std::span(&x, 1), 0, {.async = async, .deadline = 20s, .tag = 77}).wait();
-            for (;;) world.all_reduce(std::span(&x, 1), sum);   // the first may find what rank 0 sent before it gave up
+            for (;;) world.all_reduce(std::span(&x, 1), sum);   // the first may find data that rank 0 sent before it gave up
           } else {
             if (async) world.barrier();
             world.all_reduce(std::span(&x, 1), sum, {.deadline = 2500ms});

@@ -1,5 +1,5 @@
-// Runs a function as several ranks of one job, as threads or as processes, and reports what went wrong on which rank.
-// Threads are what sanitizers can follow; processes are what users run.
+// Runs a function as several ranks of one job, as threads or as processes, and reports failures with their rank.
+// Sanitizers can follow threads; users run processes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ inline ContextOptions options_of(int rank, int size, std::shared_ptr<Store> stor
   return options;
 }
 
-/// Each rank is a thread with a context of its own. Failures inside are reported with the rank.
+/// Each rank is a thread with its own context. Failures are reported with the rank.
 inline void run_threads(int size, const Body& body, const std::function<void(ContextOptions&)>& adjust = {}) {
   auto store = make_local_store();
   std::vector<std::string> errors(static_cast<std::size_t>(size));
@@ -54,7 +54,7 @@ inline void run_threads(int size, const Body& body, const std::function<void(Con
   }
 }
 
-/// Memory that forked ranks and the test see.
+/// Memory shared by forked ranks and the test.
 template <typename T>
 class Shared {
  public:
@@ -74,7 +74,7 @@ class Shared {
 };
 
 /// The store of forked ranks, in the test's own process, so that it outlives every rank. It has a thread, so it is
-/// opened after the fork: a lock held by a thread at a fork, as of a sanitizer's allocator, stays held in the child.
+/// opened after the fork: a lock that a thread holds at a fork, such as a sanitizer's allocator's, stays held in the child.
 class ForkedStore {
  public:
   void open() {
@@ -83,7 +83,7 @@ class ForkedStore {
     server_ = std::make_unique<StoreServer>(served);
     *port_ = server_->port();
   }
-  /// In a rank.
+  /// Called in a rank.
   std::shared_ptr<Store> connect(int rank, int size) const {
     while (*port_ == 0) usleep(500);
     return std::make_shared<StoreClient>(

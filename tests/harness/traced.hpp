@@ -1,4 +1,4 @@
-// A test whose ranks record all they do, in a folder of its own.
+// A test whose ranks record all operations, in its own folder.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,12 +1,12 @@
-# Makes "hosts" on one machine: network namespaces on one bridge, each with a name of its own. Sourced by the tests here.
-#   make_hosts N             N hosts: names in host_name[], addresses in host_address[]; they go when the shell ends
+# Creates "hosts" on one machine: network namespaces on one bridge, each with its own host name. Sourced by the tests here.
+#   make_hosts N             N hosts: names in host_name[], addresses in host_address[]; removed when the shell ends
 #   on_host I COMMAND…       runs a command on host I
 #   run_ranks HOSTS EACH [VARIABLE=VALUE …] -- COMMAND…
 #                            runs HOSTS × EACH ranks of a command and fails when one of them does
 #   mpirun_ranks HOSTS EACH [VARIABLE=VALUE …] -- COMMAND…
-#                            the same under Open MPI's mpirun, whose output is the ranks' together
+#                            the same under Open MPI's mpirun, which merges the ranks' output
 #   skip WHY                 ends the test: ctest counts it as skipped
-# Several runs side by side do not meet: every name carries the shell's process number, and the bridge is in a namespace.
+# Concurrent runs do not interfere: every name contains the shell's pid, and the bridge is in a namespace.
 
 skip() { echo "skipped: $*"; exit 77; }
 
@@ -49,7 +49,7 @@ make_hosts() {
     ip -n "$name" link set lo up
     ip -n "$name" addr add "${host_address[i]}/24" dev eth0
     ip -n "$name" link set eth0 up
-    # ip netns exec puts this file in place of /etc/hosts
+    # ip netns exec mounts this file over /etc/hosts
     mkdir -p "/etc/netns/$name"
     echo "127.0.0.1 localhost" >"/etc/netns/$name/hosts"
     for ((j = 0; j < $1; j++)); do echo "${host_address[j]} ${host_name[j]}" >>"/etc/netns/$name/hosts"; done
@@ -84,8 +84,8 @@ run_ranks() {
   return $status
 }
 
-# Open MPI starts its daemon on the other host through an agent; both talk over the bridge's subnet only.
-# It binds nobody: on each host it would begin with the first core of the one machine.
+# Open MPI starts its daemon on the other host through an agent; both communicate over the bridge's subnet only.
+# No binding: on each host it would start with the first core of the same machine.
 mpirun_ranks() {
   command -v mpirun.openmpi >/dev/null || skip "Open MPI is not installed"
   local hosts=$1 each=$2 exports=() i

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Ranks on 2 hosts find each other by what each launcher leaves in their environment: launchers.sh MEET
+# Ranks on 2 hosts find each other through the environment that each launcher sets: launchers.sh MEET
 # torchrun's and Slurm's environments are imitated, Open MPI's and MPICH's come from their mpirun.
 set -uo pipefail
 meet=$1
@@ -16,7 +16,7 @@ expect_meeting() {  # NAME OUTPUT
   echo "$1: met"
 }
 
-# started NAME FUNCTION: runs `FUNCTION RANK` on the host of each rank, which prints the variables of that rank.
+# started NAME FUNCTION: runs MEET on the host of each rank with the variables that `FUNCTION RANK` prints.
 started() {
   local rank processes=()
   for rank in 0 1 2 3; do
@@ -44,7 +44,7 @@ started Slurm slurm_rank
 script=$(on_host 0 env SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_JOB_ID=4711 SLURM_NODELIST="$hosts_tag-[0-1]" "$meet" 2>&1)
 [ "$script" = "rank 0 of 1 met 0" ] || { echo "sbatch: $script"; failures=1; }
 
-# Without a token, ranks across hosts say which line to export.
+# Without a token, ranks across hosts print the line to export.
 untold=$(on_host 0 env $(slurm_rank 0) MEDLEY_TOKEN= "$meet" 2>&1)
 grep -q 'export MEDLEY_TOKEN=' <<<"$untold" || { echo "no token: $untold"; failures=1; }
 

@@ -1,5 +1,5 @@
-// A rank of a job on two hosts between which the network fails, started by outage.sh. It reduces over and over until the file
-// OUTAGE_STOP is there, says when it was ready, and how and when an operation failed.
+// A rank of a job on two hosts whose network fails, started by outage.sh. It repeats a reduction until the file
+// OUTAGE_STOP exists, prints when it was ready, and how and when an operation failed.
 #include <unistd.h>
 
 #include <chrono>

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# What ranks on two hosts notice of a network that fails: outage.sh PROGRAM CASE
+# What ranks on two hosts detect when the network fails: outage.sh PROGRAM CASE
 #   link      the link of host 1 goes down: lost on both sides
-#   off       host 1 goes: its processes stop and its link is cut
-#   one_way   what host 1 sends gets lost, what it is sent arrives: lost on both sides
-#   heals     an outage of 3 s that heals: nobody is lost
-#   stopped   the processes of host 1 stop and its kernel goes on: nobody is lost, and they go on later
-#   killed    the process of a rank is killed: every other rank knows
-# The detector's own sentences say how long a host did not answer; the machine may be busy, so the script only makes sure that
-# the deadline of the operations, 120 s, was not what ended them.
+#   off       host 1 goes down: its processes stop and its link is cut
+#   one_way   packets from host 1 are lost, packets to it arrive: lost on both sides
+#   heals     an outage of 3 s that heals: no rank is lost
+#   stopped   the processes of host 1 stop but its kernel keeps running: no rank is lost, and they continue later
+#   killed    the process of a rank is killed: every other rank detects it
+# The detector's own messages say how long a host did not answer. The machine may be busy, so the script only checks that
+# the operations' deadline, 120 s, was not what ended them.
 set -uo pipefail
 program=$1 case=$2
 . "$(dirname "$0")/hosts.sh"
@@ -25,7 +25,7 @@ done
 show_all() { for ((rank = 0; rank < size; rank++)); do sed "s/^/[$rank] /" "$hosts_work/rank$rank"; done; }
 fail() { echo "$case: $*"; show_all; exit 1; }
 now_ms() { date +%s%3N; }
-# await RANK TEXT SECONDS: until the rank has printed it
+# await RANK TEXT SECONDS: waits until the rank has printed TEXT
 await() {
   local end=$((SECONDS + $3))
   until grep -q "$2" "$hosts_work/rank$1" 2>/dev/null; do
@@ -36,7 +36,7 @@ await() {
 cut_link() { ip -n "$switch" link set port1 down; }
 mend_link() { ip -n "$switch" link set port1 up; }
 signal_host() { for process in $(ip netns pids "${host_name[1]}"); do kill "-$2" "$process"; done; }
-# expect_lost RANKS…: each of these says within 60 s that a rank was lost
+# expect_lost RANKS…: each of these reports within 60 s that a rank was lost
 expect_lost() {
   local rank longest=0 took
   for rank in "$@"; do
@@ -46,7 +46,7 @@ expect_lost() {
   done
   echo "$case: every rank knew after $longest ms at most"
 }
-# expect_sentence RANKS…: one of these ranks suspected the others' host within a second and lost it within six, in its own words
+# expect_sentence RANKS…: one of these ranks suspected the others' host within a second and lost it within six, by its own message
 expect_sentence() {
   local files=() rank
   for rank in "$@"; do files+=("$hosts_work/rank$rank"); done
@@ -69,10 +69,10 @@ case $case in
     cut_link
     expect_lost 0 1
     expect_sentence 0 1
-    signal_host 1 CONT   # which then finds itself alone
+    signal_host 1 CONT   # it then finds itself alone
     expect_lost 2 3 ;;
   one_way)
-    # To an address that nobody has.
+    # To an address that no host has.
     ip -n "${host_name[1]}" neigh replace "${host_address[0]}" lladdr 02:00:00:00:00:99 dev eth0 nud permanent
     expect_lost 0 1 2 3
     expect_sentence 0 1 ;;
@@ -83,10 +83,10 @@ case $case in
       mend_link
     else
       signal_host 1 STOP
-      sleep 8   # longer than a cut host would be given
+      sleep 8   # longer than the limit for a cut host
       signal_host 1 CONT
     fi
-    # The ranks go on until somebody has taken the suspicion back.
+    # The ranks run until one of them has withdrawn the suspicion.
     for ((tries = 0; tries < 600; tries++)); do
       grep -q "no longer suspects" "$hosts_work"/rank? && break
       sleep 0.05

@@ -1,5 +1,5 @@
 // A rank of a job on several hosts, started by span.sh. Checks which backends serve which comm and what the
-// others say. The environment says how many ranks each host has (SPAN_EACH).
+// others report. SPAN_EACH gives the number of ranks per host.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

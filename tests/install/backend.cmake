@@ -1,4 +1,4 @@
-# Installs the build in BUILD, builds the example backend in SOURCE against it and judges it with the conformance suite.
+# Installs the build in BUILD, builds the example backend in SOURCE against it and runs the conformance suite on it.
 function(step)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)

@@ -9,7 +9,7 @@ function(run)
 endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/first)
-file(RENAME ${WORK}/first ${WORK}/prefix)   # nothing in it may know where it was installed
+file(RENAME ${WORK}/first ${WORK}/prefix)   # no file in it may contain the install location
 run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix
     -DCMAKE_CXX_COMPILER=${COMPILER} -DWANTED_VERSION=${VERSION})
 run(${CMAKE_COMMAND} --build ${WORK}/build)

@@ -1,4 +1,4 @@
-// Where the flight recorder may write: a folder of this user alone, and never through a link that somebody put in its place.
+// Where the flight recorder may write: a folder private to this user, and never through a link planted in its place.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

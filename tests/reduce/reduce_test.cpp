@@ -18,8 +18,8 @@ namespace {
 
 using reference::Bytes;
 
-/// Bytes that start `offset` behind a multiple of 64 and end where their allocation does, for a sanitizer to
-/// watch, with a known pattern in front.
+/// Bytes that start `offset` after a multiple of 64 and end with their allocation, for a sanitizer to
+/// check, with a known pattern before them.
 class Placed {
  public:
   Placed(std::size_t offset, std::size_t size) : start_(64 + offset), size_(size) {
@@ -70,14 +70,14 @@ class ReduceOnTarget : public testing::TestWithParam<std::int64_t> {
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
 };
 
-/// What the library was compiled for and this CPU runs, and the fallback without vectors.
+/// The targets that the library was compiled for and this CPU supports, and the fallback without vectors.
 std::vector<std::int64_t> targets() {
   std::vector<std::int64_t> all = hwy::SupportedAndGeneratedTargets();
   if (std::find(all.begin(), all.end(), HWY_STATIC_TARGET) == all.end()) all.push_back(HWY_STATIC_TARGET);
   return all;
 }
 
-/// One call; -1 for `dst_is` gives dst its own memory, else it is that source.
+/// One call; with -1 for `dst_is` dst has its own memory, else it is that source.
 void check(DType dtype, ReduceOp op, const std::vector<Bytes>& srcs, int n, std::size_t count, int divisor,
            bool stream, int dst_is, std::size_t offset, const Bytes& expected) {
   const std::size_t bytes = count * size_of(dtype);
@@ -106,7 +106,7 @@ TEST_P(ReduceOnTarget, EqualsReferenceForEveryCountAndAlignment) {
       const auto srcs = sources(dtype, n, counts.back());
       const Bytes expected = reference::reduce(dtype, op, srcs, n, counts.back(), divisor);
       for (std::size_t count : counts) {
-        if (n > 8 && count % 2 == 0) continue;  // half of the counts will do: the path is that of 3, 5 and 8
+        if (n > 8 && count % 2 == 0) continue;  // half of the counts suffice: the path is that of 3, 5 and 8
         const std::size_t element = size_of(dtype), odd = 1 + count % 61;
         check(dtype, op, srcs, n, count, divisor, false, -1, 0, expected);
         check(dtype, op, srcs, n, count, divisor, false, -1, odd, expected);
@@ -132,7 +132,7 @@ TEST_P(ReduceOnTarget, DestinationMayBeAnySource) {
   });
 }
 
-/// So many sources and elements that partial results are carried from pass to pass, through several blocks.
+/// Enough sources and elements that partial results are carried from pass to pass, through several blocks.
 TEST_P(ReduceOnTarget, ManySourcesAreCombinedInOrder) {
   constexpr std::size_t count = 20011;
   constexpr int n = 19;
@@ -157,7 +157,7 @@ TEST_P(ReduceOnTarget, DivisionIsRoundedOnce) {
       }
 }
 
-/// Every pair of special values, in both orders: all that IEEE 754 has a rule for.
+/// Every pair of special values, in both orders: all cases that IEEE 754 has a rule for.
 TEST_P(ReduceOnTarget, SpecialValuesMeetEachOther) {
   for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     const double tiny = dtype == DType::f64 ? 0x1p-1074 : dtype == DType::f16 ? 0x1p-24 : 0x1p-133;

@@ -1,5 +1,5 @@
-// What a reduction must give, one element after the other and as plainly as C++ can say it, and inputs worth
-// trying. Used by reduce_test.cpp; shares nothing with the kernels it judges.
+// The expected result of a reduction, element by element in the simplest C++, and inputs worth
+// trying. Used by reduce_test.cpp; shares no code with the kernels under test.
 #pragma once
 
 #include <cmath>
@@ -105,7 +105,7 @@ inline bool combine_bool(bool a, bool b, ReduceOp op) {
   }
 }
 
-/// One result: `read(k)` is source k's element in the type that is computed in.
+/// One result: `read(k)` is source k's element in the type of the computation.
 template <class T, class Read>
 T reduce_one(int n, ReduceOp op, int divisor, Read read) {
   T value = read(0);
@@ -186,7 +186,7 @@ inline std::uint64_t float_bits(DType dtype, double value) {
   return wide;
 }
 
-/// Elements near one, a few of any bits at all (NaNs with payloads, infinities, subnormals), zeros of both
+/// Elements near one, some random bit patterns (NaNs with payloads, infinities, subnormals), zeros of both
 /// signs.
 inline Bytes inputs(DType dtype, std::size_t count, std::mt19937_64& random) {
   const std::size_t size = size_of(dtype);

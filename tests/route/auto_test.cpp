@@ -1,4 +1,4 @@
-// Routes of a comm by rules, rows and the built-in order; and that ranks must have the same table.
+// A comm's routes by rules, table rows and the built-in order; and ranks must have the same table.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -127,7 +127,7 @@ TEST_F(RoutingOfAComm, SizesAreAgreedOnOnlyWhereTheyDecide) {
   };
   EXPECT_FALSE(by_size(""));
   EXPECT_FALSE(by_size("all_to_all:0-4K=ucx"));
-  EXPECT_FALSE(by_size("all_to_allv:0-4K=shm"));   // where the others go as well
+  EXPECT_FALSE(by_size("all_to_allv:0-4K=shm"));   // the route of all other sizes as well
   EXPECT_TRUE(by_size("all_to_allv:0-4K=shm/linear"));
   EXPECT_TRUE(by_size("all_to_allv:0-4K=ucx"));
   EXPECT_TRUE(by_size("*:0-4K=ucx;*=mpi"));
@@ -168,7 +168,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// What making a context said on each of two ranks.
+/// The errors from creating a context on each of two ranks.
 std::vector<std::string> errors_with(const std::string& first, const std::string& second) {
   const auto store = make_local_store();
   std::vector<std::string> errors(2, "no error");

@@ -1,4 +1,4 @@
-// Choosing by size and shape, against a look through all rows.
+// Choosing by size and shape, compared with an exhaustive search of all rows.
 #include "route/choose.hpp"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ TEST(Choose, IsNearTheBestAtEverySizeAndLeavesNoGap) {
   }));
 }
 
-/// The least number of routes that are near the best at every size, tried in all ways.
+/// The least number of routes that are near the best at every size, by exhaustive search.
 std::size_t fewest(const Random& random, const std::vector<const Cell*>& rows, std::size_t from) {
   if (from == rows.size()) return 0;
   std::size_t least = rows.size();
@@ -131,7 +131,7 @@ TEST(Choose, LeavesWhatIsNotToldApartToTheLibraryThatCarriesTheRest) {
   EXPECT_EQ(ask(table, Op::broadcast, {2, 2}).ranges.front().route.backend, "shm+ucx");
   table.put(cell(Op::all_reduce, {2, 2}, 64, {timing("ucx", "ring", 100, 0), timing("mpi", "ring", 160, 0)}));
   EXPECT_EQ(ask(table, Op::all_gather, {2, 2}).ranges.front().route.backend, "shm+ucx") << "the halves between hosts count together";
-  for (const std::int64_t bytes : {64, 1024, 1 << 14}) {   // left out of these rows, since it was far behind
+  for (const std::int64_t bytes : {64, 1024, 1 << 14}) {   // missing from these rows, since it was far behind
     table.put(cell(Op::reduce_scatter, {2, 2}, bytes, {timing("mpi", "ring", 100, 0)}));
   }
   EXPECT_EQ(ask(table, Op::all_gather, {2, 2}).ranges.front().route.backend, "shm+mpi");
@@ -180,7 +180,7 @@ TEST(Choose, OneDisturbedRowDoesNotDecideForMessages) {
   }
   table.put(cell(Op::send, {1, 2}, 4 << 20, {timing("mpi", "native", 900, 0.3), timing("shm", "native", 2700, 0.7)}));   // intervals overlap
   EXPECT_EQ(ask(table, Op::send, {1, 2}).ranges.front().route.backend, "shm");
-  table.put(cell(Op::send, {1, 2}, 16 << 20, {timing("mpi", "native", 900, 0.02)}));   // left out of this one
+  table.put(cell(Op::send, {1, 2}, 16 << 20, {timing("mpi", "native", 900, 0.02)}));   // missing from this row
   EXPECT_EQ(ask(table, Op::send, {1, 2}).ranges.front().route.backend, "mpi") << "so far behind that it was not measured";
   for (const std::int64_t bytes : {16, 256, 4096, 16384}) {
     table.put(cell(Op::send, {1, 2}, bytes, {timing("shm", "native", 1, 0.02), timing("mpi", "native", 1.6, 0.02)}));

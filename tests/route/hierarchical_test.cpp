@@ -1,5 +1,5 @@
-// Routes made of two backends on two hosts of two ranks: mount namespaces with a /dev/shm of their own count as hosts.
-// Needs the right to make namespaces (root); skipped otherwise.
+// Routes over hierarchical backends on two hosts of two ranks: mount namespaces with their own /dev/shm count as hosts.
+// Needs permission to create namespaces (root); skipped otherwise.
 #include <gtest/gtest.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -35,7 +35,7 @@ int run_rank(int rank, const test::ForkedStore& store, const test::Body& body) {
   }
 }
 
-/// gloo takes no loopback between hosts, and these share a network: any other interface will do.
+/// gloo does not use loopback between hosts, and these share a network: any other interface works.
 bool name_interface() {
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) return false;
@@ -48,7 +48,7 @@ bool name_interface() {
   return found;
 }
 
-/// False where this user may not make namespaces, or there is no network.
+/// False where this user may not create namespaces, or there is no network.
 bool on_two_hosts(const test::Body& body) {
   if (!name_interface()) return false;
   test::ForkedStore store;
@@ -129,7 +129,7 @@ void exchanges(Comm& world, std::size_t count) {
   }
 }
 
-/// Filled in over messages that stay inside a host or cross.
+/// Filled in over messages that stay inside a host or cross hosts.
 void uneven(Comm& world, std::int64_t count) {
   const int rank = world.rank();
   std::vector<std::int64_t> of_rank(ranks), same(ranks, count * (rank + 1));
@@ -173,7 +173,7 @@ TEST(Hierarchical, SendsEachPartOfUnevenOperationsToWhereItBelongs) {
   }
 }
 
-/// Inside a host ranks have other numbers: those that wait for one must not take another for it.
+/// Inside a host ranks have other numbers: a wait for one rank must not take another for it.
 TEST(Hierarchical, WaitsForARankOfTheSecondHostAfterTheFirstHostHasLeft) {
   if (!on_two_hosts([](Context& context) {
         Comm world = context.world();

@@ -1,4 +1,4 @@
-// Rule strings: what they mean, what is refused, and that ranks must agree on them.
+// Rule strings: their meaning, what is refused, and that ranks must agree on them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ TEST(Rules, SendsAndReceivesGoTheSameWay) {
     EXPECT_EQ(chosen(rules, Op::send, 1), "ucx") << word;
     EXPECT_EQ(chosen(rules, Op::recv, 1 << 30), "ucx") << word;
   }
-  const Rules sized = Rules::parse("*:0-1K=shm;*=mpi");   // sizes are for collectives
+  const Rules sized = Rules::parse("*:0-1K=shm;*=mpi");   // sizes apply to collectives only
   EXPECT_EQ(chosen(sized, Op::send, 4), "mpi");
   EXPECT_EQ(chosen(sized, Op::all_reduce, 4), "shm");
 }

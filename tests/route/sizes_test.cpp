@@ -1,5 +1,5 @@
-// Operations whose counts differ from rank to rank: all ranks take the same route, by the sizes that they told each other,
-// as the record shows; and nobody hangs over it.
+// v-collectives whose counts differ between ranks: all ranks take the same route, by the sizes that they exchanged,
+// as the record shows; and none hangs.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ constexpr int ranks = 3;
 constexpr std::int64_t border = 1 << 12;
 const std::string by_size = "all_to_allv:0-4K=shm;all_to_allv=plain;gatherv:0-4K=plain;gatherv=shm;scatterv:0-4K=shm;scatterv=plain";
 
-/// Tokens to experts: one expert is popular, sizes swing, and on most ranks alone nobody could tell on which side of the border
-/// the operation lies.
+/// Tokens to experts: one expert is popular, sizes vary, and most ranks alone could not tell on which side of the
+/// threshold the operation is.
 Table tokens_of(int step) {
   Table table(ranks, Counts(ranks));
   for (int from = 0; from < ranks; ++from) {
@@ -57,7 +57,7 @@ std::int64_t largest_bytes(const Table& table) {
   return largest * static_cast<std::int64_t>(sizeof(std::int32_t));
 }
 
-/// An exchange of one step with what it must bring.
+/// An exchange of one step with its expected result.
 struct Exchange {
   Exchange(Comm& comm, int number) : step(number), table(tokens_of(number)), me(comm.rank()) {
     in_counts = table[static_cast<std::size_t>(me)];
@@ -83,7 +83,7 @@ struct Exchange {
   std::vector<std::int32_t> in, out;
 };
 
-/// By whose size the route of an operation goes; none for the first ones.
+/// The operation whose size decides the route of this one; none for the first ones.
 std::optional<std::uint64_t> decided_by(std::uint64_t operation) {
   const SizeWindow window = SizeWindow::of(operation);
   if (window.number < 2) return {};
@@ -91,7 +91,7 @@ std::optional<std::uint64_t> decided_by(std::uint64_t operation) {
   return told.first + (operation - window.first) % told.length;
 }
 
-/// What the route of each operation must be, by the sizes of all.
+/// The expected route of each operation, by the sizes of all.
 std::vector<std::string> routes_by(const std::vector<std::int64_t>& sizes, const std::string& small, const std::string& large) {
   std::vector<std::string> routes;
   for (std::size_t k = 0; k < sizes.size(); ++k) {
@@ -101,7 +101,7 @@ std::vector<std::string> routes_by(const std::vector<std::int64_t>& sizes, const
   return routes;
 }
 
-constexpr int first_ones = 8;   ///< which go by the nominal size
+constexpr int first_ones = 8;   ///< routed by the nominal size
 
 TEST(SizeWindow, says_by_whose_size_an_operation_goes) {
   std::vector<std::int64_t> by;
@@ -153,13 +153,13 @@ TEST_F(Sizes, of_experts_decide_alike_on_all_ranks) {
     Comm world = context.world();
     std::vector<std::int32_t> sum_of_all{1};
     for (int step = 0; step < steps;) {
-      if (step % 20 < 10) {   // one after the other
+      if (step % 20 < 10) {   // one after another
         Exchange exchange(world, step++);
         exchange.issue(world, {});
         exchange.check();
         continue;
       }
-      std::vector<std::unique_ptr<Exchange>> many;   // ten at once, among others that must keep their place on either lane
+      std::vector<std::unique_ptr<Exchange>> many;   // ten at once, among others that must keep their order on either lane
       std::vector<Work> works;
       for (int i = 0; i < 10; ++i) {
         many.push_back(std::make_unique<Exchange>(world, step++));
@@ -192,7 +192,7 @@ TEST_F(Sizes, of_rooted_operations_are_told_by_their_roots) {
       std::vector<std::int32_t> mine(static_cast<std::size_t>(counts[me]), 10 * step + context.rank()), back(mine.size());
       std::vector<std::int32_t> all(context.rank() == root ? static_cast<std::size_t>(sum_of(counts)) : 0);
       Work gathered = world.gatherv(mine, all, {counts}, root, {.async = true});
-      Work scattered = world.scatterv(all, {counts}, back, root, {.async = true});   // after the first, by memory
+      Work scattered = world.scatterv(all, {counts}, back, root, {.async = true});   // ordered after the first by their memory
       scattered.wait();
       EXPECT_EQ(back, mine) << step;
     }
@@ -220,7 +220,7 @@ TEST_F(Sizes, of_operations_that_name_their_backend_do_not_count) {
   expect_taken(Op::all_to_allv, routes_by(sizes_of(steps), "shm", "plain"));
 }
 
-/// What a straggler finds: all that the others issued without waiting for it.
+/// What a straggler finds: everything that the others issued without waiting for it.
 TEST_F(Sizes, of_a_straggler_hold_nobody_who_issues) {
   constexpr int steps = 2 * first_ones + 3;
   std::atomic<int> ahead{0};
@@ -234,8 +234,8 @@ TEST_F(Sizes, of_a_straggler_hold_nobody_who_issues) {
       many.push_back(std::make_unique<Exchange>(world, step));
       works.push_back(many.back()->issue(world, {.async = true}));
     }
-    works.push_back(world.all_reduce(total, sum, {.async = true}));   // behind operations whose route is open
-    if (context.rank() < 2) {   // messages pass them
+    works.push_back(world.all_reduce(total, sum, {.async = true}));   // behind operations whose route is undecided
+    if (context.rank() < 2) {   // messages overtake them
       if (context.rank() == 0) world.send(message, 1);
       if (context.rank() == 1) world.recv(message, 0);
       ++ahead;
@@ -247,7 +247,7 @@ TEST_F(Sizes, of_a_straggler_hold_nobody_who_issues) {
   expect_taken(Op::all_to_allv, routes_by(sizes_of(steps), "shm", "plain"));
 }
 
-/// What the others are told about one rank that stays away. It ends when they know.
+/// The error that the others get about one absent rank. The rank ends when they have it.
 void expect_told(const std::function<void(Comm&)>& calls, ErrorKind kind, const std::string& words,
                  const std::function<void(Comm&)>& absent) {
   std::atomic<int> told{0};
@@ -302,7 +302,7 @@ TEST_F(Sizes, are_left_behind_when_comms_go) {
     for (int i = 0; i < 40; ++i) {
       Comm comm = context.world().dup();
       const auto me = static_cast<std::size_t>(comm.rank());
-      for (int step = 0; step < i % 19; ++step) {   // all but the root may be gone before it comes
+      for (int step = 0; step < i % 19; ++step) {   // all but the root may have left before it arrives
         const Counts counts{1, 2, 2000};
         std::vector<std::int32_t> mine(static_cast<std::size_t>(counts[me]), step), all(comm.rank() == 1 ? 2003 : 0);
         comm.gatherv(mine, all, {counts}, 1);
@@ -364,7 +364,7 @@ TEST_F(Sizes, refuse_an_algorithm_that_one_of_the_routes_has_not) {
   run([](Context& context) {
     Comm world = context.world();
     Exchange exchange(world, 0);
-    EXPECT_THROW(exchange.issue(world, {.algorithm = "native"}), Error);   // which plain has not
+    EXPECT_THROW(exchange.issue(world, {.algorithm = "native"}), Error);   // which plain does not have
     exchange.issue(world, {.algorithm = "pairwise"});
     exchange.check();
   });

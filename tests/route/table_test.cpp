@@ -1,4 +1,4 @@
-// Route tables as files: what is written is read back, and nothing wrong gets in.
+// Route tables as files: a written table reads back equal, and invalid input is refused.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -92,7 +92,7 @@ TEST(Table, AFileIsReplacedWhole) {
   table.put(cell(Op::broadcast, {1, 2}, 8, {timing("shm", "native", 1)}));
   table.save(file);
   EXPECT_EQ(Table::load(file).hash(), table.hash());
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "deeper"), {}), 1);   // nothing is left beside it
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "deeper"), {}), 1);   // no temporary file is left
   std::filesystem::remove_all(folder);
   EXPECT_THROW(Table::load(file), Error);
   EXPECT_THROW(Table::load("/"), Error);

@@ -5,7 +5,7 @@
 
 namespace medley::route {
 
-/// `reach`: of the interval of the median, to either side.
+/// `reach`: the half-width of the median's interval, as a fraction.
 inline Timing timing(std::string backend, std::string algorithm, double median, double reach = 0.1) {
   return {{std::move(backend), std::move(algorithm)}, median, median * (1 - reach), median * (1 + reach), 20};
 }

@@ -20,7 +20,7 @@ class TuneCommand : public ::testing::Test {
  protected:
   TuneCommand() {
     std::filesystem::create_directories(folder);
-    setenv("XDG_CACHE_HOME", folder.c_str(), 1);   // no table of the user's
+    setenv("XDG_CACHE_HOME", folder.c_str(), 1);   // not the user's table
   }
   ~TuneCommand() override { std::filesystem::remove_all(folder); }
   std::string file(const std::string& name) const { return folder / name; }
@@ -38,7 +38,7 @@ class TuneCommand : public ::testing::Test {
                                       const std::string& sizes = "64:16K") const {
     return {"tune", "-n", "2", "--backends", "shm", "--op", ops, "--sizes", sizes, "--seconds", seconds, "-o", file("t.json")};
   }
-  /// Goes on for longer than a test waits.
+  /// Runs longer than a test waits.
   std::vector<std::string> long_words() const { return tune_words("60", "all", "4:64M"); }
   std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("medley_tune_{}", getpid());
 };
@@ -79,7 +79,7 @@ TEST_F(TuneCommand, KilledAtAnyMomentLeavesAReadableTable) {
     words.insert(words.begin(), MEDLEY_COMMAND);
     {
       Process process(words);
-      usleep(static_cast<unsigned>(milliseconds) * 1000);   // any moment will do
+      usleep(static_cast<unsigned>(milliseconds) * 1000);   // any moment is fine
       process.signal(SIGKILL);
     }
     std::error_code none;

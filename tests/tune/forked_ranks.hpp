@@ -1,4 +1,4 @@
-// Runs a function as several processes that share nothing but what they open themselves, and tells who
+// Runs a function as several processes that share only what they open themselves, and returns those that
 // failed. Used by the tests of the sample clock.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace medley::tune {
 
-/// Calls `body(rank)` in one child per rank; true from all of them is success. Gives the ranks that failed.
+/// Calls `body(rank)` in one child per rank; true from all of them is success. Returns the ranks that failed.
 inline std::vector<int> failed_forked_ranks(int ranks, const std::function<bool(int)>& body) {
   std::vector<pid_t> children;
   for (int rank = 0; rank < ranks; ++rank) {

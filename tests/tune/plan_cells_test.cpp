@@ -1,4 +1,4 @@
-// What the tuner visits: everything once, then where it is close.
+// Which cells the tuner measures: everything once, then where routes are close.
 #include "tune/plan_cells.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// When a race of routes is decided, on samples made up for the purpose.
+// When a race of routes is decided, on synthetic samples.
 #include "tune/race.hpp"
 
 #include <gtest/gtest.h>
@@ -107,7 +107,7 @@ TEST(Merged, IsUnsureWhereTwoVisitsContradictEachOther) {
   EXPECT_LT(cell.confidence, 0.95);
 }
 
-/// A clock and routes of which each takes what it is made to take.
+/// A clock and routes that take prescribed times.
 struct MadeUp {
   struct Clock {};
   std::vector<double> us;

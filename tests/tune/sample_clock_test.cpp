@@ -53,7 +53,7 @@ TEST(SampleClock, ASampleIsTheSlowestRanksTimeAndTheSameOnEveryRank) {
   SharedValue<std::array<std::array<Sample, samples>, ranks>> seen;
   const auto failed = failed_clocked_ranks(ranks, [&](SampleClock& clock) {
     for (std::size_t i = 0; i < samples; ++i) {
-      const bool slowest = static_cast<int>(i % ranks) == clock.rank();  // each rank takes its turn
+      const bool slowest = static_cast<int>(i % ranks) == clock.rank();  // each rank in turn
       (*seen)[static_cast<std::size_t>(clock.rank())][i] = clock.time([&] { busy_us(slowest ? 300 : 0); });
     }
     return true;
@@ -90,7 +90,7 @@ TEST(SampleClock, AWaitingRankServesThoseStillInTheOperation) {
   SharedValue<Counter> served;
   const auto failed = failed_clocked_ranks(2, [&](SampleClock& clock) {
     if (clock.rank() == 0) clock.while_waiting([&] { ++*served; });
-    // Rank 1 cannot finish unless rank 0, which is done at once, is called while it waits.
+    // Rank 1 cannot finish unless rank 0, which finishes at once, is called while it waits.
     clock.time([&] {
       while (clock.rank() == 1 && *served == 0) sched_yield();
     });
@@ -116,7 +116,7 @@ TEST(SampleClock, LeavesNoNameBehind) {
     if (file >= 0) close(file);
     return file < 0 && errno == ENOENT;
   };
-  // Rank 0 removes the name when all have met; it tells the other by the first start.
+  // Rank 0 unlinks the page when all have met; the first start tells the other rank.
   const auto failed = failed_clocked_ranks(2, [&](SampleClock& clock) {
     bool good = false;
     clock.time([&] { good = gone(clock.name()); });

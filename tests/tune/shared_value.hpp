@@ -1,4 +1,4 @@
-// A value that forked processes see in common. Used by the tests of the sample clock.
+// A value shared by forked processes. Used by the tests of the sample clock.
 #pragma once
 
 #include <sys/mman.h>

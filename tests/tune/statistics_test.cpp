@@ -57,7 +57,7 @@ TEST(Statistics, IntervalOfARatioCoversTheTruthAboutAsOftenAsItSays) {
     covered += interval.low <= std::exp(1.0) && std::exp(1.0) <= interval.high;
   }
   EXPECT_GE(covered, trials * 88 / 100);
-  EXPECT_LT(covered, trials);  // an interval that never misses would be too wide to tell anything
+  EXPECT_LT(covered, trials);  // an interval that never misses would be too wide to be useful
 }
 
 }  // namespace medley::tune

@@ -1,4 +1,4 @@
-// Memory that is kept by size for the next who wants as much, where taking it from the system and giving it back costs too much.
+// A pool of memory blocks by size, for memory that is too expensive to allocate and free each time.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace medley {
 
-/// Whether blocks that nobody owns are filled with a pattern, and checked when they are taken again: MEDLEY_POISON=1, as
-/// `medley soak` sets. A library that writes into memory it was to have let go of is then found.
+/// Whether free blocks are filled with a pattern that is checked when they are taken again: MEDLEY_POISON=1, which
+/// `medley soak` sets. Detects a library that writes into memory after it released it.
 inline bool poisons_free_memory() {
   static const bool wanted = [] {
     const char* text = std::getenv("MEDLEY_POISON");
@@ -23,13 +23,13 @@ inline bool poisons_free_memory() {
   return wanted;
 }
 
-/// From any thread. Those of a process are never destroyed: who gives a block back may outlive what is static.
+/// Thread-safe. Process-wide pools are never destroyed: a block may be returned after static destruction.
 class BlockPool {
  public:
-  /// `on_host`: whether the processor can write the blocks.
+  /// `on_host`: whether the CPU can write the blocks.
   explicit BlockPool(std::size_t most_together = SIZE_MAX, bool on_host = true)
       : most_(most_together), poison_(on_host && poisons_free_memory()) {}
-  /// One of this size, or null where none is kept.
+  /// A block of this size, or null if the pool has none.
   std::byte* take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     auto& free = free_[bytes];
@@ -40,7 +40,7 @@ class BlockPool {
     if (poison_) require_untouched(block, bytes);
     return block;
   }
-  /// False where it would be too much: the block stays the caller's.
+  /// False if the pool would grow too large: the caller keeps the block.
   bool keep(std::byte* block, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (bytes > most_ - together_) return false;

@@ -1,5 +1,5 @@
-// What the core needs of CUDA, without linking it: pinned memory, copies, events. Implemented by the shared object
-// libmedley_device_cuda.so beside the backends; used by the engine and the staging of CUDA buffers.
+// What the core needs from CUDA, without linking it: pinned memory, copies, events. Implemented by the shared object
+// libmedley_device_cuda.so next to the backends; used by the engine and for staging CUDA buffers.
 #pragma once
 
 #include <cstddef>
@@ -14,26 +14,26 @@ namespace medley {
 inline constexpr std::string_view device_abi = "medley-device-2";
 
 /// One CUDA device as one context uses it. Streams and events are CUDA's own handles. Every method may be called from
-/// any thread, keeps the thread's current device, and is allowed while another thread captures a graph. But for
-/// copy_now() none waits for work on the device.
+/// any thread, preserves the thread's current device, and is allowed while another thread captures a graph. Only
+/// copy_now() waits for work on the device.
 class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
 
-  /// An event recorded in a stream now, from a pool; give it back when it is no longer needed.
+  /// Records an event from a pool in the stream; return it when it is no longer needed.
   virtual void* record(void* stream) = 0;
   virtual void give_back(void* event) noexcept = 0;
-  /// Whether everything before the event is done.
+  /// Whether all work before the event has completed.
   virtual bool reached(void* event) = 0;
   virtual void wait(void* stream, void* event) = 0;
   virtual bool capturing(void* stream) = 0;
 
-  /// Page-locked host memory of a pool of the process. It is never freed, since freeing waits for all running kernels.
+  /// Page-locked host memory from a pool of the process. It is never freed, since freeing waits for all running kernels.
   virtual void* pinned(std::size_t bytes) = 0;
   virtual void give_back_pinned(void* memory, std::size_t bytes) noexcept = 0;
 
-  /// A stream that waits for no other. They are kept as long as the device.
+  /// A non-blocking stream. Streams live as long as the device.
   virtual void* make_stream() = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes, void* stream) = 0;
 
@@ -44,16 +44,16 @@ class Device {
   virtual void copy_now(void* to, const void* from, std::size_t bytes) = 0;
 };
 
-/// What the shared object exports: extern "C" const DevicePlugin* medley_device(). `abi` stays the first member.
+/// The shared object exports extern "C" const DevicePlugin* medley_device(). `abi` stays the first member.
 struct DevicePlugin {
   std::string_view abi;
   std::unique_ptr<Device> (*open)(int device);   ///< throws Error(unavailable) with the reason
   int (*count)();                                ///< devices of this machine; throws Error(unavailable) with the reason
 };
 
-/// Whether CUDA devices can be expected here, found out without touching CUDA: the shared object lies beside the
-/// backends and the driver's control file exists. MEDLEY_CUDA=0 says no, MEDLEY_CUDA=1 skips the second question.
-/// Empty if so, otherwise why not.
+/// Whether CUDA devices can be expected here, without touching CUDA: the shared object is next to the
+/// backends and the driver's control file exists. MEDLEY_CUDA=0 means no; MEDLEY_CUDA=1 skips the second check.
+/// Empty if so, otherwise the reason.
 MEDLEY_API std::string why_no_device();
 
 /// Loads the shared object and opens a device. Throws Error(unavailable) with the reason.

@@ -1,5 +1,5 @@
-// A doubly linked list whose links lie in the elements: an operation joins and leaves in constant time, and nothing is
-// allocated. Used for what the engine keeps of operations.
+// An intrusive doubly linked list: an operation joins and leaves in constant time, without allocation. Used for the engine's
+// lists of operations.
 #pragma once
 
 #include <cstddef>

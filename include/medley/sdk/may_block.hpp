@@ -1,6 +1,6 @@
-// Builds with MEDLEY_LOCK_CHECKS (the dev, asan and tsan presets) prove that nobody blocks while holding the engine's lock:
-// whatever may wait for another thread, process or host calls may_block() first, which ends the process with a sentence where
-// the calling thread holds the lock.
+// Builds with MEDLEY_LOCK_CHECKS (the dev, asan and tsan presets) check that no thread blocks while it holds the engine's lock:
+// code that may wait for another thread, process or host calls may_block() first, which aborts with a message if the calling
+// thread holds the lock.
 #pragma once
 
 #include <medley/export.hpp>
@@ -10,7 +10,7 @@ namespace medley {
 #ifdef MEDLEY_LOCK_CHECKS
 /// `what` completes the sentence "this thread waits for …".
 MEDLEY_API void may_block(const char* what) noexcept;
-/// By the engine's lock.
+/// Called by the engine's lock.
 MEDLEY_API void count_engine_lock(int change) noexcept;
 #else
 inline void may_block(const char*) noexcept {}

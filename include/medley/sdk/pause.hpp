@@ -1,9 +1,9 @@
-// What spin loops and measurements tell the core.
+// Processor hints for spin loops, and a load fence for measurements.
 #pragma once
 
 namespace medley {
 
-/// This is a spin loop.
+/// The spin-loop hint.
 inline void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -12,7 +12,7 @@ inline void pause() {
 #endif
 }
 
-/// Goes on when every load before it has its data, which a clock read after it would not wait for by itself.
+/// Waits until every earlier load has its data; a later clock read alone would not wait for that.
 inline void await_loads() {
 #if defined(__x86_64__)
   __builtin_ia32_lfence();

@@ -1,5 +1,5 @@
-// How a thread waits for what can only be polled: spin, yield the core, then naps short enough not to hold up what moves only
-// while it is polled. Used by mpi and by backends made of two.
+// Backoff for backends that can only be polled: spin, yield the core, then naps short enough not to delay transfers that progress
+// only while they are polled. Used by mpi and by hierarchical backends.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class PolledEventCount final : public EventCount {
   std::uint32_t prepare() override { return 0; }
   void sleep(std::uint32_t, std::chrono::nanoseconds at_most) override {
     may_block("its nap");
-    // A large transfer takes tens of round trips, each of which waits for somebody's nap.
+    // A large transfer takes tens of round trips, each of which may wait for a peer's nap.
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(at_most, std::chrono::microseconds(50)));
   }
   void cancel() override {}

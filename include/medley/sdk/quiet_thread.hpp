@@ -1,6 +1,5 @@
-// Starts a thread that takes no signals, since they belong to the program's own threads, and that is not
-// bound to its rank's core, where it would take turns with the rank. Used by every thread that Medley makes
-// for itself in a user's process.
+// Starts a thread that blocks all signals: they belong to the program's own threads. Used for every thread that Medley
+// starts in a user's process.
 #pragma once
 
 #include <medley/sdk/launcher_cores.hpp>

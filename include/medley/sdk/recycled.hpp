@@ -1,5 +1,5 @@
-// Memory of objects that come and go with every operation, kept by each thread for its next ones: the C library has seven of a
-// size at hand and is slow beyond that, while dozens of launches on a device may be under way. A base of these classes.
+// A base class that recycles the memory of short-lived per-operation objects, per thread: glibc caches seven blocks of a
+// size and is slow beyond that, while dozens of launches on a device may be pending.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class Recycled {
 
  private:
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  static constexpr std::size_t max_kept = 0;   // or they would miss the use of what is gone
+  static constexpr std::size_t max_kept = 0;   // otherwise sanitizers would miss uses after free
 #else
   static constexpr std::size_t max_kept = 64;
 #endif
@@ -47,7 +47,7 @@ class Recycled {
     thread_local Kept kept;
     return kept;
   }
-  static inline thread_local bool thread_ends_ = false;   ///< objects of static storage may go after this
+  static inline thread_local bool thread_ends_ = false;   ///< static objects may be destroyed after this
 };
 
 }  // namespace medley

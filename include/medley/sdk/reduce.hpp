@@ -1,5 +1,5 @@
 // Combining the buffers of several ranks into one, and copying past the cache, vectorised for this CPU.
-// Used by whatever combines in host memory: the shm backend and the algorithms over send and recv.
+// Used for every reduction in host memory: by the shm backend and by the algorithms over send and recv.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +22,15 @@ namespace medley {
 /// - One source and no divisor is a copy, bit for bit (bool still becomes 0 or 1).
 /// - `divisor` (>= 1) divides the sum of floats before it is rounded to the type: a true division, as a
 ///   user would write it, not a multiplication by a rounded 1/n. Other reductions ignore it.
-/// - `stream` writes dst past the cache, for results that no one reads soon; a fence closes the call.
+/// - `stream` writes dst past the cache, for results that are not read soon; the call ends with a fence.
 using ReduceFn = void (*)(void* dst, const void* const* srcs, int n_srcs, std::size_t count, int divisor,
                           bool stream);
 
 /// The function that combines elements of `dtype` by `op`, for this CPU; nullptr where reducible() says no.
-/// avg gives sum's: the caller passes the number of ranks as divisor in the last step, 1 before.
+/// avg returns sum's: the caller passes the number of ranks as divisor in the last step, 1 before.
 MEDLEY_API ReduceFn reducer(DType dtype, ReduceOp op) noexcept;
 
-/// memcpy whose stores bypass the cache (any alignment, no overlap); a fence closes it.
+/// memcpy whose stores bypass the cache (any alignment, no overlap); ends with a fence.
 MEDLEY_API void copy_stream(void* dst, const void* src, std::size_t bytes) noexcept;
 
 }  // namespace medley

@@ -1,4 +1,4 @@
-// The engine's lock: held for the time of a poll, released by a plain store. A mutex's second atomic operation would be
+// The engine's lock: held for the duration of a poll, released by a plain store. A mutex's second atomic operation would cost
 // a tenth of a small all_reduce.
 #pragma once
 
@@ -23,7 +23,7 @@ class Spinlock {
         if (++spins < 100) {
           pause();
         } else {
-          sched_yield();   // the holder may be in a long copy, or wait for this core
+          sched_yield();   // the holder may be in a long copy, or need this core
         }
       }
     }
@@ -33,7 +33,7 @@ class Spinlock {
     count_engine_lock(-1);
     holder_.store(0, std::memory_order_release);   // pairs with the exchange in lock()
   }
-  /// Whether the calling thread holds it. (relaxed: only this thread writes its own name there, so it reads that or another)
+  /// Whether the calling thread holds it. (relaxed: only this thread writes its own id here, so it reads that or another)
   bool held_here() const noexcept { return holder_.load(std::memory_order_relaxed) == pthread_self(); }
 
  private:

@@ -1,5 +1,5 @@
-// Store accesses on a thread of their own, for backends: a round trip to the store must not be made under the engine's lock.
-// Each access returns a ticket at once, which the backend polls. One agent per backend and context.
+// Store accesses on a separate thread, for backends: they must not make a round trip to the store under the engine's lock.
+// Each access immediately returns a ticket, which the backend polls. One agent per backend and context.
 #pragma once
 
 #include <atomic>
@@ -15,11 +15,11 @@ namespace medley {
 
 class MEDLEY_API StoreAgent {
  public:
-  /// What became of an access.
+  /// The result of an access.
   class Ticket {
    public:
     bool done() const { return done_.load(std::memory_order_acquire); }   // pairs with the release store in the agent's thread
-    /// Once done: the value, or nothing where there is none, or where the store could not be reached.
+    /// Once done: the value, or none where the key is absent or the store could not be reached.
     const std::optional<std::string>& value() const { return value_; }
 
    private:
@@ -30,19 +30,19 @@ class MEDLEY_API StoreAgent {
   using TicketRef = std::shared_ptr<const Ticket>;
 
   StoreAgent();
-  /// Waits for what was posted, but not beyond two seconds: a store that does not answer keeps its own thread only.
+  /// Waits for posted accesses, but at most two seconds: a store that does not answer blocks only its own thread.
   ~StoreAgent();
   StoreAgent(const StoreAgent&) = delete;
   StoreAgent& operator=(const StoreAgent&) = delete;
 
   TicketRef set(std::shared_ptr<Store> store, std::string key, std::string value);
   TicketRef try_get(std::shared_ptr<Store> store, std::string key);
-  /// Any access; what it returns is the ticket's value. An exception counts as nothing.
+  /// Any access; its return value becomes the ticket's value. An exception counts as no value.
   TicketRef post(std::function<std::optional<std::string>()> access);
 
  private:
   struct State;
-  std::shared_ptr<State> state_;   ///< shared with the thread, which may be inside the store when the agent goes
+  std::shared_ptr<State> state_;   ///< shared with the thread, which may be inside the store when the agent is destroyed
 };
 
 }  // namespace medley

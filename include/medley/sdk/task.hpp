@@ -1,4 +1,4 @@
-// Operations as coroutines: written as if they could wait, run as state machines that only poll.
+// Operations as coroutines: written as blocking code, run as polled state machines.
 // Backends and algorithms are built from these; nothing in a task may block.
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace medley {
 
 /// A lazily started coroutine. `co_await until(condition)` suspends it until the condition holds; `co_await task`
-/// runs another one to its end. poll() moves it on and tells whether it is finished; it rethrows what it threw.
+/// runs another task to its end. poll() advances it and returns whether it has finished; it rethrows the task's exception.
 class Task {
  public:
   struct promise_type;

@@ -1,4 +1,4 @@
-// A program of a user: adds up ones over all ranks.
+// A user's program: sums ones over all ranks.
 #include <cstdio>
 #include <medley/medley.hpp>
 #include <vector>
