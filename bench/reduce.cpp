@@ -1,5 +1,5 @@
-// How fast buffers are combined and copied, beside memcpy on the same memory. GB/s counts all bytes read and
-// written by name; the reads that a cached store costs before it (write-allocate) are not counted.
+// The speed of combining and copying buffers, compared with memcpy on the same memory. GB/s counts all bytes
+// that the code reads and writes, not the reads that cached stores cause (write-allocate).
 //   cmake --preset release -DMEDLEY_BENCH=ON && cmake --build --preset release --target bench_reduce
 //   build/release/bin/bench_reduce --benchmark_filter=large
 #include <medley/sdk/reduce.hpp>

@@ -1,11 +1,11 @@
-// Two backends' worth of habits in twenty lines: a blocking all_reduce, an exchange that runs on while another
-// operation overlaps it, and a wait. Start it with: medley run -n 4 -- build/release/bin/hello
+// The basics in twenty lines: a blocking all_reduce, an exchange that continues while another operation
+// overlaps it, and a wait. Start it with: medley run -n 4 -- build/release/bin/hello
 #include <cstdio>
 #include <medley/medley.hpp>
 #include <vector>
 
 int main() {
-  medley::Context context;                            // who the ranks are comes from the launcher
+  medley::Context context;                            // the launcher determines the ranks
   medley::Comm world = context.world();
   const int n = world.size();
 

@@ -1,5 +1,5 @@
-# Finds the interpreter that MEDLEY_PYTHON names and nanobind in it. Sets medley_python_found, or in
-# medley_python_missing what is not there.
+# Finds the interpreter that MEDLEY_PYTHON names and its nanobind. Sets medley_python_found, or
+# medley_python_missing to what is missing.
 set(medley_python_found OFF)
 set(python ${MEDLEY_PYTHON})
 if(python STREQUAL "auto")
@@ -24,6 +24,6 @@ if(NOT Python_Development.Module_FOUND)
   set(medley_python_missing "${python} has no headers (python3-dev)")
   return()
 endif()
-unset(nanobind_DIR CACHE)   # of another interpreter, which this folder was configured for before
+unset(nanobind_DIR CACHE)   # from another interpreter that this folder was configured for before
 find_package(nanobind CONFIG QUIET REQUIRED)
 set(medley_python_found ON)

@@ -1,5 +1,5 @@
-# medley.torch._c10d, against the torch that the interpreter has. torch's CMake package would look for a CUDA toolkit;
-# where its headers and libraries are is all that is needed.
+# medley.torch._c10d, built against the interpreter's torch. torch's CMake package would look for a CUDA
+# toolkit; only the paths of its headers and libraries are needed.
 execute_process(COMMAND ${Python_EXECUTABLE} -c "import pathlib, torch; print(pathlib.Path(torch.__file__).parent)"
                 OUTPUT_VARIABLE torch_root OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
 if(failed)
@@ -14,8 +14,8 @@ foreach(library torch_python torch torch_cpu c10)
   target_link_libraries(medley_torch PRIVATE ${torch_root}/lib/lib${library}.so)
 endforeach()
 target_link_libraries(medley_torch PRIVATE medley medley_flags)
-target_compile_options(medley_torch PRIVATE -g1)   # of all of torch, full debug information would be most of the file
-# torch's own headers take most of the time: all sources in one go, unless there are cores for each.
+target_compile_options(medley_torch PRIVATE -g1)   # full debug information of all of torch would be most of the file
+# torch's own headers take most of the compile time: one unity build, unless there is a core for each source.
 cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
 set(in_one_go ON)
 if(cores GREATER 8)

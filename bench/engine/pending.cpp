@@ -1,6 +1,7 @@
-// What an operation costs when many are pending: 2,000 against 20,000 async all_reduces, and messages, each on memory of its
-// own, issued at once and then waited for. Run as `medley run -n 2 -- build/release/bin/bench_pending`; rank 0 prints a row per
-// backend and kind. The last two columns should be near 1: cost must not grow with the number of pending operations.
+// The cost of an operation when many are pending: 2,000 against 20,000 async all_reduces, and messages, each
+// on its own memory, all issued and then waited for. Run as `medley run -n 2 --
+// build/release/bin/bench_pending`; rank 0 prints a row per backend and kind. The last two columns should be
+// near 1: cost must not grow with the number of pending operations.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,10 +16,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t few = 2'000, many = 20'000;
-constexpr int rounds = 7;   // of few and many by turns: noise hits both alike
+constexpr int rounds = 7;   // few and many interleaved: noise affects both equally
 
 struct Cost {
-  double issue = 0, complete = 0;   ///< microseconds an operation
+  double issue = 0, complete = 0;   ///< microseconds per operation
 };
 
 double median(std::vector<double> values) {
@@ -52,7 +53,7 @@ void compare(medley::Comm& world, const std::string& backend, bool messages) {
   std::vector<double> issue_few, issue_many, complete_few, complete_many, issue_ratio, complete_ratio;
   for (int round = 0; round < rounds; ++round) {
     const Cost a = timed(world, backend, messages, few), b = timed(world, backend, messages, many);
-    if (round == 0) continue;   // the first touches everything for the first time
+    if (round == 0) continue;   // the first round touches all memory for the first time
     issue_few.push_back(a.issue), issue_many.push_back(b.issue), issue_ratio.push_back(b.issue / a.issue);
     complete_few.push_back(a.complete), complete_many.push_back(b.complete), complete_ratio.push_back(b.complete / a.complete);
   }

@@ -1,5 +1,5 @@
-// What Medley's thread hop costs: all_reduce of f32 between two processes, by gloo::allreduce called directly
-// and through Medley, by turns in one run. Prints per size the least and the median time of both.
+// The cost of Medley's thread hop: all_reduce of f32 between two processes, with gloo::allreduce called
+// directly and through Medley, interleaved in one run. Prints the minimum and median time of both per size.
 // bench_gloo_hop [ROUNDS]
 #include <gloo/allreduce.h>
 #include <gloo/math.h>
@@ -65,7 +65,7 @@ void run(int rank, const std::string& folder, int rounds) {
     Times alone, through;
     const int times = count > 100'000 ? rounds / 10 + 1 : rounds;
     for (int i = 0; i < times; ++i) {
-      by_gloo();  // both ranks are here: the wait for the other is not part of what follows
+      by_gloo();  // synchronises: the wait for the other rank is not part of what follows
       alone.all.push_back(microseconds(by_gloo));
       by_medley();
       through.all.push_back(microseconds(by_medley));

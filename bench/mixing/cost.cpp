@@ -1,5 +1,6 @@
-// What mixing costs: operations that alternate between two backends, against the same operations of each backend run
-// apart. Run as `medley run -n 2 --backends shm,mpi,ucx -- build/release/bin/bench_mixing`; rank 0 prints the table.
+// The cost of mixing: operations that alternate between two backends, compared with the same operations of
+// each backend run separately. Run as `medley run -n 2 --backends shm,mpi,ucx --
+// build/release/bin/bench_mixing`; rank 0 prints the table.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,9 +15,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int rounds = 41;   // of apart and alternating, by turns: noise hits both alike
+constexpr int rounds = 41;   // separate and alternating, interleaved: noise affects both equally
 
-/// The slowest rank's microseconds for `count` times each of the given backends in turn.
+/// The slowest rank's microseconds for `count` operations on each of the given backends, alternating.
 double timed(medley::Comm& world, std::vector<float>& data, const std::vector<std::string>& backends, int count) {
   world.barrier({.backend = backends.front()});
   const auto before = Clock::now();
@@ -25,7 +26,7 @@ double timed(medley::Comm& world, std::vector<float>& data, const std::vector<st
   }
   std::vector<double> took{std::chrono::duration<double, std::micro>(Clock::now() - before).count()};
   world.all_reduce(took, medley::max, {.backend = backends.front()});
-  std::fill(data.begin(), data.end(), 1.0f);   // sums must not grow without end
+  std::fill(data.begin(), data.end(), 1.0f);   // keeps the sums from growing without bound
   return took[0] / count;
 }
 

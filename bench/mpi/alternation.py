@@ -1,4 +1,4 @@
-"""Runs the candidates by turns, in short repetitions, until every cell is stable or the time is used.
+"""Runs the candidates interleaved, in short repetitions, until every cell is stable or the time is used up.
 
 Used by bench/mpi/compare.
 """
@@ -10,7 +10,7 @@ from statistics import median
 import candidates
 import ratios
 
-CHANGE = 4 / 3   # of the gauge within a repetition: its two states are a factor of three apart, its noise is 10 %
+CHANGE = 4 / 3   # of the gauge within a repetition: its two states differ by a factor of three, its noise is 10 %
 CROWD = 0.1      # cores: a tenth of one rank's time
 
 
@@ -21,7 +21,7 @@ def progress(text):
 
 
 def chunks(sizes):
-    """Sizes in short runs, since a repetition must end before the machine changes: to 64 KiB, to 4 MiB, above."""
+    """Splits the sizes into short runs, because a repetition must end before the machine drifts: to 64 KiB, to 4 MiB, above."""
     first, last = sizes
     ladder = [first]
     while ladder[-1] < last:
@@ -31,7 +31,7 @@ def chunks(sizes):
 
 
 class Comparison:
-    """Repeats until every cell is stable or the time is used."""
+    """Repeats until every cell is stable or the time is used up."""
 
     def __init__(self, options, everyone, gauge, bystanders):
         self.options, self.everyone, self.gauge, self.bystanders = options, everyone, gauge, bystanders
@@ -51,7 +51,7 @@ class Comparison:
     def run(self):
         while time.monotonic() < self.end and (todo := self.todo()):
             for chunk in todo:
-                # The first repetition is made whatever it takes, so that every cell has a figure.
+                # The first repetition always runs, so that every cell has a figure.
                 if self.repetition > 0 and time.monotonic() > self.end:
                     break
                 left = max(0, self.end - time.monotonic())
@@ -62,7 +62,8 @@ class Comparison:
 
     def attempt(self, chunk):
         try:
-            # Three tries at a repetition in steady noise; then the last is kept rather than none, and counted.
+            # Three attempts at a repetition without drift; then the last one is kept rather than none, and
+            # counted.
             for tries in (1, 2, 3):
                 self.bystanders.reset()
                 times, readings = self.everyone_once(chunk)
@@ -78,7 +79,7 @@ class Comparison:
                 raise candidates.Failure("three runs failed; giving up") from error
 
     def everyone_once(self, chunk):
-        """One run of everyone, in an order that turns, and the gauge before, between and after."""
+        """One run of each candidate, in rotating order, and the gauge before, between and after."""
         turn = self.repetition % len(self.everyone)
         times, readings = {}, [self.gauge.read(self.options.batch)]
         for candidate in self.everyone[turn:] + self.everyone[:turn]:

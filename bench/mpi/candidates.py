@@ -1,4 +1,4 @@
-"""Who is measured and how each is started: Medley and the MPIs found on this machine.
+"""The candidates and how each is started: Medley and the MPIs found on this machine.
 
 Used by bench/mpi/compare. Every candidate prints the JSON of `medley bench`.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 COMPILE = ["-std=c++20", "-O2", f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}"]
-# What a launcher says of itself.
+# What a launcher prints about itself.
 BANNERS = {"openmpi": r"Open ?MPI|OpenRTE|PRRTE", "mpich": r"HYDRA"}
 
 
@@ -25,9 +25,9 @@ class Failure(Exception):
 @dataclass
 class Candidate:
     name: str
-    command: list  # what --op and the like are appended to
+    command: list  # --op and the like are appended to it
     about: dict = field(default_factory=dict)
-    shares_time: bool = False  # whether its --seconds is for all rows together
+    shares_time: bool = False  # whether its --seconds covers all rows together
 
     def measure(self, op, sizes, seconds, batch, timeout):
         """Rows of one repetition, as {(op, bytes): median_us}."""
@@ -44,7 +44,7 @@ class Candidate:
 
 def output_of(command, timeout=120):
     try:
-        # A session of its own would outlive a Ctrl-C; the launcher ends its ranks when it is terminated.
+        # A session of its own would survive a Ctrl-C; the launcher ends its ranks when it is terminated.
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired as error:
         raise Failure(f"{' '.join(command)}: still running after {timeout:.0f} s") from error
@@ -78,7 +78,7 @@ def find_mpi(name, compiles=True):
 
 
 def binding_choices(name, ranks, cores):
-    """Launcher options from the fairest down: a core for each rank where there are enough, no binding otherwise."""
+    """Launcher options, the fairest first: a core per rank if there are enough, otherwise no binding."""
     if name == "openmpi":
         base = ["--oversubscribe"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
         if not (shutil.which("ssh") or shutil.which("rsh")):
@@ -90,7 +90,7 @@ def binding_choices(name, ranks, cores):
 
 
 def transports(name, command):
-    """What carries the bytes, as the library itself tells when asked to be verbose; for the record only."""
+    """The transports, as the library itself reports in verbose mode; for the record only."""
     tiny = ["--op", "barrier", "--sizes", "4", "--seconds", "0.001"]
     loud = command
     if name == "openmpi":

@@ -1,6 +1,6 @@
-// The floor under a 4-byte all_reduce of two ranks: each writes one word of value and sequence, and reads the
-// other's. Run by bench/mpi/compare beside `medley bench`, sampled by the same clock; alone: flag_exchange
-// --seconds 0.5
+// The lower bound of a 4-byte all_reduce of two ranks: each writes one word of value and sequence, and reads
+// the other's. bench/mpi/compare runs it next to `medley bench`, sampled by the same clock; alone:
+// flag_exchange --seconds 0.5
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -16,8 +16,8 @@
 namespace medley::bench {
 namespace {
 
-/// One word per rank and parity. Two parities, because a rank may begin the next exchange before the other
-/// has read this one's word; it cannot begin the one after.
+/// One word per rank and parity. Two parities, because a rank may start the next exchange before the other
+/// has read this one's word; it cannot start the one after.
 struct Lines {
   struct alignas(128) Word {
     std::atomic<std::uint64_t> sequence_and_value{0};
@@ -25,7 +25,7 @@ struct Lines {
   Word words[2][2];
 };
 
-/// Each process on a core of its own, as an MPI launcher would bind it.
+/// Each process on its own core, as an MPI launcher would bind it.
 void pin(int rank) {
   cpu_set_t allowed, mine;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;

@@ -1,6 +1,6 @@
 // Bare MPI collectives, sampled exactly as `medley bench` samples its own; compiled unchanged against any
 // MPI. Run by bench/mpi/compare; alone: mpirun -n 2 mpi_bench --op all_reduce --sizes 4:64M --seconds 0.1
-// The C API alone: MPI's old C++ classes do not compile without warnings.
+// Only the C API: MPI's old C++ classes do not compile without warnings.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -27,7 +27,7 @@ World world() {
   return w;
 }
 
-/// The clock's page is named by rank 0; ranks of several hosts could not share it.
+/// Rank 0 names the clock's shared page; ranks on several hosts could not share it.
 std::unique_ptr<tune::SampleClock> shared_clock(const World& w) {
   MPI_Comm host;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
@@ -44,7 +44,7 @@ std::unique_ptr<tune::SampleClock> shared_clock(const World& w) {
   }
   MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
   if (w.rank != 0) clock.reset(new tune::SampleClock(tune::SampleClock::open(name, w.rank, w.ranks)));
-  clock->while_waiting([] {  // both MPIs move bytes only inside calls
+  clock->while_waiting([] {  // both MPIs make progress only inside calls
     int flag = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
   });
@@ -126,7 +126,7 @@ float expected(Op op, std::size_t index, std::size_t size, const World& w) {
   return static_cast<float>(index / (size / static_cast<std::size_t>(w.ranks)) + 1);
 }
 
-/// One untimed call whose whole output is compared: a benchmark of a wrong call would be worth nothing.
+/// One untimed call whose whole output is compared: benchmarking a wrong call would be worthless.
 void check(Op op, const Buffers& b, const World& w) {
   dirty(op, b, w);
   call(op, b, w);
@@ -151,7 +151,7 @@ std::vector<Row> measure_all(const Options& options, const World& w, tune::Sampl
     std::optional<std::size_t> last;
     for (const std::size_t size : options.sizes) {
       const std::size_t elements = tune::elements_of(op, size, sizeof(float), w.ranks);
-      if (elements == last) continue;  // rounding up made it the row before
+      if (elements == last) continue;  // rounded up to the same size as the previous row
       const Buffers b = slices(op, elements, w, {{in.get(), most}, {out.get(), most}});
       check(op, b, w);
       rows.push_back({op, elements * sizeof(float),
@@ -169,7 +169,7 @@ std::string library_version() {
   int length = 0;
   MPI_Get_library_version(text, &length);
   const std::string version(text);
-  // MPICH goes on for lines about how it was built.
+  // MPICH's version has more lines, about how it was built.
   return version.substr(0, version.find('\n'));
 }
 

@@ -1,4 +1,4 @@
-"""Whether the machine was the same for everyone during a repetition: how near its cores are, and who else uses them.
+"""Detects noise and drift of the machine during a repetition: the distance of its cores, and load by other programs.
 
 Used by bench/mpi/alternation.py.
 """
@@ -11,9 +11,9 @@ import candidates
 
 
 class Gauge:
-    """The bare flag exchange: the floor under small messages, and a gauge of how near the two cores are right now.
+    """The bare flag exchange: the lower bound for small messages, and a gauge of the current distance of the two cores.
 
-    Virtual cores wander: on one 2-core KVM guest an exchange takes 0.10 µs for some seconds (two threads of one core)
+    Virtual cores migrate: on one 2-core KVM guest an exchange takes 0.10 µs for some seconds (two threads of one core)
     and 0.29 µs for others (two cores), and every library follows by a factor of two.
     """
 
@@ -30,7 +30,7 @@ class Gauge:
 
 
 class Bystanders:
-    """Cores that programs other than ours keep busy, beyond those the ranks leave free.
+    """Cores that other programs keep busy, beyond those the ranks leave free.
 
     Two compilers on two cores turn a 1.5 ms all_reduce of 4 MiB into 9 ms, while small ones hardly change.
     """
@@ -49,7 +49,7 @@ class Bystanders:
 
     @staticmethod
     def busy_seconds():
-        """Of all cores together: everything but idle and waiting for disks."""
+        """Sum over all cores: everything except idle and iowait."""
         with open("/proc/stat", encoding="ascii") as file:
             user, nice, system, _, _, irq, softirq, steal = map(int, file.readline().split()[1:9])
         return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")

@@ -1,5 +1,5 @@
-// The command line of the programs in this folder; the spellings are those of `medley bench`.
-// Parsed by hand so that the programs compile with nothing but a compiler and an MPI.
+// The command line of the programs in this folder; the spellings are those of `medley bench`. Parsed by hand
+// so that the programs need only a compiler and an MPI.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct Options {
   std::string json = "-";
 };
 
-/// The operations a bare MPI program is measured with, by the names of `medley bench`.
+/// The operations measured with a bare MPI program, by the names of `medley bench`.
 inline const char* name_of(Op op) {
   switch (op) {
     case Op::all_reduce:
@@ -87,7 +87,7 @@ inline std::vector<std::size_t> parse_sizes(const std::string& text) {
   const auto colon = text.find(':');
   const std::size_t first = parse_size(text.substr(0, colon));
   const std::size_t last = colon == std::string::npos ? first : parse_size(text.substr(colon + 1));
-  // MPI's counts are ints; 64 MiB is as far as the comparison goes.
+  // MPI's counts are ints; the comparison ends at 64 MiB.
   if (first > last || last > (std::size_t{1} << 32)) {
     throw std::invalid_argument("--sizes: '" + text + "' must rise and end at 4G or below");
   }

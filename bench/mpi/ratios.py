@@ -1,14 +1,14 @@
-"""How much faster, and how sure: medians of paired ratios over alternating repetitions, with bootstrap intervals.
+"""Speed-ups and their uncertainty: medians of paired ratios over interleaved repetitions, with bootstrap intervals.
 
-Used by bench/mpi/compare. A repetition is one short run of every candidate in the same seconds. The ratio is taken
-inside each repetition and repetitions are resampled whole, so that a slow spell of the machine, which slows everyone,
-cancels out; medians over all repetitions would compare one's slow spells with the other's fast ones.
+Used by bench/mpi/compare. A repetition is one short run of every candidate within the same seconds. The ratio is taken
+inside each repetition and repetitions are resampled whole, so that drift of the machine, which affects all candidates,
+cancels out; medians over all repetitions would compare one candidate's slow phases with another's fast ones.
 """
 import math
 import random
 from statistics import median
 
-ENOUGH = 5  # repetitions below which an interval says nothing
+ENOUGH = 5  # with fewer repetitions an interval means nothing
 
 
 def quantile(values, q):
@@ -24,7 +24,7 @@ def geometric_mean(values):
 
 
 class Cell:
-    """One operation at one size: the repetitions, each {candidate: median_us}, and what follows from them."""
+    """One operation at one size: the repetitions, each {candidate: median_us}, and their statistics."""
 
     def __init__(self, op, size, chunk):
         self.op, self.size, self.chunk = op, size, chunk
@@ -48,7 +48,7 @@ class Cell:
         return min(self.ratio_to(rival, repetitions) for rival in self.rivals())
 
     def resampled(self, count):
-        """Ratios of `count` resamples; the same repetitions give the same ones."""
+        """Ratios of `count` resamples; deterministic for the same repetitions."""
         draw = random.Random(f"{self.op} {self.size} {len(self.repetitions)}")
         return [self.ratio(draw.choices(self.repetitions, k=len(self.repetitions))) for _ in range(count)]
 
@@ -81,7 +81,7 @@ def interval_of_mean(groups, count):
 
 
 def means(cells, count=1000):
-    """(mean, low, high) per operation, over the operations (`all`: each counts alike) and over `all cells` alike."""
+    """(mean, low, high) per operation, over the operations (`all`: each has the same weight) and over `all cells`."""
     by_op = {}
     for cell in cells:
         by_op.setdefault(cell.op, []).append(cell)
@@ -91,7 +91,7 @@ def means(cells, count=1000):
 
 
 def floor_difference(repetitions, count=1000):
-    """(difference, low, high) in µs between Medley's 4-byte all_reduce and the bare flag exchange beside it."""
+    """(difference, low, high) in µs between Medley's 4-byte all_reduce and the bare flag exchange."""
     differences = [row["medley"] - row["flags"] for row in repetitions]
     draw = random.Random(len(differences))
     resampled = [median(draw.choices(differences, k=len(differences))) for _ in range(count)]

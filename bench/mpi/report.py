@@ -1,4 +1,4 @@
-"""What a comparison leaves behind: a JSON file for programs and a Markdown page for docs/performance.md.
+"""The output of a comparison: a JSON file for programs and a Markdown page for docs/performance.md.
 
 Used by bench/mpi/compare.
 """
@@ -38,7 +38,7 @@ def machine():
 
 
 def summary(cells, comparison):
-    """Everything as one dictionary; the repetitions themselves included, for whoever wants other statistics."""
+    """Everything as one dictionary, including the repetitions, for other statistics."""
     rows = []
     floor = comparison.floor
     for cell in cells:

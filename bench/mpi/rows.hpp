@@ -1,5 +1,5 @@
-// What the programs in this folder print: the JSON of `medley bench`, one row per operation and size.
-// Written by hand so that the programs compile with nothing but a compiler and an MPI.
+// The output of the programs in this folder: the JSON of `medley bench`, one row per operation and size.
+// Written by hand so that the programs need only a compiler and an MPI.
 #pragma once
 
 #include <cstdio>

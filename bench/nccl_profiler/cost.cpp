@@ -1,5 +1,4 @@
-// What the plugin costs a job: ns per collective, from NCCL's first call to its last. A program to run by
-// hand:
+// The plugin's overhead: ns per collective, from NCCL's first call to its last. Run by hand:
 //   bench_nccl_profiler [operations]
 #include <chrono>
 #include <cstdio>

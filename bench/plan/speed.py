@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long `medley plan` itself takes: one plan of GPT-3 175B on 1,024 GPUs with its time, and a search over 10,000
+"""The run time of `medley plan` itself: one plan of GPT-3 175B on 1,024 GPUs with its time, and a search over 10,000
 layouts. Prints the median of wall-clock and CPU time; exits 1 when a goal is missed by CPU time.
 
     bench/plan/speed.py [build/release/bin/medley] [--runs 20]

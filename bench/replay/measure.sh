@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Steps of a dense GPT, a mixture of experts and a DLRM replayed over each backend and over auto, beside what their operations
-# taken one at a time and a route table make of them.
+# Steps of a dense GPT, a mixture of experts and a DLRM replayed over each backend and over auto, compared
+# with predictions from their single operations and a route table.
 #   bench/replay/measure.sh OUT [SECONDS] [SETTING…]
-# Settings: host2 and host4 (ranks on this host), hosts (2 namespace hosts with 2 ranks each, root only). SECONDS: for the
-# table of each step; trying the routes of 64 MiB takes a minute. TABLES (environment): a folder with tables that
-# bench/routes/measure.sh made, to use instead. ROUNDS (environment): steps over each backend, four times as many of the
-# short DLRM step.
-# Then bench/replay/table.py OUT prints the tables of docs/performance.md.
+# Settings: host2 and host4 (ranks on this host), hosts (2 namespace hosts with 2 ranks each, root only).
+# SECONDS: for the table of each step; trying the routes of 64 MiB takes a minute. TABLES (environment): a
+# folder with tables that bench/routes/measure.sh made, to use instead. ROUNDS (environment): steps over each
+# backend, four times as many of the short DLRM step. Then bench/replay/table.py OUT prints the tables of
+# docs/performance.md.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$1 seconds=${2-60} rounds=${ROUNDS-12}

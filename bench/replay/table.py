@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what bench/replay/measure.sh measured as the tables of docs/performance.md: table.py OUT"""
+"""Prints the results of bench/replay/measure.sh as the tables of docs/performance.md: table.py OUT"""
 import json
 import os
 import sys

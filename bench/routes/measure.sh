@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# What the tuner is worth: tunes, then measures auto beside every single route by turns, and whole steps of training over
-# auto and over each backend.
+# The gain from tuning: tunes, then measures auto and every single route interleaved, and whole training steps
+# over auto and over each backend.
 #   bench/routes/measure.sh OUT [SECONDS] [SETTING…]
-# Settings: host2 and host4 (ranks on this host), hosts (2 namespace hosts with 2 ranks each, root only), hosts-delay and
-# hosts-rate (the same with 100 µs or 1 Gbit/s between them), gpu2 and gpu4 (ranks that share one GPU under MPS, on CUDA memory).
-# Then bench/routes/table.py OUT prints the tables of docs/performance.md.
-#   OPS=all SIZES=4:4M      fewer of them leave more samples to each
-#   TUNE=SECONDS            another time for tune than for bench
+# Settings: host2 and host4 (ranks on this host), hosts (2 namespace hosts with 2 ranks each, root only),
+# hosts-delay and hosts-rate (the same with 100 µs or 1 Gbit/s between them), gpu2 and gpu4 (ranks that share
+# one GPU under MPS, on CUDA memory). Then bench/routes/table.py OUT prints the tables of docs/performance.md.
+#   OPS=all SIZES=4:4M      fewer of them leave more samples for each
+#   TUNE=SECONDS            a different time for tune than for bench
 #   MIXES=only              no single routes: tunes, runs the steps and prints them
-#   MEDLEY=…/bin/medley     another one than build/release's: installed, or carried from another machine (tests/gpu/pack)
+#   MEDLEY=…/bin/medley     instead of build/release's: installed, or copied from another machine (tests/gpu/pack)
 set -euo pipefail
 medley=${MEDLEY:+$(realpath "$MEDLEY")}
 cd "$(dirname "$0")/../.."
@@ -20,9 +20,9 @@ out=$(realpath "$out")
 medley=${medley:-$PWD/build/release/bin/medley}
 [ -x "$medley" ] || { echo "measure.sh: there is no command $medley; build it or name another in MEDLEY" >&2; exit 2; }
 sizes=${SIZES:-4:4M} ops=${OPS:-all}
-options=()        # of tune and bench
-backends=()       # of tune; none: all that work
-with_auto=()      # of bench
+options=()        # for tune and bench
+backends=()       # for tune; none: all that work
+with_auto=()      # for bench
 
 measure() {  # NAME COMMAND-PREFIX…: the prefix starts the ranks
   local name=$1
@@ -39,7 +39,7 @@ measure() {  # NAME COMMAND-PREFIX…: the prefix starts the ranks
   if [ "${MIXES-}" = only ]; then cat "$out/$name.mixes.txt"; fi
 }
 
-# Of nccl, shm and mpi those that work here, with commas.
+# Those of nccl, shm and mpi that work here, separated by commas.
 gpu_backends() {
   "$medley" info --json - | python3 -c 'import json, sys
 works = {backend["name"] for backend in json.load(sys.stdin)["backends"] if backend["available"]}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what bench/routes/measure.sh measured as the tables of docs/performance.md: table.py OUT"""
+"""Prints the results of bench/routes/measure.sh as the tables of docs/performance.md: table.py OUT"""
 import csv
 import glob
 import json

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Joins sweeps of `medley shape bench` into the compact CSV that ships: python3 compact.py DATE sweep.csv... > h200_sweep.csv
 
-Kept are quiet rows: near the boost clock (rows of a sweep that did not record it: under 20 us, where power does not
-throttle, or over 1.2 TFLOP, which throttle by themselves), and, under 25 us, with a deviation below 1.2 %, since above it the host was too slow to keep the GPU busy.
-The later sweep wins; a product measured twice in one sweep keeps the mean.
+Keeps rows with little noise: near the boost clock (for sweeps that did not record it: under 20 us, where power does not
+throttle, or over 1.2 TFLOP, which always throttle) and, under 25 us, with a deviation below 1.2 %: above that the host was
+too slow to keep the GPU busy. The later sweep wins; a product measured twice in one sweep keeps the mean.
 """
 import csv
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The co-design paper's sweeps (arXiv 2401.14489) on the GPU at hand.
+"""The co-design paper's sweeps (arXiv 2401.14489) on the local GPU.
 
   python3 bench/shape/figures.py --list > figures_list.csv          the products to measure with `medley shape bench`
   python3 bench/shape/figures.py --measured figures.csv [--medley build/release/bin/medley]   measured, predicted, published
@@ -31,7 +31,7 @@ def products():
         yield "vocabulary", 2560, vocab, 8192, 1, "NT"
 
 
-# Read off the paper's text and figures: TFLOP/s on the GPU named.
+# From the paper's text and figures: TFLOP/s on the GPU named.
 PUBLISHED = {
     ("swiglu", 10922): ("H100", 272.7), ("swiglu", 10944): ("H100", 398.4), ("swiglu", 10848): ("H100", 395.6),
     ("swiglu", 11008): ("H100", 395.0), ("heads-score", 512): ("A100", 207), ("heads-score", 128): ("A100", 110),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A second, quieter sweep with pauses and clocks, the paper's figures, and real layers; time-boxed.
+# A second sweep with less noise, with pauses and clocks, the paper's figures, and real layers; time-boxed.
 #   OUT=dir bench/shape/gpu_round2.sh [--sweep 125] [--layers 120] [--bin build/gpu]
 set -u
 cd "$(dirname "$0")/../.."

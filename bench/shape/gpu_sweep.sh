@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The measured sweep of one GPU, time-boxed: cuBLASLt products, bandwidth kernels, PyTorch attention.
 #   OUT=dir bench/shape/gpu_sweep.sh [--seconds 350] [--bin build/gpu] [--list build/gpu/sweep_list.csv] [--dry-run]
-# Leaves gemm.csv, stream.csv, attention.csv, stream_torch.csv, torch_gemm.csv, clocks.csv and log.txt in $OUT;
-# every file is written row by row, so a run that is cut short keeps what it measured.
+# Leaves gemm.csv, stream.csv, attention.csv, stream_torch.csv, torch_gemm.csv, clocks.csv and log.txt in
+# $OUT; files are written row by row, so an interrupted run keeps what it measured.
 set -u
 cd "$(dirname "$0")/../.."
 seconds=350 bin=build/gpu list=build/gpu/sweep_list.csv dry=()
@@ -20,7 +20,7 @@ mkdir -p "$OUT"
 exec > >(tee -a "$OUT/log.txt") 2>&1
 export LD_LIBRARY_PATH=$PWD/$bin:${LD_LIBRARY_PATH:-}
 
-# PyTorch's own copy of cuBLASLt first: what users of PyTorch run is what should be predicted.
+# PyTorch's own copy of cuBLASLt first: the predictions are for what PyTorch's users run.
 if [ -z "${MEDLEY_CUBLASLT:-}" ]; then
   site=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null)
   for folder in "$site"/nvidia/cu13/lib "$site"/nvidia/cublas/lib /usr/local/cuda/lib64 /usr/lib/x86_64-linux-gnu; do

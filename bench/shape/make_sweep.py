@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the list of matrix products that the shipped sweep measures: python3 make_sweep.py zoo.csv > list.csv
+"""Writes the list of matrix products of the shipped sweep: python3 make_sweep.py zoo.csv > list.csv
 
 Families (the first letter of `name`): z the zoo's layers at tp 1, 2, 4, 8, forward, dgrad and wgrad; a unfused
 attention; d decode; v vocabularies; p the zoo's products with one extent changed a little, as an advisor would
-propose; r random odd shapes. Shuffled with a fixed seed, so that a sweep cut short stays representative.
+propose; r random odd shapes. Shuffled with a fixed seed, so that an interrupted sweep stays representative.
 """
 import csv
 import random
@@ -14,7 +14,7 @@ rng = random.Random(20401)
 
 
 def linear(name, tokens, inside, outside):
-    """The three products of a PyTorch Linear, in cuBLAS's column-major words."""
+    """The three products of a PyTorch Linear, in cuBLAS's column-major convention."""
     yield name + "f", outside, tokens, inside, 1, "TN"
     yield name + "d", inside, tokens, outside, 1, "NN"
     yield name + "w", inside, outside, tokens, 1, "NT"
@@ -29,9 +29,9 @@ def layers(model, tp):
     gated = model["gated"] == "yes"
     yield "q", h, q + 2 * kv_width
     yield "o", q, h
-    yield "u", h, split(ffn) * (2 if gated else 1)  # gate and up in one product, as Megatron
+    yield "u", h, split(ffn) * (2 if gated else 1)  # gate and up in one product, as in Megatron
     if gated:
-        yield "g", h, split(ffn)  # or apart, as Hugging Face
+        yield "g", h, split(ffn)  # or separate, as in Hugging Face
     yield "n", split(ffn), h
     if model["moe_ffn"]:
         yield "e", h, split(int(model["moe_ffn"]))

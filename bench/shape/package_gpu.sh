@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Puts what a machine with a GPU but without our build needs into build/gpu: the command, its libraries, the sweep's list.
+# Collects in build/gpu what a machine with a GPU but without our build needs: the command, its libraries, the
+# sweep's list.
 #   bench/shape/package_gpu.sh zoo.csv
 set -euo pipefail
 cd "$(dirname "$0")/../.."

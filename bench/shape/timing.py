@@ -1,4 +1,4 @@
-"""Timing on the GPU with events, for the scripts beside this. Falls back to the CPU so that they can be tried without one."""
+"""Timing on the GPU with events, for the scripts in this folder. Falls back to the CPU so that they can be tried without a GPU."""
 import statistics
 import time
 
@@ -33,7 +33,7 @@ def _host_us(fn):
 
 
 def median_us(fn, budget_us=6000, groups=5, queue=True):
-    """Median over groups; `queue=False` lets the host's own time count, as in eager code that is launch-bound."""
+    """Median over groups; `queue=False` includes the host's own time, as in eager code that is launch-bound."""
     for _ in range(2):
         fn()
     if device == "cuda":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What cuBLASLt alone does not show, measured through PyTorch: fused attention (flash and cuDNN), memory-bound
+"""Measures through PyTorch what cuBLASLt does not have: fused attention (flash and cuDNN), memory-bound
 operations, and matrix products as torch.matmul runs them. Writes attention.csv, stream_torch.csv and torch_gemm.csv.
 
   python3 bench/shape/torch_bench.py --out DIR --seconds 70 [--gemms list.csv]
@@ -21,7 +21,7 @@ rng = random.Random(5)
 
 
 class Rows:
-    """A CSV file that is complete after every row, so that a run cut short keeps what it has."""
+    """A CSV file that is flushed after every row, so that an interrupted run keeps its rows."""
 
     def __init__(self, path, header):
         self.file = open(path, "w", newline="")
@@ -66,7 +66,7 @@ def attention(out, until):
                     y = call()
                     backward = median_us(lambda: torch.autograd.grad(y, (q, k, v), gradient, retain_graph=True))
                 rows.add(name, b, a, kv, s, d, int(causal), forward, backward)
-            except Exception as error:  # a backend may not offer a head dimension; the sweep goes on
+            except Exception as error:  # a backend may lack a head dimension; the sweep continues
                 if (name, d, a == kv) not in failed:
                     print(f"attention {name} d={d} heads={a}/{kv}: {str(error).splitlines()[0][:120]}", file=sys.stderr)
                 failed.add((name, d, a == kv))
@@ -97,7 +97,7 @@ def streams(out, until):
 
 
 def gemms(out, path, until, count):
-    """The same products through torch.matmul, once with rotating operands and once always on the same ones."""
+    """The same products through torch.matmul, once with rotating operands and once with always the same ones."""
     rows = Rows(os.path.join(out, "torch_gemm.csv"), ["m", "n", "k", "batch", "layout", "type", "cold_us", "warm_us"])
     with open(path, newline="") as file:
         listed = [row for row in csv.DictReader(file) if row["type"] == "bf16"]
@@ -140,7 +140,7 @@ def main():
         try:
             if args.only in (None, name):
                 part()
-        except Exception as error:  # one part failing must not lose the others
+        except Exception as error:  # the failure of one part must not lose the others
             print("failed:", repr(error)[:300], file=sys.stderr)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Original and proposed shapes as real PyTorch layers on the GPU: forward and backward, fused and unfused attention,
-eager and compiled. Reads pairs.json beside this file, writes validate.csv row by row.
+eager and compiled. Reads pairs.json in this folder, writes validate.csv row by row.
 
   python3 bench/shape/validate.py --out DIR --seconds 170 [--compile] [--pairs FILE]
 """
@@ -18,7 +18,7 @@ from torch import nn
 
 from timing import device, median_us
 
-LAYERS = 2  # enough to leave the caches cold between the same layer's uses
+LAYERS = 2  # enough that the caches are cold between uses of the same layer
 
 
 class Attention(nn.Module):
@@ -35,7 +35,7 @@ class Attention(nn.Module):
         k, v = (t.view(b, s, self.kv, self.d).transpose(1, 2) for t in (k, v))
         if self.fused:
             y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=self.heads != self.kv)
-        else:  # as Hugging Face's eager attention
+        else:  # as in Hugging Face's eager attention
             if self.heads != self.kv:
                 k, v = (t.repeat_interleave(self.heads // self.kv, 1) for t in (k, v))
             scores = torch.matmul(q, k.transpose(2, 3)) * self.d**-0.5
@@ -88,7 +88,7 @@ def variants(pairs, compiled):
 def prepare(pair, which, fused, compiled):
     torch.manual_seed(0)
     shape = pair[which]
-    with torch.device(device):  # made there: the CPU would take seconds to draw the weights
+    with torch.device(device):  # created on the device: the CPU would take seconds to draw the weights
         model = build(shape, pair["tp"], fused).to(dtype=torch.bfloat16)
     if compiled:
         torch._dynamo.reset()
@@ -150,7 +150,7 @@ def main():
                     return
                 try:
                     measure(*variant, compiled, rows)
-                except Exception as error:  # one variant failing must not lose the others
+                except Exception as error:  # the failure of one variant must not lose the others
                     print(variant[0]["name"], variant[1], "failed:", repr(error)[:300], file=sys.stderr)
                 if device == "cuda":
                     torch.cuda.empty_cache()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measured speed-ups of proposed shapes (validate.py) beside what the advisor predicts for the same layers.
+"""Measured speed-ups of proposed shapes (validate.py) next to the advisor's predictions for the same layers.
 
   python3 bench/shape/validate_report.py bench/shape/data/h200_validate.csv [--medley build/release/bin/medley]
 """

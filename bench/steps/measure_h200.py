@@ -129,7 +129,8 @@ def measure(shape, batch, seq, compiled, budget):
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     times, end = [], time.monotonic() + budget
-    # The queue of kernels never runs dry between steps, as in a training loop: events, not synchronisation, tell times.
+    # The queue of kernels never runs empty between steps, as in a training loop: events, not synchronisation,
+    # measure time.
     while len(times) < 5 or (time.monotonic() < end and len(times) < 60):
         marks = [torch.cuda.Event(enable_timing=True) for _ in range(6)]
         marks[0].record()

@@ -9,7 +9,7 @@ import json
 import math
 
 SIZE, LEFT, TOP, RIGHT, BOTTOM = 420, 62, 14, 196, 46
-# Okabe and Ito's colours, which colour-blind readers tell apart.
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 STYLES = [("one H200", "#000000"), ("NeMo, H100", "#009E73"), ("Megatron-Bridge", "#0072B2"), ("llm-foundry", "#E69F00"),
           ("vTrain, A100", "#56B4E9"), ("Korthikanti, A100", "#CC79A7"), ("playbook, nanotron", "#D55E00")]
 
@@ -23,7 +23,7 @@ def series_of(row):
 
 
 def pathological(row):
-    """As run.py leaves them out: runs of the playbook below 1 % of the GPU's arithmetic."""
+    """Rows that run.py also leaves out: runs of the playbook below 1 % of the GPU's arithmetic."""
     if row["table"] != "ultrascale":
         return False
     return row["measured"] * 6 * float(row["model"].split("-")[1].rstrip("b")) * 1e9 < 0.01 * 989e12

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs published training steps through `medley plan` and says how far the predictions are off.
+"""Runs published training steps through `medley plan` and reports the errors of the predictions.
 
     python bench/steps/run.py FOLDER [--vtrain FILE] [--medley build/release/bin/medley] [--json F]
 
 FOLDER holds CSV files in the columns of measure_h200.py (ultrascale.csv, llm_foundry.csv, megatron_bridge.csv, any
 other) and nemo_torchtitan_h100.csv, whose rows name the command that reproduces them. Rows are compared by tokens per second
-and GPU. What was fitted on what is decided here, by model and scale, never by row: see fitted().
+and GPU. fitted() defines which rows the constants were fitted to, by model and scale, never by row.
 """
 import argparse
 import collections
@@ -38,7 +38,7 @@ def number(row, key, default=1):
 
 
 def step_case(table, row):
-    """One row of the common schema, or a sentence that says why it cannot be planned."""
+    """One row of the common schema, or the reason why it cannot be planned."""
     framework = FRAMEWORKS.get(row["framework"], row["framework"])
     gpus, tp, pp, cp = (number(row, key) for key in ("gpus", "tp", "pp", "cp"))
     dp = number(row, "dp", gpus // (tp * pp * cp))
@@ -92,7 +92,7 @@ def nemo_case(table, row):
     words = shlex.split(row["medley_command"])[2:]
     arguments = [w for w in words if w not in ("--force", "--json", "-")]
     at = arguments.index("--model") + 1
-    # embedding and head count as layers: 126 layers run where 128 had to be planned once
+    # embedding and head count as layers: the rows run 126 layers where 128 once had to be planned
     for given, real in (("layers=128", "layers=126"), ("layers=32,ffn=53248", "layers=30,ffn=53248"),
                         ("layers=64,ffn=53248", "layers=62,ffn=53248")):
         arguments[at] = arguments[at].replace(given, real)
@@ -131,7 +131,7 @@ def korthikanti_cases():
 
 def pathological(case):
     """Below 1 % of an H100's arithmetic: runs of the playbook that stalled for reasons no layout explains (a neighbour layout
-    of the same job is a hundred times faster). They are counted, left out of the errors, and kept where layouts are chosen."""
+    of the same job is a hundred times faster). They are counted, left out of the errors, and kept in the choice of layouts."""
     if case.table != "ultrascale":
         return False
     billions = float(case.model.split("-")[1].rstrip("b"))
@@ -139,7 +139,7 @@ def pathological(case):
 
 
 def fitted(case):
-    """Which rows fitted a constant that ships (docs/plan-time.md): a model at a scale belongs to one side as a whole."""
+    """Whether a shipped constant was fitted to this row (docs/plan-time.md): a model at a scale belongs to one side as a whole."""
     if case.table == "ultrascale":
         return (case.model, case.gpus) in {("llama-1.34b", 8), ("llama-8.86b", 16), ("llama-3.57b", 128)}
     if case.gpus == 1 and case.model == "gpt-125m":

@@ -1,11 +1,12 @@
-"""Training examples on CUDA tensors and the host's time for a launch: medley beside torch's own nccl, by turns in one run.
+"""Training examples on CUDA tensors and the host's time for a launch: medley and torch's own nccl, interleaved in one run.
 
     mpirun -n 2 python bench/torch/cuda_steps.py [--seconds 120] [--steps 30] [--json FILE] [EXAMPLE…]
 
-Every rank is one process for all of it. A turn is torch's nccl, medley over nccl, one of the others, medley over nccl and
-torch's nccl again. A row is one example with one carrier: the median over its runs of the median step, the median of the
-ratios to torch's nccl in the same half of the turn with the range that holds the middle half of them, and whether the losses
-are those of nccl, bit for bit or by how much not. Ranks that share a GPU (tests/gpu/torch) talk over sockets: their times tell nothing about NCCL between GPUs.
+Every rank is one process for the whole run. A round is torch's nccl, medley over nccl, one of the others, medley over nccl
+and torch's nccl again. A row is one example with one backend: the median over its runs of the median step, the median and
+interquartile range of the ratios to torch's nccl in the same half of the round, and whether the losses equal those of nccl
+bit for bit, or else by how much they differ. Ranks that share a GPU (tests/gpu/torch) use sockets: their times say nothing
+about NCCL between GPUs.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ SIZES = {"4 B": 1, "1 MiB": 1 << 18}
 
 
 def step_of(name: str, carrier: str, steps: int) -> tuple[float, list[float]]:
-    """In every rank: the median step in µs, as rank 0 has it, and the losses."""
+    """In every rank: the median step in µs, as measured on rank 0, and the losses."""
     backend, rules = CARRIERS[carrier]
     os.environ["MEDLEY_RULES"] = rules
-    os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)   # the store of the turn before may still be there
+    os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)   # the store of the previous round may still be there
     sys.argv = [f"{name}.py", "--backend", backend, "--device", "cuda", "--steps", str(steps), "--time", "--unchecked"]
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
@@ -48,7 +49,7 @@ def step_of(name: str, carrier: str, steps: int) -> tuple[float, list[float]]:
 
 
 def host_times(rounds: int, calls: int = 50) -> dict[str, dict[str, list[float]]]:
-    """µs of the host for an async all_reduce and for waiting for it, by size and carrier, one number a round."""
+    """Host time in µs for an async all_reduce and for waiting for it, by size and backend, one number per round."""
     import torch
     import torch.distributed as dist
     os.environ["MEDLEY_RULES"] = "*=nccl"
@@ -69,7 +70,7 @@ def host_times(rounds: int, calls: int = 50) -> dict[str, dict[str, list[float]]
                     work.wait()
                     waiting += time.perf_counter() - launched
                     launching += launched - began
-                if turn > 0:   # the first connects
+                if turn > 0:   # the first round connects
                     of_size = times.setdefault(f"all_reduce {size}", {})
                     of_size.setdefault(f"{carrier}: launch", []).append(launching / calls * 1e6)
                     of_size.setdefault(f"{carrier}: wait", []).append(waiting / calls * 1e6)
@@ -86,7 +87,7 @@ def middle_half(values: list[float]) -> tuple[float, float]:
 
 
 def go_on(store, wished: bool, turn: int) -> bool:
-    """Rank 0 decides, so that all ranks take as many turns."""
+    """Rank 0 decides, so that all ranks run the same number of rounds."""
     if os.environ["RANK"] == "0":
         store.set(f"turn{turn}", "go" if wished else "stop")
     return store.get(f"turn{turn}") == b"go"
@@ -108,7 +109,7 @@ def main() -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     first, ranks = os.environ["RANK"] == "0", int(os.environ["WORLD_SIZE"])
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
-    # A port for each turn, below those that the system hands out itself: NCCL's sockets take many of them.
+    # A port per round, below the ephemeral ports: NCCL's sockets take many of those.
     os.environ["MASTER_PORT"] = str(12000 + int(os.environ["MASTER_PORT"]) % 16000)
     store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]) - 1, ranks, first)
     say = print if first else lambda *words, **how: None
@@ -141,7 +142,7 @@ def main() -> None:
                 ratio[this_turn[3]].append(steps[3] / after)
                 ratio["torch nccl"].append(after / before)
             turn += 1
-        turn += len(OTHERS) - turn % len(OTHERS)   # every example begins with the first of the others, under new names
+        turn += len(OTHERS) - turn % len(OTHERS)   # every example starts with the first of the others, under new names
         for carrier, steps in took.items() if first else ():
             ratios = ratio[carrier]
             low, high = middle_half(ratios)

@@ -1,10 +1,10 @@
-"""The time of a small all_reduce, by turns: gloo and medley, called at c10d's Backend and from Python's torch.distributed;
-medley from `import medley`.
+"""The time of a small all_reduce, interleaved: gloo and medley, called at c10d's Backend and from Python's torch.distributed;
+medley also from `import medley`.
 
     python -m torch.distributed.run --nproc-per-node 2 bench/torch/latency.py [--bytes 4] [--rounds 20] [--calls 200]
 
 Rank 0 prints the median over the rounds of the mean time of a call, in microseconds, and each round's minimum.
-The time at the Backend is that of the C++ call as Python reaches it (one pybind call, no Python code of torch's).
+The time at the Backend is that of the C++ call from Python (one pybind call, no Python code of torch).
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""What recording costs a DDP step: without it, with the ring that is always on, and with a trace of everything, by turns in
-one run.
+"""The overhead of recording on a DDP step: without it, with the always-on ring, and with a full trace, interleaved in one run.
 
     python bench/torch/recording.py [-n 2] [--rounds 40] [--steps 8] [--json FILE]
 
-The ranks stay; in each turn they join a process group anew, since what is recorded is settled then, and train the GPT of
-examples/torch/ddp_gpt.py for a few steps, of which the first two, where DDP makes its buckets, do not count. A round has one
-turn of each kind, in an order of its own. Ratios are formed within a round; the interval is that of their median.
+The rank processes stay the same; for each measurement they join a new process group, which fixes what is recorded, and train
+the GPT of examples/torch/ddp_gpt.py for a few steps. The first two, in which DDP makes its buckets, do not count. A round
+measures each kind once, in its own order. Ratios are taken within a round; the interval is that of their median.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def set_recording(kind: str, folder: str) -> None:
 
 
 def train(steps: int) -> float:
-    """µs of a step on this rank: the median."""
+    """The median step on this rank, in µs."""
     import torch
     from torch.nn.parallel import DistributedDataParallel
 
@@ -59,7 +58,7 @@ def train(steps: int) -> float:
 
 
 def turns_here(rounds: int, steps: int, folder: str) -> list[dict[str, float]]:
-    """In a rank: µs of a step of each kind, in each round."""
+    """In a rank: µs per step of each kind, in each round."""
     import torch
     import torch.distributed as dist
 

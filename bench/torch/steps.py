@@ -1,11 +1,10 @@
-"""Step times of the training examples: medley against gloo, by turns in one run, so that whatever else the machine does
-meets both.
+"""Step times of the training examples: medley and gloo interleaved in one run, so that noise affects both.
 
     python bench/torch/steps.py [-n 2] [--seconds 240] [--steps 20] [--json FILE] [EXAMPLE…]
 
-Ranks are forked from a server that has imported torch, so that a run is short and there are many turns. A row is one
-example: the median of each backend's step times over the rounds, and the median of the rounds' ratios with the range that
-holds the middle half of them; with the processor time a rank takes for a step, which tells what waiting costs.
+Ranks are forked from a server that has imported torch, so that a run is short and there are many rounds. A row is one
+example: the median of each backend's step times over the rounds, the median and interquartile range of the rounds' ratios,
+and a rank's processor time per step, which shows the cost of waiting.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def main() -> None:
         until = time.monotonic() + (end - time.monotonic()) / (len(arguments.examples) - place)
         took: dict[str, list[tuple[float, float]]] = {"gloo": [], "medley": []}
         while len(took["gloo"]) < 3 or time.monotonic() < until:
-            for backend in sorted(took, reverse=len(took["gloo"]) % 2 == 1):   # who goes first changes
+            for backend in sorted(took, reverse=len(took["gloo"]) % 2 == 1):   # the order alternates
                 took[backend].append(ranks.run_over(backend, arguments.n, run_here, name, backend, arguments.steps)[0])
         ratios = [a[0] / b[0] for a, b in zip(took["gloo"], took["medley"])]
         low, high = middle_half(ratios)

@@ -1,5 +1,5 @@
-// What recording costs an operation: one rank, an all_reduce of one float, in contexts without recording,
-// with the ring that is always on, and with everything kept in a file, by turns in one run.
+// The overhead of recording on an operation: one rank, an all_reduce of one float, in contexts without
+// recording, with the always-on ring, and with everything kept in a file, interleaved in one run.
 //   cmake --preset release -DMEDLEY_BENCH=ON && cmake --build --preset release --target bench_trace
 //   build/release/bin/bench_trace
 #include <fmt/format.h>
@@ -68,7 +68,7 @@ int main() {
   }
   fmt::print("{:<6} {:>10} {:>10} {:>22}\n", "", "best ns", "median ns", "median over off, ns");
   for (const auto& candidate : all) {
-    std::vector<double> more;  // round by round, so that the machine's mood cancels
+    std::vector<double> more;  // round by round, so that drift cancels
     for (std::size_t r = 0; r < candidate.ns.size(); ++r) more.push_back(candidate.ns[r] - all[0].ns[r]);
     fmt::print("{:<6} {:>10.1f} {:>10.1f} {:>22.1f}\n", candidate.name, quantile(candidate.ns, 0),
                quantile(candidate.ns, 0.5), quantile(more, 0.5));

@@ -1,5 +1,5 @@
 // The plugin: how Medley finds this backend, what it can do, and how a comm is connected.
-// docs/adding-a-backend.md walks through these files.
+// docs/adding-a-backend.md explains these files.
 #include <medley/backend.hpp>
 
 #include "lane.hpp"
@@ -14,7 +14,7 @@ class SocketBackend final : public Backend {
   std::string_view name() const override { return "socket"; }
   std::string version() const override { return "Unix-domain sockets"; }
   bool has_memory(Memory memory) const override { return memory == Memory::host; }
-  /// Sends and receives only: Medley fills in the rest.
+  /// Sends and receives only: Medley fills in the collectives.
   bool native(Op op, DType, ReduceOp, Memory memory) const override {
     return memory == Memory::host && (op == Op::send || op == Op::recv);
   }
@@ -40,7 +40,7 @@ class SocketBackend final : public Backend {
 extern "C" const medley::BackendPlugin* medley_backend() {
   static const BackendPlugin plugin{
       .name = "socket",
-      .unavailable = []() -> std::string { return {}; },  // every Linux has them
+      .unavailable = []() -> std::string { return {}; },  // every Linux has Unix-domain sockets
       .create = [](const BackendParams& s) -> std::unique_ptr<Backend> {
         return std::make_unique<SocketBackend>(s);
       },

@@ -1,4 +1,4 @@
-// Every rank listens, tells its address through the comm's store, and calls all ranks before it.
+// Every rank listens, publishes its address in the comm's store, and connects to all ranks before it.
 #include "connect.hpp"
 
 #include <sys/un.h>
@@ -25,7 +25,8 @@ Socket new_socket() {
   return made;
 }
 
-/// Connecting must not stop the rest of the program: every loop that waits for a peer lets Medley go on.
+/// Connecting must not block the rest of the program: every loop that waits for a peer lets Medley make
+/// progress.
 void go_on(const CommParams& group, int awaited) {
   if (std::chrono::steady_clock::now() > group.deadline) {
     throw Error(ErrorKind::timeout,
@@ -36,8 +37,8 @@ void go_on(const CommParams& group, int awaited) {
   std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
-/// Binds to an address that the kernel chooses (Linux's abstract names: no file is left behind) and gives its
-/// bytes.
+/// Binds to an address that the kernel chooses (Linux's abstract names: no file is left behind) and returns
+/// its bytes.
 std::string listen_somewhere(const Socket& listener, int size) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -61,7 +62,7 @@ Socket call(const CommParams& group, int rank) {
          0) {
     if (errno != EAGAIN && errno != EINTR)
       throw system_error("cannot connect to rank " + std::to_string(rank));
-    go_on(group, rank);  // its queue of callers is full
+    go_on(group, rank);  // its backlog is full
   }
   const std::int32_t own = group.rank;
   if (send(socket.fd(), &own, sizeof own, MSG_NOSIGNAL) != sizeof own)
@@ -69,14 +70,14 @@ Socket call(const CommParams& group, int rank) {
   return socket;
 }
 
-/// An address can be guessed by any process of this machine; only the same user is let in.
+/// Any process of this machine can guess an address; only the same user is accepted.
 bool same_user(const Socket& caller) {
   ucred who{};
   socklen_t length = sizeof who;
   return getsockopt(caller.fd(), SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 && who.uid == geteuid();
 }
 
-/// The rank that a caller says it is; four bytes come at once or not yet.
+/// The rank that a caller claims to be; its four bytes arrive together or not yet.
 int greeting(const CommParams& group, const Socket& caller) {
   std::int32_t rank = -1;
   ssize_t got = 0;

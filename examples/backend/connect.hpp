@@ -1,4 +1,4 @@
-// Connecting every pair of ranks of a comm by a Unix-domain socket.
+// Connects every pair of ranks of a comm with a Unix-domain socket.
 #pragma once
 
 #include <sys/socket.h>
@@ -30,7 +30,7 @@ class Socket {
   int fd_ = -1;
 };
 
-/// A non-blocking stream to every other rank, by rank; the own place stays empty. Throws when the deadline
+/// A non-blocking stream to every other rank, by rank; the own entry is empty. Throws when the deadline
 /// passes.
 std::vector<Socket> connect_all(const medley::CommParams& group);
 

@@ -62,7 +62,7 @@ Poll RecvTransfer::poll() {
 void RecvTransfer::release() noexcept {
   lane_.posted_.remove(this);
   for (auto& peer : lane_.peers_) {
-    if (peer.into == this) peer.into = nullptr;  // the rest of the message is read and dropped
+    if (peer.into == this) peer.into = nullptr;  // the rest of the message is read and discarded
   }
   delete this;
 }
@@ -73,8 +73,8 @@ SocketLane::SocketLane(const medley::CommParams& group)
   for (std::size_t r = 0; r < streams.size(); ++r) peers_[r].stream = std::move(streams[r]);
 }
 
-/// Only here, not in poll(): a peer that gave up the comm closes its connection too, and the engine gives its reason the
-/// time to arrive before it takes a closed connection for a loss.
+/// Only here, not in poll(): a peer that aborted the comm also closes its connection, and the engine allows
+/// time for the reason to arrive before it treats a closed connection as a lost rank.
 void SocketLane::check() {
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     const Peer& peer = peers_[r];
@@ -111,7 +111,7 @@ medley::Transfer* SocketLane::start(const Call& call) {
   return recv;
 }
 
-/// An early message, whole or still arriving, becomes that of a receive.
+/// An unexpected message, whole or still arriving, goes to a receive.
 void SocketLane::hand_over(Early& early, RecvTransfer& recv) {
   recv.from_ = early.from;
   const auto bytes = static_cast<std::int64_t>(early.data.size());
@@ -161,7 +161,7 @@ void SocketLane::write_to(Peer& peer) {
     message.msg_iovlen = 2;
     const ssize_t now = sendmsg(peer.stream.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (now < 0) {
-      if (errno != EAGAIN && errno != EINTR) peer.deaf = true;  // what it sent before is still read
+      if (errno != EAGAIN && errno != EINTR) peer.deaf = true;  // data it sent before is still read
       return;
     }
     moved_ = true;
@@ -172,7 +172,8 @@ void SocketLane::write_to(Peer& peer) {
   }
 }
 
-/// A message's header has come: its data go to the first receive that matches, or into memory of their own.
+/// A message's header has arrived: its data go to the first matching receive, or into a buffer of unexpected
+/// messages.
 void SocketLane::choose_place(int rank, Peer& peer) {
   const auto match = std::find_if(posted_.begin(), posted_.end(),
                                   [&](RecvTransfer* recv) { return recv->matches(rank, peer.header.tag); });
@@ -217,7 +218,7 @@ void SocketLane::finish_message(Peer& peer) {
 
 void SocketLane::read_from(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  // A few reads at a time: other peers and operations have their turn before a large message is through.
+  // A few reads at a time: other peers and operations get their share before a large message is complete.
   for (int reads = 0; reads < 16; ++reads) {
     std::size_t room = 0;
     std::byte* to = place(peer, room);
@@ -243,7 +244,7 @@ void SocketLane::abort(const Error&) noexcept {
     peer.leaving.clear();
     peer.into = nullptr;
     peer.early = nullptr;
-    peer.gone = true;  // nothing is read any more, so nothing is written to user memory
+    peer.gone = true;  // no more reads, so no more writes to user memory
     if (peer.stream) shutdown(peer.stream.fd(), SHUT_RDWR);
   }
   posted_.clear();

@@ -1,4 +1,4 @@
-// Sends and receives of one comm over its sockets. Nothing here waits: whatever can move moves in progress().
+// Sends and receives of one comm over its sockets. Nothing here waits: progress() moves whatever can move.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace socket_backend {
 
-/// What goes before the bytes of a message.
+/// Precedes the bytes of a message.
 struct Header {
   std::int64_t bytes = 0;
   std::int32_t tag = 0;
@@ -74,23 +74,23 @@ class SocketLane final : public medley::Lane {
  private:
   friend class SendTransfer;
   friend class RecvTransfer;
-  /// A message that came before its receive.
+  /// An unexpected message: it arrived before its receive.
   struct Early {
     int from;
     int tag;
     std::vector<std::byte> data;
     bool whole;
   };
-  /// One direction of a pair each: what leaves, and what is being read.
+  /// Both directions of a pair: pending sends, and the message being read.
   struct Peer {
     Socket stream;
     std::deque<SendTransfer*> leaving;
     Header header;
     std::size_t read = 0;          ///< of header and data together
-    RecvTransfer* into = nullptr;  ///< where the data of the current message goes: a receive,
-    Early* early = nullptr;        ///< or the list of early ones, or nowhere
-    bool gone = false;             ///< nothing more comes from it
-    bool deaf = false;             ///< it takes nothing more
+    RecvTransfer* into = nullptr;  ///< destination of the current message's data: a receive,
+    Early* early = nullptr;        ///< or the list of unexpected messages, or nowhere
+    bool gone = false;             ///< it sends nothing more
+    bool deaf = false;             ///< it accepts nothing more
   };
   void write_to(Peer& peer);
   void read_from(int rank);
@@ -102,8 +102,8 @@ class SocketLane final : public medley::Lane {
 
   int rank_;
   std::vector<Peer> peers_;
-  std::list<RecvTransfer*> posted_;  ///< without a message yet, in order
-  std::list<Early> early_;           ///< without a receive yet, in order of arrival
+  std::list<RecvTransfer*> posted_;  ///< unmatched, in order
+  std::list<Early> early_;           ///< unmatched, in order of arrival
   std::vector<std::byte> discard_;
   bool moved_ = false;
 };

@@ -1,4 +1,4 @@
-"""What the examples share: command line, process group, data, and the comparison with a single-process run."""
+"""Shared by the examples: command line, process group, data, and the comparison with a single-process run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ TEXT = (b"The sea was calm that night, and the ship moved on without a sound; th
 
 
 def start(description: str, more: dict[str, dict] | None = None) -> argparse.Namespace:
-    """Reads the command line, with options of an example's own, and joins the process group; torchrun, mpirun or
-    `medley run` has set who we are."""
+    """Reads the command line, with an example's own options, and joins the process group; torchrun, mpirun or
+    `medley run` sets the rank."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--backend", choices=("gloo", "nccl", "medley"), default="medley")
     parser.add_argument("--steps", type=int, default=4)
@@ -35,26 +35,26 @@ def start(description: str, more: dict[str, dict] | None = None) -> argparse.Nam
     torch.use_deterministic_algorithms(True)
     arguments.device = arguments.device or ("cuda" if arguments.backend == "nccl" else "cpu")
     if arguments.device == "cuda":
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")   # which the same bits from run to run take there
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")   # needed there for the same bits from run to run
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
     dist.init_process_group(arguments.backend)
     return arguments
 
 
 def named(model: nn.Module) -> nn.Module:
-    """With the backend medley, a trace (MEDLEY_TRACE) then tells the module and phase of every operation."""
+    """With the backend medley, a trace (MEDLEY_TRACE) then has the module and phase of every operation."""
     medley = sys.modules.get("medley")
     return medley.torch.scopes(model) if medley else model
 
 
 def between_steps() -> contextlib.AbstractContextManager:
-    """What is sent inside belongs to no training step; a trace finds the steps by it."""
+    """Operations inside belong to no training step; they separate the steps in a trace."""
     medley = sys.modules.get("medley")
     return medley.scope("step") if medley else contextlib.nullcontext()
 
 
 def batches(steps: int, batch: int, length: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """The same windows of the text on every rank: (tokens, tokens one further on)."""
+    """The same windows of the text on every rank: (tokens, next tokens)."""
     text = torch.frombuffer(bytearray(TEXT), dtype=torch.uint8).long()
     generator = torch.Generator().manual_seed(7)
     starts = torch.randint(0, len(text) - length - 1, (steps, batch), generator=generator)
@@ -79,8 +79,8 @@ def mean_over(loss: torch.Tensor, group: dist.ProcessGroup | None = None) -> flo
 
 def finish(arguments: argparse.Namespace, losses: Sequence[float], reference: Callable[[], Sequence[float]], bound: float,
            step_times: Sequence[float] = ()) -> None:
-    """Compares with the single-process run, prints the curve as exact numbers, and leaves. Ends with 1 when they differ
-    or nothing is learnt."""
+    """Compares with the single-process run, prints the losses as exact numbers, and leaves the group. Exits with 1 when they
+    differ or the loss does not fall."""
     expected = losses if arguments.unchecked else reference()
     worst = max(abs(a - b) for a, b in zip(losses, expected, strict=True))
     if dist.get_rank() == 0:
@@ -99,9 +99,9 @@ def finish(arguments: argparse.Namespace, losses: Sequence[float], reference: Ca
 
 
 class Clock:
-    """Times of steps, the first left out. Made where the steps begin, on all ranks together."""
+    """Step times without the first. Made at the start of the steps, on all ranks together."""
 
-    processor_time_per_step = 0.0   # of this process, all its threads, since the clock was made
+    processor_time_per_step = 0.0   # of all threads of this process, since the clock was made
 
     def __init__(self) -> None:
         with between_steps():

@@ -1,4 +1,4 @@
-"""A mixture-of-experts GPT with DeepSpeed's MoE layer, its experts spread over the ranks, over Medley or gloo, on CPUs.
+"""A mixture-of-experts GPT with DeepSpeed's MoE layer, with its experts distributed over the ranks, over Medley or gloo, on CPUs.
 
     pip install deepspeed
     torchrun --standalone --nproc-per-node 2 deepspeed_moe.py --backend medley
@@ -22,7 +22,7 @@ import moe_gpt
 
 
 class Mixture(nn.Module):
-    """DeepSpeed's layer with the weights of one of ours, no token dropped, and without its loss for balance."""
+    """DeepSpeed's layer with the weights of one of ours, no token dropped, and without its balancing loss."""
 
     def __init__(self, ours: moe_gpt.MoE) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
-"""A DLRM: embedding tables spread over the ranks, the batch too. Every rank looks its tables up for the whole batch, and
-an all_to_all gives each its part of the batch from all tables; the dense parts are data parallel.
+"""A DLRM: embedding tables and the batch are distributed over the ranks. Every rank looks up its tables for the whole batch,
+and an all_to_all gives each rank its part of the batch from all tables; the dense parts are data parallel.
 
     torchrun --nproc-per-node 2 dlrm.py --backend medley
 """
@@ -17,7 +17,7 @@ TABLES, ROWS, WIDTH, DENSE, BATCH = 5, 100, 16, 8, 32
 
 
 class Exchange(torch.autograd.Function):
-    """Blocks of different sizes to every rank; gradients take the way back."""
+    """Blocks of different sizes to every rank; gradients take the reverse path."""
 
     @staticmethod
     def forward(context, flat, in_splits, out_splits):
@@ -36,7 +36,7 @@ class DLRM(nn.Module):
     def __init__(self, rank: int, ranks: int) -> None:
         super().__init__()
         self.rank, self.ranks = rank, ranks
-        self.owner = [table % ranks for table in range(TABLES)]   # uneven where ranks do not divide the tables
+        self.owner = [table % ranks for table in range(TABLES)]   # unequal parts if the number of ranks does not divide the tables
         everyone = [nn.Embedding(ROWS, WIDTH) for _ in range(TABLES)]
         self.tables = nn.ModuleDict({str(t): everyone[t] for t in range(TABLES) if self.owner[t] == rank})
         self.bottom = nn.Sequential(nn.Linear(DENSE, 32), nn.ReLU(), nn.Linear(32, WIDTH), nn.ReLU())
@@ -54,7 +54,7 @@ class DLRM(nn.Module):
         out_splits = [sum(owner == r for owner in self.owner) * part * WIDTH for r in range(self.ranks)]
         flat = Exchange.apply(torch.cat(blocks), [len(block) for block in blocks], out_splits)
         of_rank = [block.view(-1, part, WIDTH) for block in flat.split(out_splits)]
-        order = sorted(range(TABLES), key=lambda t: self.owner[t])   # the order in which they come
+        order = sorted(range(TABLES), key=lambda t: self.owner[t])   # the order of arrival
         stacked = torch.cat(of_rank)
         return stacked[torch.tensor([order.index(t) for t in range(TABLES)], device=stacked.device)].transpose(0, 1)
 

@@ -1,10 +1,10 @@
-"""What one training step of each example sends, worked out from the model's shapes and from what the framework does with
-them, before anything has run. `medley reconcile` holds a recording against it:
+"""What one training step of each example sends, derived from the model's shapes and the framework's behaviour before
+anything has run. `medley reconcile` compares a recording with it:
 
     MEDLEY_TRACE=out/moe torchrun --nproc-per-node 2 moe_gpt.py
     python expected.py moe_gpt -n 2 -o moe.json && medley reconcile out/moe --schedule moe.json --step 2 --assert
 
-What a description leaves open, such as the order of a pipeline's messages, is named in IGNORED.
+IGNORED lists what a description leaves open, such as the order of a pipeline's messages.
 
 `medley plan` knows DDP and FSDP2 itself: this prints the request instead of a schedule.
 """
@@ -39,7 +39,7 @@ class Rank:
 
     def sends(self, op: str, size: int, why: str, phase: str, times: int = 1, group: str = "world", peer: int | None = None,
               dtype: str = "f32", blocks: bool = False) -> None:
-        """`peer` is also the root of a broadcast; `blocks`: the program waits for it before it goes on."""
+        """`peer` is also the root of a broadcast; `blocks`: the program waits for it before it continues."""
         entry = {"kind": "comm", "phase": phase, "dtype": dtype, "op": op, "group": group, "bytes": size, "count": 1, "why": why}
         if not blocks:
             entry["token"] = 1
@@ -56,12 +56,12 @@ def sizes(parameters: Iterable[nn.Parameter]) -> list[int]:
 
 
 def zero1(rank: Rank, step: int) -> None:
-    """DDP with its default buckets, of which the first takes 1 MiB: the whole model. Then every parameter is broadcast by
-    the rank that stepped it."""
+    """DDP with its default buckets, of which the first takes 1 MiB: the whole model. Then each rank broadcasts the
+    parameters that it stepped."""
     whole = sizes(gpt.GPT().parameters())
     assert sum(whole) < 1 << 20
     rank.sends("all_reduce", sum(whole), "all gradients fit in DDP's first bucket", "backward")
-    owned: list[list[int]] = [[] for _ in range(rank.ranks)]   # the largest first, each to whom has least
+    owned: list[list[int]] = [[] for _ in range(rank.ranks)]   # the largest first, each to the rank that has least
     for size in sorted(whole, reverse=True):
         min(owned, key=sum).append(size)
     for owner, sizes_of_owner in enumerate(owned):
@@ -70,7 +70,7 @@ def zero1(rank: Rank, step: int) -> None:
 
 
 def tensor_parallel(rank: Rank, batch: int, layers: range, group: str = "world") -> int:
-    """`batch` samples through some layers cut by tensor_parallel.py; gives how many norms there are."""
+    """`batch` samples through some layers sharded by tensor_parallel.py; returns the number of norms."""
     whole = batch * gpt.LENGTH * gpt.WIDTH * F32          # activations of the whole sequence
     positions = gpt.LENGTH * gpt.WIDTH * F32
     logits = batch * gpt.LENGTH * gpt.VOCABULARY * F32
@@ -94,8 +94,8 @@ def tensor_parallel(rank: Rank, batch: int, layers: range, group: str = "world")
 
 
 def norm_gradients(rank: Rank, norms: int, group: str = "world") -> None:
-    """Each rank has the gradients of its part of the sequence. DTensor leaves them so, as partial sums, and adds them up
-    whenever someone reads them: AdamW three times, once for the mean and twice for the square."""
+    """Each rank has the gradients of its part of the sequence. DTensor keeps them as partial sums and adds them up
+    whenever they are read: AdamW three times, once for the mean and twice for the square."""
     rank.sends("all_reduce", gpt.WIDTH * F32, "AdamW reads a partial gradient of a norm", "optimizer", 3 * 2 * norms, group)
 
 
@@ -129,7 +129,7 @@ def three_dimensions(rank: Rank, step: int) -> None:
     layers = gpt.LAYERS // stages
     micro_batches = 2
     batch = BATCH // micro_batches
-    size = batch * gpt.LENGTH * gpt.WIDTH * F32 // tp_ranks   # parts of the sequence go from stage to stage
+    size = batch * gpt.LENGTH * gpt.WIDTH * F32 // tp_ranks   # parts of the sequence are sent between stages
     pipeline(rank, stage, rank.groups["pp"], size, micro_batches, "pp")
     if tp_ranks > 1:
         for _ in range(micro_batches):
@@ -138,7 +138,7 @@ def three_dimensions(rank: Rank, step: int) -> None:
 
 
 def average(rank: Rank, parameters: Iterable[tuple[str, nn.Parameter]], own: str) -> None:
-    """Gradients of what every rank has, one by one."""
+    """Gradients of replicated parameters, one by one."""
     for name, parameter in parameters:
         if own not in name:
             rank.sends("all_reduce", parameter.numel() * F32, "gradients of what every rank has", "backward", blocks=True)
@@ -191,9 +191,9 @@ DESCRIBED: dict[str, Callable[[Rank, int], None]] = {
     "zero1_gpt": zero1, "tp_gpt": tp, "pp_gpt": pp, "parallel_3d": three_dimensions, "moe_gpt": moe, "dlrm": recommender}
 
 
-# What these descriptions do not say, or the recording does not; `medley reconcile --ignore` takes it.
+# Fields that these descriptions or the recording lack; for `medley reconcile --ignore`.
 IGNORED = {
-    "fsdp2_gpt": "reduce,async",     # on CPUs FSDP2 averages, in calls that block; the plan is of its streams on GPUs
+    "fsdp2_gpt": "reduce,async",     # on CPUs FSDP2 averages, in blocking calls; the plan describes its streams on GPUs
     "tp_gpt": "order",               # forward and backward are described in pairs
     "pp_gpt": "order,phase",         # a stage receives outside its modules
     "parallel_3d": "order,phase",

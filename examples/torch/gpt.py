@@ -1,4 +1,4 @@
-"""A small GPT, as short as it can be read: bytes in, bytes out. All examples train it."""
+"""A minimal GPT: bytes in, bytes out. All examples train it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Attention(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, length, _ = x.shape
 
-        def heads(projection: nn.Module) -> torch.Tensor:   # as many as are on this rank under tensor parallelism
+        def heads(projection: nn.Module) -> torch.Tensor:   # the heads on this rank, under tensor parallelism
             return projection(x).view(batch, length, -1, self.width_of_head).transpose(1, 2)
 
         mixed = F.scaled_dot_product_attention(heads(self.query), heads(self.key), heads(self.value), is_causal=True)
@@ -47,7 +47,7 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """`first` and `last` are the layers this model holds; a pipeline's stages hold some each."""
+    """`first` and `last` are the layers this model holds; each stage of a pipeline holds some."""
 
     def __init__(self, first: int = 0, last: int = LAYERS, mlps: list[nn.Module] | None = None) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ def loss_of(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 
 def train_alone(steps: list[tuple[torch.Tensor, torch.Tensor]], device: str, rate: float = 1e-3) -> list[float]:
-    """What one process gets from the whole batch: the examples' reference."""
+    """The losses of one process on the whole batch: the examples' reference."""
     model = seeded().to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
     losses = []

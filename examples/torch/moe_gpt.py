@@ -1,5 +1,5 @@
 """A mixture-of-experts GPT with expert parallelism: every rank has a part of the batch and some of the experts. Tokens go
-to the rank of their expert and back by all_to_all with uneven splits.
+to the rank of their expert and back by all_to_all with unequal splits.
 
     torchrun --nproc-per-node 2 moe_gpt.py --backend medley
 """
@@ -18,7 +18,7 @@ EXPERTS = 4
 
 
 class AllToAll(torch.autograd.Function):
-    """Rows to other ranks; their gradients take the way back."""
+    """Sends rows to other ranks; their gradients take the reverse path."""
 
     @staticmethod
     def forward(context, rows, in_splits, out_splits):
@@ -34,12 +34,12 @@ class AllToAll(torch.autograd.Function):
 
 
 class MoE(nn.Module):
-    """One expert a token (top-1). `ranks` share the experts; alone, a rank has them all."""
+    """One expert per token (top-1). `ranks` share the experts; a single rank has them all."""
 
     def __init__(self, rank: int, ranks: int) -> None:
         super().__init__()
         self.router = nn.Linear(gpt.WIDTH, EXPERTS, bias=False)
-        everyone = [gpt.MLP() for _ in range(EXPERTS)]   # made alike on every rank, so that all draw the same numbers
+        everyone = [gpt.MLP() for _ in range(EXPERTS)]   # made equally on every rank, so that all draw the same numbers
         own = EXPERTS // ranks
         self.ranks, self.own = ranks, own
         self.experts = nn.ModuleList(everyone[rank * own:(rank + 1) * own])
@@ -75,7 +75,7 @@ def model_of(rank: int, ranks: int) -> gpt.GPT:
 
 
 def average_gradients(model: nn.Module) -> None:
-    """What every rank has is averaged over the ranks; experts have seen everyone's tokens and need only the scale."""
+    """Replicated parameters are averaged over the ranks; experts have seen all ranks' tokens and need only the scale."""
     for name, parameter in model.named_parameters():
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
@@ -95,7 +95,7 @@ def train(model: gpt.GPT, steps, device: str, parallel: bool, clock: common.Cloc
         loss.backward()
         if parallel:
             average_gradients(model)
-        else:   # experts that no token reached step all the same
+        else:   # experts without tokens also step
             for parameter in model.parameters():
                 parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         optimizer.step()

@@ -1,7 +1,7 @@
 """A GPT trained with data, tensor (and sequence) and pipeline parallelism together, on a mesh of ranks.
 
     torchrun --nproc-per-node 8 parallel_3d.py --backend medley         # 2 x 2 x 2
-    torchrun --nproc-per-node 2 parallel_3d.py --backend medley         # 1 x 1 x 2: what there are ranks for
+    torchrun --nproc-per-node 2 parallel_3d.py --backend medley         # 1 x 1 x 2: as far as there are ranks
 """
 
 import torch

@@ -1,5 +1,5 @@
 """A GPT trained with pipeline parallelism, schedule 1F1B: every rank has some of the layers; activations and their
-gradients go from neighbour to neighbour.
+gradients are sent between neighbours.
 
     torchrun --nproc-per-node 2 pp_gpt.py --backend medley
 """
@@ -39,7 +39,7 @@ for tokens, targets in steps:
     loss = torch.stack(of_parts).mean() if of_parts else torch.zeros(())
     loss = loss.detach().to(arguments.device)
     with common.between_steps():
-        dist.broadcast(loss, src=size - 1)   # only the last stage sees it
+        dist.broadcast(loss, src=size - 1)   # only the last stage has it
     losses.append(loss.item())
     clock.tick()
 

@@ -1,4 +1,4 @@
-"""How the GPT is cut for tensor and sequence parallelism: matrices by columns, then by rows; norms on parts of the
+"""How the GPT is sharded for tensor and sequence parallelism: matrices by columns, then by rows; norms on parts of the
 sequence. Used by tp_gpt.py and parallel_3d.py."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from torch.distributed.tensor.parallel import (
 
 
 def cut_block(block: nn.Module, mesh: DeviceMesh) -> None:
-    whole, part = (Replicate(),), (Shard(1),)   # activations between blocks hold a part of the sequence each
+    whole, part = (Replicate(),), (Shard(1),)   # activations between blocks each hold a part of the sequence
     parallelize_module(block, mesh, {
         "norm1": SequenceParallel(),
         "attention": PrepareModuleInput(input_layouts=part, desired_input_layouts=whole),

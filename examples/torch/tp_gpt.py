@@ -16,7 +16,7 @@ arguments = common.start(__doc__)
 steps = common.batches(arguments.steps, batch=4, length=gpt.LENGTH)
 mesh = init_device_mesh(arguments.device, (dist.get_world_size(),), mesh_dim_names=("tp",))
 model = common.named(tensor_parallel.cut(gpt.seeded().to(arguments.device), mesh))
-assert model.head.weight.to_local().shape[0] * dist.get_world_size() == model.head.weight.shape[0]   # each has its part
+assert model.head.weight.to_local().shape[0] * dist.get_world_size() == model.head.weight.shape[0]   # each rank has its part
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=False)
 
 losses, clock = [], common.Clock()

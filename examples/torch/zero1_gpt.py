@@ -1,4 +1,4 @@
-"""A GPT trained with ZeRO stage 1: as DDP, but every rank keeps and steps a part of the optimizer's state only.
+"""A GPT trained with ZeRO stage 1: like DDP, but every rank keeps and steps only a part of the optimizer's state.
 
     torchrun --nproc-per-node 2 zero1_gpt.py --backend medley
 """

@@ -13,8 +13,8 @@ array([1., 1., 1., 1.], dtype=float32)
 True
 >>> medley.finalize()
 
-Arrays are anything that speaks DLPack or the buffer protocol (NumPy, PyTorch, CuPy, memoryview, array.array). They are
-used where they lie, never copied; arrays that are not contiguous, or read-only where they would be written, are refused.
+Arrays are anything that supports DLPack or the buffer protocol (NumPy, PyTorch, CuPy, memoryview, array.array). They are
+used in place, never copied. Non-contiguous arrays, and read-only arrays as outputs, are rejected.
 """
 
 from ._core import Comm, Work, __version__, scope

@@ -9,7 +9,7 @@ from .job import world
 
 
 class SupportsDLPack(Protocol):
-    """An array that gives out its memory: a NumPy array, a PyTorch tensor, a CuPy array."""
+    """An array that exports its memory: a NumPy array, a PyTorch tensor, a CuPy array."""
 
     def __dlpack__(self, *, stream: Any = ...) -> Any: ...
 
@@ -23,12 +23,12 @@ Array = Union[SupportsDLPack, bytearray, memoryview, bytes, Any]
 class Keywords(TypedDict, total=False):
     """The keywords that every operation accepts.
 
-    async_op: return a Work at once instead of waiting; the arrays must not be touched until it is complete.
-    deadline: how many seconds the operation may take; the job's own unless given.
-    algorithm: such as "ring" or "native"; the best known unless given.
+    async_op: return a Work immediately; do not touch the arrays until it is complete.
+    deadline: how many seconds the operation may take; default: the job's.
+    algorithm: such as "ring" or "native"; default: the best known.
     deterministic: the same bits from run to run.
-    stream: the CUDA stream, as a number, that CUDA arrays are ordered by.
-    tag: of sends and receives, which match only on equal tags.
+    stream: the CUDA stream, as a number, in which the operation on CUDA arrays is ordered.
+    tag: for sends and receives, which match only if their tags are equal.
     """
 
     async_op: bool

@@ -1,4 +1,4 @@
-"""The command ``medley`` of the installed package: the program itself, which lies beside the library."""
+"""The command ``medley`` of the installed package: runs the program that is installed next to the library."""
 
 import os
 import pathlib
@@ -6,12 +6,12 @@ import sys
 
 
 def program() -> pathlib.Path:
-    """Where the program is."""
+    """The path of the program."""
     return pathlib.Path(__file__).parent / "bin" / "medley"
 
 
 def main() -> None:
-    """Becomes the program."""
+    """Replaces this process with the program."""
     path = program()
     if not path.exists():
         sys.exit(f"medley: there is no program {path}; in a build tree it is build/release/bin/medley")

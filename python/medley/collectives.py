@@ -1,8 +1,8 @@
 """Collectives: every rank of the group calls them in the same order.
 
-The first argument is a backend's name, or "auto" for the best route. With async_op=True they return a Work at once;
-otherwise they return None when they are complete. `group` is a Comm of new_group() or split(); the world unless given.
-In place: leave `out` away (all_reduce, reduce), or give as the small side this rank's part of the large one.
+The first argument is a backend's name, or "auto" for the best route. With async_op=True they return a Work immediately;
+otherwise they return None when they are complete. `group` is a Comm of new_group() or split(); default: the world.
+In place: omit `out` (all_reduce, reduce), or pass this rank's part of the large array as the small one.
 
 >>> import numpy as np, medley
 >>> medley.init()
@@ -28,7 +28,7 @@ Counts = Sequence[int]
 
 def broadcast(backend: str, tensor: Array, root: int = 0, *, group: Comm | None = None,
               **keywords: Unpack[Keywords]) -> Work | None:
-    """Everyone gets root's array.
+    """All ranks get root's array.
 
     >>> medley.init()
     >>> medley.broadcast("auto", np.ones(3), root=0)
@@ -55,7 +55,7 @@ def reduce(backend: str, tensor: Array, root: int = 0, op: str = "sum", *, out: 
 
 def all_reduce(backend: str, tensor: Array, op: str = "sum", *, out: Array | None = None, group: Comm | None = None,
                **keywords: Unpack[Keywords]) -> Work | None:
-    """Everyone gets the reduction over all ranks, the same bits everywhere, in `out` or in place.
+    """All ranks get the reduction over all ranks, with identical bits, in `out` or in place.
 
     >>> medley.init()
     >>> x = np.array([1.5, 2.5])
@@ -70,7 +70,7 @@ def all_reduce(backend: str, tensor: Array, op: str = "sum", *, out: Array | Non
 
 def gather(backend: str, tensor: Array, out: Array | None = None, root: int = 0, *, group: Comm | None = None,
            **keywords: Unpack[Keywords]) -> Work | None:
-    """Root gets everyone's array in `out`, in the order of the ranks; the others leave `out` away.
+    """Root gets every rank's array in `out`, in rank order; the others omit `out`.
 
     >>> medley.init()
     >>> parts = np.zeros((1, 2))
@@ -85,14 +85,14 @@ def gather(backend: str, tensor: Array, out: Array | None = None, root: int = 0,
 
 def all_gather(backend: str, tensor: Array, out: Array, *, group: Comm | None = None,
                **keywords: Unpack[Keywords]) -> Work | None:
-    """Everyone gets everyone's array in `out`, in the order of the ranks."""
+    """All ranks get every rank's array in `out`, in rank order."""
     comm, options = prepare(backend, group, keywords)
     return comm.all_gather(options, tensor, out)
 
 
 def scatter(backend: str, out: Array, tensor: Array | None = None, root: int = 0, *, group: Comm | None = None,
             **keywords: Unpack[Keywords]) -> Work | None:
-    """Everyone gets its part of root's array in `out`; the others leave `tensor` away.
+    """Each rank gets its part of root's array in `out`; ranks other than root omit `tensor`.
 
     >>> medley.init()
     >>> part = np.zeros(2)
@@ -107,7 +107,7 @@ def scatter(backend: str, out: Array, tensor: Array | None = None, root: int = 0
 
 def reduce_scatter(backend: str, tensor: Array, out: Array, op: str = "sum", *, group: Comm | None = None,
                    **keywords: Unpack[Keywords]) -> Work | None:
-    """Everyone gets its part of the reduction over all ranks.
+    """Each rank gets its part of the reduction over all ranks.
 
     >>> medley.init()
     >>> part = np.zeros(2, dtype=np.int32)
@@ -122,7 +122,7 @@ def reduce_scatter(backend: str, tensor: Array, out: Array, op: str = "sum", *, 
 
 def all_to_all(backend: str, tensor: Array, out: Array, *, group: Comm | None = None,
                **keywords: Unpack[Keywords]) -> Work | None:
-    """Part i of everyone's array goes to rank i, which gets them in the order of the ranks.
+    """Part i of each rank's array goes to rank i, which receives the parts in rank order.
 
     >>> medley.init()
     >>> x, y = np.arange(2.0), np.zeros(2)
@@ -136,14 +136,14 @@ def all_to_all(backend: str, tensor: Array, out: Array, *, group: Comm | None = 
 
 
 def barrier(backend: str = "auto", *, group: Comm | None = None, **keywords: Unpack[Keywords]) -> Work | None:
-    """Waits for everyone."""
+    """Waits for all ranks."""
     comm, options = prepare(backend, group, keywords)
     return comm.barrier(options)
 
 
 def gatherv(backend: str, tensor: Array, out: Array | None, counts: Counts, root: int = 0, *, offsets: Counts = (),
             group: Comm | None = None, **keywords: Unpack[Keywords]) -> Work | None:
-    """gather with parts of different sizes: counts[i] elements of rank i, one after the other or at offsets[i]."""
+    """gather with parts of different sizes: counts[i] elements of rank i, packed or at offsets[i]."""
     comm, options = prepare(backend, group, keywords)
     return comm.gatherv(options, tensor, out, list(counts), list(offsets), root)
 

@@ -1,4 +1,4 @@
-"""What a Medley call raises: one class per kind of error, all of them medley.Error.
+"""The exceptions of Medley: one class per kind of error, all derived from medley.Error.
 
 >>> import numpy as np, medley
 >>> medley.init()
@@ -16,7 +16,7 @@ import copy
 
 
 class Error(RuntimeError):
-    """The message is a sentence for a person; the attributes are for programs and empty where they do not apply."""
+    """The message is for people; the attributes are for programs, and empty where they do not apply."""
 
     op: str | None = None            #: the operation, such as "all_reduce"
     comm: str = ""                   #: the name of the group
@@ -30,11 +30,11 @@ class Invalid(Error, ValueError):
 
 
 class Unavailable(Error):
-    """A backend, a resource or an ability is not there."""
+    """A backend, a resource or a capability is missing."""
 
 
 class Mismatch(Error):
-    """Ranks called different things."""
+    """Ranks called different operations."""
 
 
 class Timeout(Error, TimeoutError):
@@ -54,5 +54,5 @@ class System(Error, OSError):
 
 
 def _class_giving(error: Error) -> type[Error]:
-    """A class whose instance is a copy of this error: for code of torch that raises by class and message alone."""
+    """A class whose instance is a copy of this error: for code of torch that raises with only class and message."""
     return type(type(error).__name__, (type(error),), {"__new__": lambda cls, *message: copy.copy(error)})

@@ -33,10 +33,10 @@ _world: Comm | None = None
 
 
 def init(backends: Iterable[str] = (), *, deadline: float | None = None, progress_thread: bool = False) -> None:
-    """Joins the job that the launcher started, with these backends in order of preference; none given: all that work.
+    """Joins the job that the launcher started, with these backends in order of preference; default: all that work.
 
-    `deadline` is how many seconds an operation may take unless it says otherwise (600). With `progress_thread` async
-    operations go on while the program is elsewhere; without, they move whenever any Medley call is made.
+    `deadline` is the default limit for an operation, in seconds (600). With `progress_thread` async operations progress
+    in the background; without it, they progress during any Medley call.
 
     >>> medley.init(["shm"], deadline=60)
     >>> medley.is_initialized()
@@ -71,7 +71,7 @@ def world() -> Comm:
 
 
 def get_rank(group: Comm | str | None = None) -> int:
-    """This process's number among all ranks, or in a group; a backend's name is accepted too, all count alike."""
+    """This process's rank in the world or in a group; a backend's name is accepted, but ranks are the same for all."""
     return group.rank if isinstance(group, Comm) else world().rank
 
 
@@ -81,7 +81,7 @@ def get_size(group: Comm | str | None = None) -> int:
 
 
 def get_backends() -> list[BackendInfo]:
-    """What there is, and why what was asked for is not.
+    """The available backends, and why requested ones are not available.
 
     >>> medley.init(["shm"])
     >>> [b["name"] for b in medley.get_backends() if b["available"]]
@@ -109,12 +109,12 @@ def split(color: int, key: int = 0, parent: Comm | None = None) -> Comm | None:
 
 def synchronize(backend: str | None = None) -> None:
     """Waits for every operation issued so far and raises the first error. A backend's name is accepted; since operations
-    that touch the same memory are ordered across backends, all are waited for."""
+    that touch the same memory are ordered across backends, it waits for all of them."""
     _current().synchronize()
 
 
 def finalize() -> None:
-    """Waits for what is pending and leaves the job; medley.init may be called again."""
+    """Waits for pending operations and leaves the job; medley.init may be called again."""
     global _job, _world
     if _job is None:
         return
@@ -125,7 +125,7 @@ def finalize() -> None:
 
 
 def _leave() -> None:
-    """At exit: the job ends while Python still stands, and waits for nobody."""
+    """At exit: ends the job while Python is still alive, without waiting for other ranks."""
     global _job, _world
     _job, _world = None, None
 

@@ -3,7 +3,7 @@
 >>> import numpy as np, medley
 >>> medley.init()
 >>> there, here = np.arange(3.0), np.zeros(3)
->>> medley.sendrecv("auto", there, 0, here, 0)     # to oneself: with more ranks, to a neighbour
+>>> medley.sendrecv("auto", there, 0, here, 0)     # to itself; with more ranks, to a neighbour
 0
 >>> here
 array([0., 1., 2.])
@@ -43,14 +43,14 @@ def send(backend: str, tensor: Array, dst: int, *, group: Comm | None = None, **
 
 def recv(backend: str, tensor: Array, src: int = ANY_SOURCE, *, group: Comm | None = None,
          **keywords: Unpack[Keywords]) -> Work | int | None:
-    """Receives from one rank, or from any, and gives the sender's rank; the message may be shorter than the array."""
+    """Receives from one rank, or from any, and returns the sender's rank; the message may be shorter than the array."""
     comm, options = prepare(backend, group, keywords)
     return comm.recv(options, tensor, src)
 
 
 def sendrecv(backend: str, outgoing: Array, dst: int, incoming: Array, src: int, *, group: Comm | None = None,
              **keywords: Unpack[Keywords]) -> Work | int | None:
-    """Sends and receives at the same time, so that a ring of ranks cannot block itself."""
+    """Sends and receives at the same time, so that a ring of ranks cannot deadlock."""
     comm, options = prepare(backend, group, keywords)
     return comm.sendrecv(options, outgoing, dst, incoming, src)
 
@@ -76,7 +76,7 @@ def incoming(tensor: Array, src: int, tag: int = 0) -> Message:
 
 def batch(backend: str, messages: Iterable[Message], *, group: Comm | None = None,
           **keywords: Unpack[Keywords]) -> Work | int | None:
-    """All messages at once, in any order; complete when all are.
+    """Issues all messages together, in any order; complete when all are.
 
     >>> medley.init()
     >>> a, b = np.array([1, 2]), np.zeros(2, dtype=int)

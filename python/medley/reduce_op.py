@@ -1,4 +1,4 @@
-"""How elements of several ranks become one."""
+"""The reduction operators."""
 
 from enum import Enum
 

@@ -1,4 +1,4 @@
-// Which class of medley.errors stands for which kind of error. Used by both extension modules.
+// Maps kinds of errors to the classes of medley.errors. Used by both extension modules.
 #pragma once
 
 #include <medley/error.hpp>

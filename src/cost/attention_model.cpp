@@ -48,8 +48,8 @@ AttentionModel::AttentionModel(const TileConstants& constants, const nlohmann::j
     corrections_[i] = Trees::from_json(calibration.at(kernel_names[i]));
 }
 
-/// The backward pass does five products where forward does two. Half the GEMM rate forward, a third backward,
-/// is what FlashAttention 2 reaches on A100 and H200; heads narrower than 128 leave part of the tensor cores'
+/// The backward pass has five products, the forward pass two. FlashAttention 2 reaches half the GEMM rate
+/// forward and a third backward on A100 and H200; heads narrower than 128 leave part of the tensor cores'
 /// tiles empty.
 double AttentionModel::base_us(const Attention& a, bool backward) const {
   const double filled = std::min(1.0, 0.4 + 0.6 * double(a.head_dim) / 128);

@@ -18,7 +18,7 @@ struct MeasuredAttention {
   Attention attention;
   double forward_us = 0, backward_us = 0;
 };
-/// CSV with columns backend,b,heads,kv,s,d,causal,forward_us,backward_us; other backends' rows are left out.
+/// CSV with columns backend,b,heads,kv,s,d,causal,forward_us,backward_us; rows of other backends are skipped.
 std::vector<MeasuredAttention> read_attention_csv(const std::string& path);
 
 class AttentionModel {

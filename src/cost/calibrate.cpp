@@ -11,7 +11,7 @@
 namespace medley::cost {
 namespace {
 
-/// Steps whose schedules were made once; only the machine's constants change during a fit.
+/// Steps with their schedules, which are made once; only the machine's constants change during a fit.
 struct Prepared {
   std::vector<Step> steps;
   std::vector<double> measured_us;
@@ -83,7 +83,7 @@ CostConstants fit_constants(const std::vector<MeasuredStep>& steps, const Machin
         double& value = machine.constants.*row.member;
         for (const double factor : {std::exp(stride), std::exp(-stride)}) {
           const double before = value;
-          // shares of a rate stay shares
+          // a share stays at most 1
           value = row.name.find("share") != row.name.npos ? std::min(1.0, before * factor) : before * factor;
           const double error = mean_log_error(prepared, machine, kernels);
           if (error < best - 1e-6) {

@@ -1,5 +1,5 @@
-// Fits the cost model's constants to measured step times and says how well it predicts the ones it did not
-// see. Used by `medley plan calibrate` and by the test that guards the published error.
+// Fits the cost model's constants to measured step times and reports the error on the steps it was not fitted
+// to. Used by `medley plan calibrate` and by the test of the published error.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct MeasuredStep {
   Layout layout;
   Framework framework = Framework::megatron;
   double us = 0;
-  std::string gpu{};  ///< its name in gpus.csv, where the file says
+  std::string gpu{};  ///< its name in gpus.csv, if the file gives it
 };
 
 /// Rows of a CSV file with the columns of vTrain's table: # GPUs, global batch, micro batch, hidden size,
@@ -26,15 +26,15 @@ std::vector<MeasuredStep> read_vtrain(std::string_view csv, const std::string& s
 
 /// Rows of a CSV file in the columns of bench/steps: model, gpu, gpus, framework, precision, seq,
 /// micro_batch, global_batch, dp, tp, pp, cp, vp, ep, zero, recompute, tokens_per_s_per_gpu (or step_ms), h,
-/// a, kv, layers, ffn, vocab, gated, tied and, where there is one, layout with further keys. A row without h
-/// names a model of the zoo.
+/// a, kv, layers, ffn, vocab, gated, tied and optionally layout with further keys. A row without h names a
+/// model of the zoo.
 std::vector<MeasuredStep> read_steps(std::string_view csv, const std::string& source);
 
 /// Either of the two, by the header.
 std::vector<MeasuredStep> read_measured(std::string_view csv, const std::string& source, Count vocab);
 
-/// Every second model and scale (shape and number of GPUs) is held out of the fit as a whole: rows that
-/// differ in layout or batch alone never fall on both sides.
+/// The fit holds out every second model and scale (shape and number of GPUs) as a whole: rows that differ
+/// only in layout or batch are never on both sides.
 struct Halves {
   std::vector<MeasuredStep> fit, held_out;
 };
@@ -47,8 +47,9 @@ struct PredictionError {
 };
 PredictionError prediction_error(const std::vector<MeasuredStep>& steps, const Machine& machine);
 
-/// The constants marked fitted, less those named in `keep`, moved from those of `machine` until the mean
-/// |log(predicted/measured)| no longer falls (pattern search in the logarithm of each). The others stay.
+/// Moves the constants marked fitted, except those in `keep`, from their values in `machine` until the mean
+/// |log(predicted/measured)| no longer falls (pattern search in the logarithm of each). The others are
+/// unchanged.
 CostConstants fit_constants(const std::vector<MeasuredStep>& steps, const Machine& machine,
                             const std::vector<std::string>& keep = {});
 

@@ -63,7 +63,7 @@ namespace {
 
 void write(std::ostream& out, const nlohmann::ordered_json& json) {
   if (!json.is_object()) {
-    // trees: an array of arrays, one a line
+    // trees: an array of arrays, one per line
     if (json.is_array() && !json.empty() && json[0].is_array()) {
       out << "[";
       for (std::size_t i = 0; i < json.size(); ++i) out << (i ? ",\n" : "\n") << json[i].dump();

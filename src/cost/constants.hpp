@@ -1,5 +1,5 @@
-// The numbers of the cost model that no datasheet gives: where each comes from stands beside it and in
-// docs/plan-time.md. `fitted` ones are found by `medley plan calibrate`; the others are published or counted.
+// The constants of the cost model that no datasheet gives. The source of each is given beside it and in
+// docs/plan-time.md. `medley plan calibrate` finds the `fitted` ones; the others are published or counted.
 #pragma once
 
 #include <array>
@@ -12,45 +12,45 @@ namespace medley::cost {
 struct CostConstants {
   // Published or counted.
 
-  /// Of FlashAttention 2's rate that the Triton kernel of 2023 reaches (attention=flash1).
+  /// The share of FlashAttention 2's rate that the Triton kernel of 2023 reaches (attention=flash1).
   double flash1_share = 0.45;
-  /// Of NVLink that NCCL's rings reach: 235 of 300 GB/s on A100, 360 of 450 on H100 (nccl-tests).
+  /// The share of NVLink that NCCL's rings reach: 235 of 300 GB/s on A100, 360 of 450 on H100 (nccl-tests).
   double inside_share = 0.78;
-  /// Of InfiniBand that NCCL reaches: 185 of 200 GB/s a host (nccl-tests, DGX A100).
+  /// The share of InfiniBand that NCCL reaches: 185 of 200 GB/s per host (nccl-tests, DGX A100).
   double between_share = 0.92;
-  /// A collective's kernels take multiprocessors and bandwidth from the kernels they overlap: by so much
-  /// those slow down (NCCL's 16 to 32 of 132 channels).
+  /// How much kernels slow down while they overlap a collective, whose kernels take multiprocessors and
+  /// bandwidth (NCCL's 16 to 32 of 132 channels).
   double overlap_slowdown = 0.25;
-  /// Kernels whose issue a collective or message is worth to the host.
+  /// The host time of issuing a collective or message, in kernels.
   double comm_kernels = 1;
 
-  // Fitted; on what, docs/plan-time.md says.
+  // Fitted; docs/plan-time.md says to what.
 
-  /// The GPU idles for so long between two kernels: start, tail and dependency.
+  /// GPU idle time between two kernels: start, tail and dependency.
   double gap_us = 2.5, megatron_gap_us = 2.5;
   /// Host time to issue one kernel: PyTorch eagerly, compiled, Megatron, nanotron.
   double eager_us = 55, compiled_us = 12, megatron_us = 12, nanotron_us = 30;
-  /// Host time once a step that the GPU need not wait for while it has work: optimizer, gradients to zero,
-  /// data (PyTorch).
+  /// Host time per step that the GPU need not wait for while it has work: optimizer, zeroing gradients, data
+  /// (PyTorch).
   double host_step_us = 8500;
   /// Fixed time of one collective and of one message between stages.
   double collective_us = 15, message_us = 30;
-  /// nanotron with a pipeline: each tensor-parallel collective stalls behind the messages between stages, by
-  /// so much a rank of its group (the playbook's rows of micro-batch 1, 8 to 32 ranks; without a pipeline
+  /// nanotron with a pipeline: each tensor-parallel collective stalls behind the messages between stages for
+  /// this long per rank of its group (the playbook's rows of micro-batch 1, 8 to 32 ranks; without a pipeline
   /// there is no stall).
   double nanotron_stall_us = 300;
-  /// Passes over the logits, against those that the kernels of the loss are counted to make.
+  /// Passes over the logits, relative to the number counted for the loss kernels.
   double loss_passes = 1.0;
-  /// Once a step: data loading, loss scale, logging.
+  /// Per step: data loading, loss scale, logging.
   double step_us = 500;
 
-  /// GPU time between two kernels of this framework: Megatron's of 2022 had many small ones that are not in
+  /// GPU time between two kernels of this framework: Megatron of 2022 had many small kernels that are not in
   /// the schedule.
   double idle_us(plan::Framework framework, const plan::Flags& flags) const noexcept {
     const bool megatron = framework == plan::Framework::megatron || framework == plan::Framework::neox;
     return (megatron ? megatron_gap_us : gap_us) * (flags.cuda_graphs ? 0.5 : 1.0);
   }
-  /// Host time for a kernel of this framework.
+  /// Host time per kernel of this framework.
   double host_us(plan::Framework framework, const plan::Flags& flags) const noexcept {
     using plan::Framework;
     if (flags.cuda_graphs) return 0;
@@ -67,7 +67,7 @@ struct CostConstants {
   }
 };
 
-/// One constant as a row of the table that the fit walks and the documentation shows.
+/// One constant as a row of the table that the fit iterates over and the documentation shows.
 struct ConstantRow {
   std::string_view name;
   double CostConstants::*member;

@@ -7,13 +7,13 @@
 
 namespace medley::cost {
 
-/// A measured sweep is of the whole GPU; a machine may give its ranks half of one.
+/// A measured sweep covers the whole GPU; a machine may give each rank half of one.
 GpuModel gpu_model(const Machine& machine) {
   return machine.gpu_share < 1 ? GpuModel(machine.gpu) : GpuModel::named(machine.gpu.name);
 }
 
-// Only the pipeline's other stages are simulated: the rank's peers in the tensor, context and data groups do
-// the same as it does.
+// Only the other pipeline stages are simulated: the rank's peers in the tensor, context and data groups do
+// the same as the rank.
 Step::Step(const Model& model, const Layout& layout, Framework framework, Count rank)
     : layout_(as_run_by(model, layout, framework)),
       framework_(framework),
@@ -43,7 +43,7 @@ StepCost Step::cost(const Machine& machine) const {
 
 StepCost Step::cost(const Machine& machine, KernelTime& kernels) const {
   const Overlap overlap{machine.constants.overlap_slowdown};
-  // Megatron and nanotron look at losses and norms every step, pipelines wait for their messages: there the
+  // Megatron and nanotron read losses and norms every step, and pipelines wait for their messages: there the
   // host starts each step, or pass, together with the GPU.
   const bool eager =
       framework_ != Framework::megatron && framework_ != Framework::neox && framework_ != Framework::nanotron;
@@ -61,8 +61,8 @@ StepCost Step::cost(const Machine& machine, KernelTime& kernels) const {
   double end = std::ranges::max_element(times, {}, &StageTime::end_us)->end_us;
   cost.spent = times[own_].spent;
   at(cost.spent, Cause::bubble) += end - times[own_].end_us;
-  // While the GPU has work the host prepares the next step: its own time of a step counts where it is the
-  // longer.
+  // While the GPU has work the host prepares the next step: the host's time counts only if it is the longer
+  // one.
   const double host =
       times[own_].host_us + (eager && layout_.mode == Mode::train ? machine.constants.host_step_us : 0);
   if (!layout_.flags.cuda_graphs && host_ahead && host > end) {

@@ -37,7 +37,7 @@ bool across_stages(const Entry& entry, const Layout& layout) {
           entry.group == "world");
 }
 
-/// Times of communication as seen from one rank; remembers how its groups lie on the hosts.
+/// Times of communication as seen from one rank; caches the placement of its groups on hosts.
 class CommCosts {
  public:
   CommCosts(const Layout& layout, Count rank, const Machine& machine)

@@ -1,5 +1,5 @@
-// What one entry of a schedule costs: time on the GPU or the wire, time of the host to issue it, and the
-// cause that the time is booked under. The bridge from Schedule to kernel_time and link_time.
+// The cost of one schedule entry: time on the GPU or the wire, host time to issue it, and the cause that the
+// time is attributed to. Connects Schedule to kernel_time and link_time.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace medley::cost {
 
-/// Why a rank's time passes. The breakdown of a step has one figure for each.
+/// Why time passes on a rank. The breakdown of a step has one figure per cause.
 enum class Cause : std::uint8_t {
   compute,    ///< forward and backward kernels
   recompute,  ///< forward kernels run again in the backward pass
@@ -22,10 +22,10 @@ enum class Cause : std::uint8_t {
   cp,
   ep,
   dp,
-  pp,      ///< moving activations and gradients between stages, tied embeddings included
+  pp,      ///< transfers of activations and gradients between stages, including tied embeddings
   sync,    ///< scalars over the model or the world: norms, overflow flags, losses
   bubble,  ///< waiting for other pipeline stages
-  other,   ///< once a step, outside the schedule: data loading, logging
+  other,   ///< per step, outside the schedule: data loading, logging
 };
 inline constexpr std::size_t cause_count = 12;
 std::string_view name(Cause cause) noexcept;
@@ -43,15 +43,15 @@ struct EntryCost {
   double us = 0;       ///< GPU or wire
   double host_us = 0;  ///< to issue it
   Cause cause = Cause::compute;
-  std::uint8_t link = 0;       ///< operations of one group queue behind each other; an index of group_index()
-  bool across_stages = false;  ///< a collective whose members sit in several pipeline stages
+  std::uint8_t link = 0;       ///< operations of one group queue behind each other; an index from group_index()
+  bool across_stages = false;  ///< a collective whose members are in several pipeline stages
 };
 
 /// A small number for each group name.
 std::uint8_t group_index(std::string_view group) noexcept;
 inline constexpr std::size_t group_count = 13;
 
-/// The costs of a schedule's entries, in their order. `layout` is as the framework runs it.
+/// The costs of a schedule's entries, in order. `layout` is as the framework runs it.
 std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layout, Framework framework,
                                    Count rank, const Machine& machine, KernelTime& kernels);
 

@@ -16,7 +16,8 @@
 namespace medley::cost {
 namespace {
 
-/// Mean of |log(predicted/measured)|, residuals beyond e cut off: refused kernels must not steer constants.
+/// Mean of |log(predicted/measured)|, with residuals clipped at e: rejected kernels must not steer the
+/// constants.
 double misfit(const TileConstants& constants, int sms, std::span<const MeasuredGemm> samples) {
   double sum = 0;
   for (const auto& sample : samples)
@@ -24,9 +25,9 @@ double misfit(const TileConstants& constants, int sms, std::span<const MeasuredG
   return sum / double(samples.size());
 }
 
-/// Coordinate descent by shrinking factors: a dozen constants, each with a visible effect of its own.
+/// Coordinate descent with shrinking factors: a dozen constants, each with its own visible effect.
 TileConstants fit_constants(const Gpu& gpu, std::span<const MeasuredGemm> samples) {
-  std::vector<MeasuredGemm> some;  // every constant shows in a few thousand products
+  std::vector<MeasuredGemm> some;  // a few thousand products show the effect of every constant
   const std::size_t stride = std::max<std::size_t>(1, samples.size() / 3000);
   for (std::size_t i = 0; i < samples.size(); i += stride) some.push_back(samples[i]);
   auto values = TileConstants::from_datasheet(gpu).values();
@@ -99,7 +100,7 @@ nlohmann::json fit_gemms(const Gpu& gpu, std::span<const MeasuredGemm> samples) 
     rows.insert(rows.end(), features.begin(), features.end());
     targets.push_back(std::log(sample.us / choice.us));
   }
-  // few measurements, few rules: a quick calibration keeps to the physical model where it saw little
+  // few measurements, few rules: a quick calibration stays with the physical model where it has little data
   const TreeOptions options{.trees = samples.size() > 6000 ? 300 : 100, .least_rows = 6};
   return {{"constants", constants.to_json()},
           {"trees", Trees::fit(rows, gemm_feature_count, targets, options).to_json()}};

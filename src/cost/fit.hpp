@@ -1,5 +1,5 @@
-// Fits a GPU model to a measured sweep, and says how well a model predicts one.
-// Used by `medley shape bench` and by the test of the shipped calibration.
+// Fits a GPU model to a measured sweep and reports how well a model predicts one. Used by `medley shape
+// bench` and by the test of the shipped calibration.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -19,7 +19,7 @@ struct MeasuredGemm {
 /// A sweep's CSV: the columns of gemm_csv.hpp and `us`.
 std::vector<MeasuredGemm> read_sweep(const std::string& path);
 
-/// Half of all products, chosen by their sizes, layout and type alone: the same half in every sweep.
+/// Half of all products, chosen only by sizes, layout and type: the same half in every sweep.
 bool held_out(const Gemm& gemm) noexcept;
 
 /// The `gemm` part of a calibration file.

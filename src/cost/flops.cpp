@@ -14,7 +14,7 @@ TokenFlops forward_flops(const Model& m, Count seq, bool decode) {
   const Parameters p = count_parameters(m);
   const double matrices = static_cast<double>(p.active - p.embedding - p.positions - p.norms - p.head);
   const double widths = static_cast<double>(m.heads * (m.query_head_dim() + m.value_head_dim()));
-  double squares = 0;  // layers, by the part of their square that is in the window
+  double squares = 0;  // layers, weighted by the part of the square inside their window
   for (const auto& [kind, count] : m.kinds())
     squares += static_cast<double>(count) *
                (decode ? static_cast<double>(m.keys_kept(kind.span, seq)) / static_cast<double>(seq)
@@ -32,7 +32,7 @@ double tokens(const Layout& l) {
 
 double model_flops(const Model& model, const Layout& layout) {
   const TokenFlops f = forward_flops(model, layout.seq, layout.mode == Mode::decode);
-  if (layout.mode == Mode::prefill)  // logits of the last token alone
+  if (layout.mode == Mode::prefill)  // logits of the last token only
     return tokens(layout) * (f.weights + f.attention) + static_cast<double>(layout.global_batch) * f.logits;
   if (layout.mode == Mode::decode)
     return static_cast<double>(layout.global_batch) * (f.weights + f.attention + f.logits);

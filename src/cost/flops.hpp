@@ -6,7 +6,7 @@
 namespace medley::cost {
 
 /// Model FLOPs of one step over all GPUs: three times the forward pass (backward counts double), matrix
-/// products only, attention as full squares (4·s²·h a layer and sequence), logits included, nothing
+/// products only, attention as full squares (4·s²·h per layer and sequence), logits included, nothing
 /// recomputed; layers with a window count the part of the square that is in it. For a GPT this is
 /// 72·B·s·l·h²·(1 + s/(6h) + V/(12lh)).
 double model_flops(const Model& model, const Layout& layout);

@@ -15,7 +15,7 @@ bool same(std::string_view a, std::string_view b) {
       a, b, [](unsigned char x, unsigned char y) { return std::toupper(x) == std::toupper(y); });
 }
 
-/// The largest power of two dividing `extent`, at most 64: beyond 128 bytes alignment buys nothing.
+/// The largest power of two that divides `extent`, at most 64: alignment beyond 128 bytes gains nothing.
 int power_of_two_in(std::int64_t extent) {
   return int(std::min<std::int64_t>(extent & -extent, 64));
 }
@@ -58,7 +58,7 @@ Gemm::Alignment Gemm::alignment() const noexcept {
 }
 
 void check(const Gemm& gemm) {
-  constexpr std::int64_t limit = std::int64_t{1} << 31;  // cuBLAS's own: extents are 32-bit in its kernels
+  constexpr std::int64_t limit = std::int64_t{1} << 31;  // cuBLAS's own limit: extents are 32-bit in its kernels
   const auto refuse = [&](std::string_view what, std::int64_t value) {
     throw Error(ErrorKind::invalid,
                 fmt::format("GEMM{}{} has {} = {}: m, n, k and batch must lie between 1 and {}",

@@ -1,5 +1,5 @@
-// One matrix product as cuBLAS sees it, and its memory layout. The shape room's advisor lists these;
-// the GPU model times them; `medley shape bench` measures them.
+// One matrix product as cuBLAS sees it, and its memory layout. The shape module's advisor lists these; the
+// GPU model times them; `medley shape bench` measures them.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ GemmLayout parse_gemm_layout(std::string_view text);
 GemmType parse_gemm_type(std::string_view text);
 
 struct Gemm {
-  std::string name = {};  ///< what the product is for, such as "qkv forward"; never decides a time
+  std::string name = {};  ///< what the product is for, such as "qkv forward"; never affects a time
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;  ///< independent products in one strided-batched call
   GemmLayout layout = GemmLayout::TN;
@@ -48,7 +48,7 @@ struct Gemm {
   Alignment alignment() const noexcept;
 };
 
-/// Refuses zero, negative and overflowing sizes with the rule, as medley::Error (invalid).
+/// Rejects zero, negative and overflowing sizes with the rule, as medley::Error (invalid).
 void check(const Gemm& gemm);
 
 /// The three products of a PyTorch Linear (tokens×in → tokens×out) with the mapping of the table above.

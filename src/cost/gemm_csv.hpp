@@ -14,9 +14,9 @@ namespace medley::cost {
 std::vector<Gemm> read_gemm_csv(const std::string& path);
 std::vector<Gemm> read_gemm_csv(std::istream& in, const std::string& path);
 
-/// The cuBLAS call behind a product as PyTorch's users write it: C(m×n) has its rows stored one after
-/// another, so cuBLAS, which counts columns first, is called with m and n exchanged. The layout already names
-/// that call: TN for X·Wᵀ (both with k contiguous), NN for the gradient of X, NT for the gradient of W.
+/// The cuBLAS call for a product as PyTorch's users write it: C(m×n) is row-major and cuBLAS is column-major,
+/// so m and n are exchanged. The layout already names that call: TN for X·Wᵀ (both with k contiguous), NN for
+/// the gradient of X, NT for the gradient of W.
 Gemm called_for_rows(const Gemm& gemm);
 
 }  // namespace medley::cost

@@ -6,7 +6,7 @@
 namespace medley::cost {
 namespace {
 
-constexpr double most_waves = 64;  // beyond, quantisation no longer shows
+constexpr double most_waves = 64;  // beyond this, quantisation no longer shows
 
 struct Writer {
   GemmFeatures& features;

@@ -1,5 +1,5 @@
-// What the measured correction looks at: a product's sizes, alignments and how it fills the GPU.
-// Shared by fitting and predicting, so that both see the same numbers.
+// The features of the measured correction: a product's sizes, alignments and how it fills the GPU. Shared by
+// fitting and predicting, so that both use the same numbers.
 #pragma once
 
 #include <array>

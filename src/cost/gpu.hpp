@@ -8,7 +8,7 @@
 
 namespace medley::cost {
 
-/// What a GPU's kernels depend on beyond its numbers.
+/// Properties of a GPU's kernels that its numbers do not give.
 enum class Architecture : std::uint8_t { volta, ampere, ada, hopper, blackwell, cdna };
 
 struct Gpu {
@@ -24,18 +24,18 @@ struct Gpu {
   double measured_tflops = 0;  ///< best published bf16 GEMM rate; 0 where unknown
   std::string notes;
 
-  /// Elements of fp16 whose multiple fills the tensor cores: 128 bytes' worth on A100 and newer, 16 on V100.
+  /// A multiple of this many fp16 elements fills the tensor cores: 128 bytes on A100 and newer, 16 on V100.
   int full_alignment() const noexcept { return architecture == Architecture::volta ? 8 : 64; }
-  /// Whether matrix products copy with TMA, which wants rows of 16 bytes: misaligned ones fall to older
+  /// Whether matrix products copy with TMA, which needs rows of 16 bytes: misaligned ones fall back to older
   /// kernels.
   bool tma() const noexcept {
     return architecture == Architecture::hopper || architecture == Architecture::blackwell;
   }
-  /// Whether frameworks take cuDNN's fused attention rather than FlashAttention 2.
+  /// Whether frameworks use cuDNN's fused attention rather than FlashAttention 2.
   bool newest_attention() const noexcept { return tma(); }
 };
 
-/// Every GPU of the table, in its order.
+/// Every GPU of the table, in table order.
 const std::vector<Gpu>& all_gpus();
 /// The GPU called `name`; throws medley::Error (invalid) that lists the names.
 const Gpu& find_gpu(std::string_view name);

@@ -42,9 +42,9 @@ struct GpuModel::State {
   StreamModel streams;
   bool calibrated = false;
   std::string provenance = "datasheet";
-  double attention_scale = 1;  ///< of the reference's attention times, after both GPUs' product rates
-  /// Tables of inference engines hold forward products of aligned sizes. Others take their shape from a GPU
-  /// that was swept whole.
+  double attention_scale = 1;  ///< attention times relative to the reference's, after scaling by both GPUs' product rates
+  /// Tables of inference engines contain forward products of aligned sizes. Other products take their shape
+  /// from a GPU with a full sweep.
   std::shared_ptr<const GpuModel> reference;
 };
 
@@ -68,7 +68,7 @@ GpuModel::GpuModel(const Gpu& gpu)
 
 namespace {
 
-/// One line on where a calibration comes from and what it was found to be worth.
+/// One line about a calibration's origin and measured error.
 std::string describe(const nlohmann::json& json) {
   const auto text = [&](const char* key) { return json.value(key, std::string{}); };
   std::string line =
@@ -116,13 +116,13 @@ GpuModel::GpuModel(const Gpu& gpu, std::string_view calibration) : GpuModel(gpu)
 
 GpuModel GpuModel::named(std::string_view name) {
   const Gpu& gpu = find_gpu(name);
-  // Parsed once and when asked for: they are large.
+  // Parsed once, on demand: they are large.
   static std::mutex guard;
   static std::map<std::string, GpuModel, std::less<>> known;
   const std::lock_guard lock(guard);
   if (const auto found = known.find(name); found != known.end()) return found->second;
   std::string_view text = embedded_calibration(name);
-  // A chip that is sold with another memory: its products take the same time.
+  // A chip that is also sold with another memory: its products take the same time.
   for (const Gpu& other : all_gpus())
     if (text.empty() && other.sms == gpu.sms && other.boost_mhz == gpu.boost_mhz &&
         other.bf16_tflops == gpu.bf16_tflops && other.measured_tflops == gpu.measured_tflops)
@@ -152,7 +152,7 @@ double GpuModel::roofline_us(const Gemm& g) const {
 
 namespace {
 
-/// fp8 kernels exist in TN alone on Hopper; frameworks transpose the operands first.
+/// On Hopper fp8 kernels exist only in TN; frameworks transpose the operands first.
 Gemm as_run(const Gemm& gemm) {
   Gemm run = gemm;
   if (run.type == GemmType::fp8) run.layout = GemmLayout::TN;
@@ -178,7 +178,7 @@ Gemm aligned(const Gemm& gemm) {
 
 namespace {
 
-/// The forward product of aligned extents that is nearest: one, with as many columns as a batch has together.
+/// The nearest forward product with aligned extents: one product with all the columns of the batch.
 Gemm measured_kin(const Gemm& gemm) {
   Gemm kin = gemm;
   const auto up = [](std::int64_t extent) { return (extent + 7) / 8 * 8; };
@@ -206,10 +206,9 @@ double GpuModel::predict_us(const Gemm& gemm) const {
 }
 
 double GpuModel::sustained_us(const Gemm& gemm) const {
-  // PyTorch layers of the zoo, forward and backward on the H200, take 5 to 12 % longer than their parts in
-  // bursts, and those on slow misaligned kernels do not (bench/shape/data/h200_validate.csv): power follows
-  // the arithmetic rate.
-  // Ampere's 400 W hold its clock better: a third of that.
+  // PyTorch layers of the zoo, forward and backward on the H200, take 5 to 12 % longer than their parts
+  // measured in bursts; layers on slow misaligned kernels do not (bench/shape/data/h200_validate.csv): power
+  // follows the arithmetic rate. Ampere at 400 W holds its clock better: a third of that.
   const double throttled_at_peak = state_->gpu.tma() ? 0.09 : 0.03;
   const double us = predict_us(gemm), share = gemm.flops() / us * 1e-6 / peak_tflops(gemm.type);
   return us * (1 + throttled_at_peak * share * share);
@@ -227,13 +226,13 @@ GemmTime GpuModel::predict(const Gemm& gemm) const {
   time.kernel = fmt::format("{}x{} split {}", choice.tile_m, choice.tile_n, choice.split);
 
   const double ideal = run.flops() / peak_tflops(run.type) * 1e-6;
-  TileChoice clean = choice;  // what the rest of the loss is read from: the aligned product's own tiles
+  TileChoice clean = choice;  // the rest of the loss is computed from the aligned product's own tiles
   if (alignment_class(run) != AlignmentClass::bytes16) {
     const Gemm round = aligned(run);
     clean = choose_tile(s.tiles, s.gpu.sms, round);
     time.lost.alignment = std::max(0.0, time.us - corrected(clean, round, s.correction, s.gpu.sms));
   }
-  // The physical model's own parts, scaled to what is really lost beside alignment.
+  // The physical model's own parts, scaled to the actual loss besides alignment.
   const double useful = clean.quantisation.tile_efficiency * clean.quantisation.wave_efficiency;
   const double per_wave = clean.compute_us * clean.quantisation.wave_efficiency;
   const double tile =

@@ -16,10 +16,10 @@ namespace medley::cost {
 
 /// Microseconds above the ideal time (flops at the GPU's best measured rate), by cause. Never negative.
 struct GemmLosses {
-  double alignment = 0;  ///< against the same product with every contiguous extent a multiple of 64
+  double alignment = 0;  ///< relative to the same product with every contiguous extent a multiple of 64
   double tile = 0;       ///< part of the edge tiles' work is thrown away
   double wave = 0;       ///< multiprocessors idle in the last wave
-  double memory = 0;     ///< waiting for HBM beyond the arithmetic
+  double memory = 0;     ///< waiting for HBM in excess of the arithmetic
   double launch = 0;     ///< start, pipeline fill and drain, reduction of split-k
 };
 
@@ -28,7 +28,7 @@ struct GemmTime {
   double tflops = 0;
   double efficiency = 0;  ///< tflops over the GPU's best measured dense rate for the type
   GemmLosses lost;
-  std::string kernel;  ///< the tile and split the model thinks the library takes, such as "128x256 split 1"
+  std::string kernel;  ///< the tile and split that the model expects the library to use, such as "128x256 split 1"
 
   /// The largest cause: "alignment", "tile", "wave", "memory", "launch", or "none" when under 5 % is lost.
   std::string_view lost_to() const noexcept;
@@ -38,8 +38,8 @@ struct GemmTime {
 struct Attention {
   std::int64_t batch = 1, heads = 1, kv_heads = 1, seq_q = 0, seq_k = 0, head_dim = 0;
   bool causal = true;
-  double share = 1;               ///< of the pairs of queries and keys: less than 1 with a window
-  double flops() const noexcept;  ///< forward: 4·b·a·sq·sk·d, halved when causal, of the share
+  double share = 1;               ///< share of the query-key pairs: less than 1 with a window
+  double flops() const noexcept;  ///< forward: share · 4·b·a·sq·sk·d, halved when causal
 };
 
 class GpuModel {
@@ -56,11 +56,11 @@ class GpuModel {
   double bandwidth_gb_per_s() const noexcept;        ///< likewise for HBM
 
   GemmTime predict(const Gemm& gemm) const;
-  double predict_us(const Gemm& gemm) const;  ///< the time alone: no losses, for searches
-  /// The same inside a layer that keeps the GPU busy: predict_us() is a burst near the boost clock, which the
-  /// power limit does not let dense products hold.
+  double predict_us(const Gemm& gemm) const;  ///< the time only, without losses, for searches
+  /// The same inside a layer that keeps the GPU busy: predict_us() is a burst near the boost clock, which
+  /// dense products cannot hold under the power limit.
   double sustained_us(const Gemm& gemm) const;
-  double roofline_us(const Gemm& gemm) const;  ///< max(flops/peak, bytes/bandwidth), to compare with
+  double roofline_us(const Gemm& gemm) const;  ///< max(flops/peak, bytes/bandwidth), for comparison
   double attention_us(const Attention& attention, bool backward,
                       AttentionKernel kernel = AttentionKernel::cudnn) const;  ///< flash or cudnn
   double stream_us(StreamOp op, double bytes) const;  ///< bytes read plus written, each once

@@ -4,7 +4,7 @@
 
 namespace medley::cost {
 
-// Extents differ in their low digits; a multiply per field spreads them over the table.
+// Extents differ in their low digits; one multiply per field spreads them over the table.
 std::size_t KernelTime::Hash::operator()(const Key& key) const noexcept {
   std::uint64_t h = 0;
   for (const std::int64_t part : {key.m, key.n, key.k, key.batch, key.kind}) {
@@ -22,7 +22,7 @@ Gemm cublas_gemm(const plan::Gemm& g, DType dtype) {
   return {.name = {}, .m = g.n, .n = g.m, .k = g.k, .batch = g.batch, .layout = layout, .type = type};
 }
 
-// A step keeps the GPU busy for long: the power limit, not the boost clock, sets the pace.
+// A step keeps the GPU busy for long: the power limit, not the boost clock, sets the rate.
 double KernelTime::gemm_us(const Gemm& gemm) {
   const auto kind = std::int64_t(gemm.layout) * 4 + std::int64_t(gemm.type);
   const auto [at, fresh] = known_.try_emplace({gemm.m, gemm.n, gemm.k, gemm.batch, kind}, 0.0);
@@ -31,7 +31,7 @@ double KernelTime::gemm_us(const Gemm& gemm) {
 }
 
 double KernelTime::attention_us(const plan::Attention& a, bool backward) {
-  // kinds 16 and above are attention's: heads and their width ride in it, both below 2^20 by model::check
+  // kinds from 16 on are attention: they encode the heads and their width, both below 2^20 by model::check
   const std::int64_t kind =
       16 + backward + 2 * a.causal + 4 * int(a.kernel) + 16 * (a.head_dim + a.value_dim + (a.kv_heads << 21));
   if (a.share < 1) return windowed_us(a, backward);
@@ -45,25 +45,25 @@ double KernelTime::attention_us(const plan::Attention& a, bool backward) {
                         .kv_heads = a.kv_heads,
                         .seq_q = a.queries,
                         .seq_k = a.keys,
-                        // one extent in the kernel's model; the mean keeps the flops where they differ
+                        // the kernel's model has one width; the mean keeps the flops where the two differ
                         .head_dim = (a.head_dim + a.value_dim) / 2,
                         .causal = a.causal};
   double us = model_.attention_us(fused, backward,
                                   kernel == AttentionKernel::cudnn ? kernel : AttentionKernel::flash);
   if (kernel == AttentionKernel::flash1) us /= flash1_share_;
-  // With few queries (decode) the keys and values of the cache are read at the pace of memory.
+  // With few queries (decode), reading the cache's keys and values is bound by memory.
   const double cache =
       2.0 * double(a.batch) * double(a.kv_heads) * double(a.keys) * double(a.head_dim + a.value_dim);
   return at->second = std::max(us, model_.stream_us(StreamOp::elementwise, cache));
 }
 
-// A kernel with a window skips the tiles of 128 keys outside it and computes those on its edge whole, about
-// one tile a row more than the pairs it needs. It still reads every key and value once.
+// A kernel with a window skips the tiles of 128 keys outside the window and computes those on its edge whole:
+// about one tile per row more than the pairs it needs. It still reads every key and value once.
 double KernelTime::windowed_us(const plan::Attention& a, bool backward) {
   plan::Attention whole = a;
   whole.share = 1;
   constexpr double tile = 128;
-  const double row = double(a.keys) / (a.causal ? 2 : 1);  // keys of the mean query
+  const double row = double(a.keys) / (a.causal ? 2 : 1);  // keys of the average query
   const double computed = std::min(1.0, a.share + tile / row);
   const double bytes = 2.0 * double(a.batch) *
                        (double(a.kv_heads) * double(a.keys) + double(a.heads) * double(a.queries)) *

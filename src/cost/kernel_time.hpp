@@ -1,6 +1,6 @@
-// How long the kernels of a schedule keep a GPU busy, by the GPU's model, with a memory of what was asked
-// before: shapes repeat across layers, passes and the candidates of a search. The one place where entries
-// become kernels; used by plan's times, by the advisor and by replay's prediction. One per thread.
+// How long the kernels of a schedule keep a GPU busy, from the GPU's model, with a cache: shapes repeat
+// across layers, passes and the candidates of a search. The only place where entries become kernels; used by
+// plan's times, by the advisor and by replay's prediction. One per thread.
 #pragma once
 
 #include <unordered_map>
@@ -23,7 +23,7 @@ class KernelTime {
   double attention_us(const plan::Attention& attention, bool backward);
   double windowed_us(const plan::Attention& attention, bool backward);
   double stream_us(StreamOp op, double bytes) const { return model_.stream_us(op, bytes); }
-  std::size_t distinct() const noexcept { return known_.size(); }  ///< different kernels asked for so far
+  std::size_t distinct() const noexcept { return known_.size(); }  ///< different kernels requested so far
 
  private:
   struct Key {
@@ -38,9 +38,9 @@ class KernelTime {
   std::unordered_map<Key, double, Hash> known_;
 };
 
-/// The product as cuBLAS is called for it: row-major m and n exchanged.
+/// The product as passed to cuBLAS: row-major, so m and n are exchanged.
 Gemm cublas_gemm(const plan::Gemm& gemm, DType dtype);
-/// Kernels that the host issues for an entry: one, but for chains of element-wise ones.
+/// Number of kernels that the host issues for an entry: one, except for chains of element-wise kernels.
 inline int kernels_of(const Entry& entry) {
   return entry.kind == Kind::wait ? 0 : entry.kind == Kind::memory ? entry.kernels : 1;
 }

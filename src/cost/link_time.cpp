@@ -7,8 +7,8 @@
 namespace medley::cost {
 namespace {
 
-/// A small message leaves NVLink's latency-bound protocols (LL, LL128) at half the rate of the large ones;
-/// NCCL takes the rates it reaches with large messages from about this size a rank on.
+/// Small messages use latency-bound protocols (LL, LL128) at half the rate of large ones; from about this
+/// size per rank on, NCCL reaches its full rates.
 constexpr double half_rate_bytes = 256 * 1024;
 
 }  // namespace
@@ -46,7 +46,7 @@ LinkTime::LinkTime(const Machine& machine)
       message_us_(machine.constants.message_us) {}
 
 /// A ring crosses each host's boundary with as many adapters as it has members there; other groups use the
-/// others. Above the hosts, an oversubscribed level divides what is left.
+/// others. Above the hosts, an oversubscribed level divides the remaining rate.
 double LinkTime::ring_rate(const GroupShape& g) const {
   if (g.hosts == 1) return inside_rate_;
   double between = between_rate_ * static_cast<double>(g.per_host);
@@ -70,7 +70,7 @@ double LinkTime::one_way_latency(const GroupShape& g) const {
 
 double LinkTime::all_reduce_us(double bytes, const GroupShape& g) const {
   const double n = static_cast<double>(g.size), moved = 2 * bytes * (n - 1) / n;
-  // Small tensors travel whole or in slices too small for the wire's full rate.
+  // Small tensors are sent whole or in chunks too small for the wire's full rate.
   const double slow = 1 + half_rate_bytes / std::max(half_rate_bytes / 8, bytes / n);
   const double ring = 2 * one_way_latency(g) + moved / ring_rate(g) * (g.hosts == 1 ? slow : 1);
   if (g.hosts == 1) {
@@ -107,7 +107,7 @@ double LinkTime::collective_us(Op op, double bytes, const GroupShape& g) const {
     case Op::barrier:
       return fixed_us_ + all_reduce_us(4, g);
     default: {
-      // Rings of many hosts keep their chunks in flight: latency counts once a host, not once a rank.
+      // Rings of many hosts keep their chunks in flight: latency counts once per host, not once per rank.
       return fixed_us_ + one_way_latency(g) + bytes * (n - 1) / n / ring_rate(g);
     }
   }

@@ -1,6 +1,6 @@
 // How long one communication operation takes on a machine's wires: latency and bandwidth per level and per
-// algorithm (ring, tree, NVLS), knowing how the group's ranks lie on the levels. Used by the cost model for
-// every Kind::comm entry.
+// algorithm (ring, tree, NVLS), for the placement of the group's ranks on the levels. The cost model uses it
+// for every Kind::comm entry.
 #pragma once
 
 #include "cost/machine.hpp"
@@ -8,7 +8,7 @@
 
 namespace medley::cost {
 
-/// How a group of ranks lies on hosts, and hosts on the levels above them.
+/// The placement of a group's ranks on hosts, and of the hosts on the levels above.
 struct GroupShape {
   Count size = 1;
   Count hosts = 1;
@@ -35,8 +35,8 @@ class LinkTime {
   double far_latency(const GroupShape& group) const;
 
   double inside_rate_;   ///< bytes per microsecond and GPU
-  double between_rate_;  ///< bytes per microsecond and GPU, all GPUs of the host sending
-  double nvls_rate_;     ///< bytes of the tensor per microsecond, reduced in the switch; 0 without
+  double between_rate_;  ///< bytes per microsecond and GPU, when all GPUs of the host send
+  double nvls_rate_;     ///< tensor bytes per microsecond, reduced in the switch; 0: not available
   double inside_latency_, between_latency_;
   std::vector<Level> above_;
   double fixed_us_, message_us_;

@@ -20,8 +20,7 @@ extern const std::vector<std::pair<std::string_view, std::string_view>> machines
 namespace medley::cost {
 namespace {
 
-/// Reads one table and refuses keys nobody asked for: a misspelt key would otherwise leave a default in
-/// silence.
+/// Reads one table and rejects unknown keys: a misspelt key would otherwise silently leave a default.
 class Section {
  public:
   Section(const toml::table& table, std::string place) : table_(table), place_(std::move(place)) {}

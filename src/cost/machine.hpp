@@ -1,5 +1,5 @@
-// GPU, links and hosts: what the cost model knows of a machine. Read from a TOML file or built in by name;
-// used by `medley plan --machine` and everything that turns a schedule into time.
+// GPU, links and hosts: a machine as the cost model sees it. Read from a TOML file or built in by name; used
+// by `medley plan --machine` and everything that turns a schedule into time.
 #pragma once
 
 #include <string>
@@ -13,22 +13,22 @@ namespace medley::cost {
 
 /// One kind of wire. Bandwidth is per direction.
 struct Link {
-  double latency_us = 0;  ///< of one step of a collective
-  double gb_per_s = 0;    ///< inside: per GPU; between hosts: per host, all its adapters together
+  double latency_us = 0;  ///< per step of a collective
+  double gb_per_s = 0;    ///< inside: per GPU; between hosts: per host, all adapters together
 };
 
-/// A level of the network above the hosts: leaf or pod, then spine. Its units are runs of units of the level
-/// below.
+/// A level of the network above the hosts: leaf or pod, then spine. A unit consists of consecutive units of
+/// the level below.
 struct Level {
   std::string name;
-  int hosts = 1;                ///< units of the level below in one of its own (hosts, for the first)
-  double oversubscription = 1;  ///< what leaves a unit, against the sum of what its members could send
-  double latency_us = 0;        ///< added where a group crosses it
+  int hosts = 1;                ///< units of the level below in one unit (hosts, for the first level)
+  double oversubscription = 1;  ///< the sum of what its members could send, divided by what can leave a unit
+  double latency_us = 0;        ///< added when a group crosses it
 };
 
 struct Machine {
   std::string name;
-  Gpu gpu;  ///< of one rank: where `gpu_share` is below 1 its rates are that part of the table's
+  Gpu gpu;  ///< of one rank: with `gpu_share` below 1, its rates are that share of the table's
   double gpu_share = 1;
   int gpus_per_host = 1;
   double memory_gb = 0;  ///< of one GPU
@@ -36,7 +36,7 @@ struct Machine {
   double nvls_gb_per_s =
       0;  ///< of an all_reduce that the switch computes (NVLS), per tensor byte; 0: it cannot
   std::vector<Level> above{};  ///< between hosts, nearest first
-  CostConstants constants;     ///< the defaults, unless the file has a table [constants]
+  CostConstants constants;     ///< the defaults, unless the file has a [constants] table
 };
 
 /// Names of the machines that are compiled in.
@@ -50,7 +50,7 @@ Machine find_machine(const std::string& name_or_path);
 /// each.
 Machine machine_with(const Gpu& gpu);
 
-/// A machine from the text of a TOML file; `source` opens the error messages.
+/// A machine from the text of a TOML file; `source` begins error messages.
 Machine parse_machine(std::string_view text, const std::string& source);
 
 }  // namespace medley::cost

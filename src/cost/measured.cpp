@@ -47,7 +47,7 @@ class Row {
     refuse(fmt::format("column '{}' is missing", column));
   }
   bool has(std::string_view column) const { return !text(column).empty() && text(column) != "n/a"; }
-  /// The cell, or nothing where the file has no such column.
+  /// The cell; empty if the file has no such column.
   std::string text(std::string_view column) const {
     for (std::size_t i = 0; i < header_.size(); ++i)
       if (header_[i] == column) return values_[i];
@@ -97,7 +97,7 @@ MeasuredStep read_vtrain_row(const Row& row, Count vocab, const std::string& pla
   return step;
 }
 
-/// The row's model: its shape where the file has it, else a name of the zoo.
+/// The row's model: its shape if the file gives it, else a name of the zoo.
 Model step_model(const Row& row) {
   if (!row.has("h")) return model::read_model(row.text("model"));
   std::string text;

@@ -14,8 +14,9 @@ namespace medley::cost {
 namespace {
 
 // Activations that one layer keeps for its backward pass, after Korthikanti et al. (2022): for a GPT in 16
-// bits s·b·h·(10 + 24/t + 5·a·s/(h·t)), with widths of gated and grouped-query models put in. Run eagerly,
-// chains of kernels keep what passes between them: turned queries and keys, the gate's activation.
+// bits s·b·h·(10 + 24/t + 5·a·s/(h·t)), adapted to the widths of gated and grouped-query models. In eager
+// mode, chains of kernels also keep their intermediate results: rotated queries and keys, the gate's
+// activation.
 Count layer_activations(const View& v, LayerKind kind) {
   const Layout& l = v.layout;
   const bool moe = kind.moe;
@@ -68,23 +69,23 @@ Count activations(const View& v) {
   const Count per_pass = ceil_div(kept, static_cast<Count>(v.chunks.size()));
   Count bytes = product({per_pass, passes_in_flight(v)}, "activations");
   if (v.layout.recompute == Recompute::full) {
-    // While one layer is recomputed all it keeps is there.
+    // While a layer is recomputed, all its activations exist.
     Layout whole = v.layout;
     whole.recompute = Recompute::none;
     bytes = sum(bytes, layer_activations(View(v.model, whole, v.rank), v.model.kind(v.chunks[0].first)));
   }
-  // Under sequence parallelism the layer at work holds its input gathered again, the gathered gradient of its
-  // output and its input gradient before that is scattered, each whole.
+  // Under sequence parallelism the current layer holds its input gathered again, the gathered gradient of its
+  // output and its input gradient before the scatter, each whole.
   if (v.layout.sp) bytes = sum(bytes, product({3, v.tokens, v.model.hidden, v.e}, "activation"));
-  // At the turn of a step: logits in 16 bits and in f32, their log-softmax and their gradient; fused, one f32
-  // copy less.
+  // Between forward and backward: logits in 16 bits and in f32, their log-softmax and their gradient; when
+  // fused, one f32 copy less.
   if (v.chunks.back().head)
     bytes = sum(bytes, product({v.tokens, v.local.vocab, v.layout.flags.fused_kernels ? 10 : 14}, "logits"));
   return bytes;
 }
 
 // Keys and values of every cached token, or of those in the window; latent attention keeps one compressed
-// vector instead.
+// vector per token instead.
 Count cache_bytes(const View& v) {
   const Model& m = v.model;
   const Count length = v.layout.mode == Mode::decode ? v.cached : v.sequence;
@@ -101,8 +102,8 @@ Count cache_bytes(const View& v) {
   return bytes;
 }
 
-// Weights, the cache and the widest activations, which live for one layer only: input, output and the MLP's
-// middle.
+// Weights, the cache and the widest activations, which exist for one layer only: input, output and the MLP's
+// intermediate.
 Memory inference_memory(const View& v) {
   const Count weights = sum(elements(v.tensors(), false), elements(v.tensors(), true));
   const Count wide = std::max(v.local.ffn, product({v.local.moe_ffn, std::max<Count>(1, v.model.top_k)}));
@@ -129,10 +130,11 @@ Memory memory_per_gpu(const Model& m, const Layout& layout, Framework framework,
   if (l.mode != Mode::train) return inference_memory(v);
   const auto tensors = v.tensors();
   const int zero = fsdp ? 3 : l.zero;
-  // Megatron reduces bf16 gradients in f32; nanotron keeps the 16-bit ones beside their f32 sums.
+  // Megatron reduces bf16 gradients in f32; nanotron keeps the 16-bit gradients in addition to their f32
+  // sums.
   const DType narrow = l.grad_dtype.value_or(megatron && l.dtype == DType::bf16 ? DType::f32 : l.dtype);
   const Count gradient = static_cast<Count>(size_of(narrow)) + (nanotron ? 4 : 0);
-  // Adam keeps two f32 moments, and an f32 copy of parameters that are narrower.
+  // Adam keeps two f32 moments, plus an f32 copy of narrower parameters.
   const Count state = l.dtype == DType::f32 ? 8 : 12;
   Memory memory;
   for (const bool expert : {false, true}) {
@@ -143,7 +145,7 @@ Memory memory_per_gpu(const Model& m, const Layout& layout, Framework framework,
     memory.gradients = sum(memory.gradients, product({share(zero >= 2), gradient}, "gradients"));
     memory.optimizer = sum(memory.optimizer, product({share(zero >= 1), state}, "optimizer state"));
   }
-  // Two units of a sharded model are whole at a time: the one at work and the one that is being gathered.
+  // Two units of a sharded model are whole at a time: the current one and the one being gathered.
   if (zero >= 3 && v.dp_group > 1) {
     Count unit = 0;
     for (const Tensor& t : v.layer(v.chunks[0].first)) unit = sum(unit, t.elements());
@@ -156,7 +158,7 @@ Memory memory_per_gpu(const Model& m, const Layout& layout, Framework framework,
 FullestGpu fullest_gpu(const Model& m, const Layout& l, Framework framework) {
   FullestGpu fullest;
   for (int stage = 0; stage < l.pp; ++stage) {
-    // Stages between the first two and the last hold less than their neighbours before them.
+    // Stages between the first two and the last hold less than the stages before them.
     if (stage > 1 && stage < l.pp - 1 && !m.moe()) continue;
     const Count rank = rank_of(l, {.dp = 0, .tp = 0, .pp = stage, .cp = 0});
     const Memory memory = memory_per_gpu(m, l, framework, rank);

@@ -10,7 +10,7 @@
 namespace medley::cost {
 namespace {
 
-/// Sends from one stage to another, matched in order as NCCL matches them.
+/// Sends from one stage to another, matched in order, as NCCL does.
 struct Channel {
   std::vector<double> posted;
   std::size_t taken = 0;
@@ -22,7 +22,7 @@ struct Meeting {
   double latest = 0;
 };
 
-/// A receive that was issued and is not known to have ended.
+/// A receive that was issued and has not been seen to complete.
 struct PendingReceive {
   int token, from;
   std::size_t number;  ///< on its channel
@@ -32,10 +32,10 @@ struct PendingReceive {
 struct Running {
   const StageProgram* program = nullptr;
   std::size_t next = 0;
-  bool posted = false;  ///< the sends of, or the arrival at, items[next] were announced already
-  double now = 0;       ///< of the GPU
-  double host = 0;      ///< until when the host has issued what the GPU ran so far
-  double busy = 0;      ///< until when collectives are under way
+  bool posted = false;  ///< the sends of items[next], or the arrival at it, are already announced
+  double now = 0;       ///< GPU time
+  double host = 0;      ///< when the host has issued everything the GPU has run so far
+  double busy = 0;      ///< when the running collectives end
   Spent spent{};
   std::array<double, group_count> free{};
   std::map<int, std::pair<double, Cause>> under_way;
@@ -101,7 +101,7 @@ class Pipeline {
     return at_stage.next != before || at_stage.posted != posted;
   }
 
-  /// Does one item, or returns false when another stage must move first.
+  /// Executes one item; false when another stage must advance first.
   bool step(std::size_t stage, Running& r, const StageItem& item) {
     switch (item.type) {
       case StageItem::Type::spend: {
@@ -112,7 +112,7 @@ class Pipeline {
                      factor = us > 0 ? stretched / us : 1;
         for (std::size_t i = 0; i < cause_count; ++i) r.spent[i] += spent[i] * item.repeat * factor;
         r.now += stretched;
-        // Kernels cannot run before the host has issued them; it runs ahead while the GPU is busy.
+        // Kernels cannot run before the host has issued them; the host runs ahead while the GPU is busy.
         r.host += item.host_us * item.repeat;
         if (!r.program->host_ahead) r.pass(Cause::launch, r.host);
         return true;
@@ -164,7 +164,7 @@ class Pipeline {
     return true;
   }
 
-  /// Sends leave at once (the receiver's buffer is there or will be: schedules are matched); receives wait.
+  /// Sends start at once (the receiver's buffer is or will be there: schedules are matched); receives wait.
   bool transfer(std::size_t stage, Running& r, const StageItem& item) {
     const std::span<const Transfer> transfers(r.program->transfers.data() + item.first,
                                               item.last - item.first);
@@ -230,7 +230,7 @@ class Pipeline {
   }
 
   std::vector<Running> stages_;
-  std::unordered_map<std::size_t, Channel> channels_;  ///< by from × stages + to; few of the pairs ever speak
+  std::unordered_map<std::size_t, Channel> channels_;  ///< by from × stages + to; few of the pairs communicate
   std::array<std::vector<std::size_t>, group_count> members_;
   std::array<std::vector<Meeting>, group_count> meetings_;
 };

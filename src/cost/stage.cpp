@@ -39,8 +39,8 @@ class Folder {
     double host_us = 0;
   };
 
-  /// What a block spends from start to end, or nothing when its time depends on other stages or on operations
-  /// that are still under way when it starts or ends.
+  /// The time of a block from start to end, or nothing when it depends on other stages or on operations that
+  /// overlap the block's start or end.
   const std::optional<Folded>& fold(BlockId id) {
     if (!known_[id]) {
       folded_[id] = evaluate(id);
@@ -77,7 +77,7 @@ class Folder {
         under_way.erase(op);
       } else if (entry.kind == Kind::comm) {
         if (depends_on_others(entry, cost)) return std::nullopt;
-        if (entry.op == Op::recv) continue;  // of an exchange with equals: its send takes the time
+        if (entry.op == Op::recv) continue;  // of an exchange within the stage: its send takes the time
         const double end = std::max(now, free[cost.link]) + cost.us;
         free[cost.link] = end;
         if (entry.token != 0) {
@@ -98,8 +98,8 @@ class Folder {
     return out;
   }
 
-  /// Ranks of one stage do the same at the same time: what they send each other (a context ring) is an
-  /// exchange whose time is known. Other messages wait for another stage.
+  /// Ranks of one stage do the same at the same time, so messages among them (a context ring) are an exchange
+  /// whose time is known. Other messages wait for another stage.
   bool within_stage(const Entry& entry) const {
     return (entry.op == Op::send || entry.op == Op::recv) && coordinates(layout_, entry.peer).pp == stage_;
   }
@@ -147,7 +147,7 @@ class Folder {
     loose_ = false;
   }
 
-  /// Single kernels between two operations become one stretch.
+  /// Consecutive single kernels between two operations become one item.
   void spend(const EntryCost& cost) {
     if (program_.items.empty() || program_.items.back().type != StageItem::Type::spend || !loose_) {
       StageItem item;
@@ -172,7 +172,7 @@ class Folder {
     program_.items.push_back(item);
   }
 
-  /// A send or receive with its batch; returns the index of the last node taken.
+  /// A send or receive with its batch; returns the index of the last node consumed.
   std::size_t add_transfers(const Schedule::Block& block, std::size_t at_node) {
     const Entry& head = schedule_.entries()[block[at_node].index];
     StageItem item;
@@ -203,7 +203,7 @@ class Folder {
   std::vector<std::optional<Folded>> folded_;
   std::vector<bool> known_;
   std::map<BlockId, std::uint32_t> index_of_;
-  bool loose_ = false;  ///< whether the last stretch is of single kernels, so that the next one may join it
+  bool loose_ = false;  ///< whether the last item consists of single kernels, so that the next one may join it
   StageProgram program_;
 };
 

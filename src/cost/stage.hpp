@@ -1,5 +1,5 @@
-// One pipeline stage as the simulator runs it: its rank's schedule with every stretch that no other stage can
-// disturb folded into one figure. Made from a Schedule, run by pipeline.hpp.
+// One pipeline stage as the simulator runs it: its rank's schedule, with every range that no other stage can
+// affect folded into one figure. Made from a Schedule, run by run_pipeline.hpp.
 #pragma once
 
 #include <algorithm>
@@ -13,16 +13,16 @@ namespace medley::cost {
 /// A send to or a receive from another stage.
 struct Transfer {
   bool send = false;
-  int stage = 0;  ///< the other one
+  int stage = 0;  ///< the peer stage
   double us = 0;
 };
 
 struct StageItem {
   enum class Type : std::uint8_t {
-    spend,     ///< `spent` passes `repeat` times
-    comm,      ///< blocks, behind what its link still carries
-    async,     ///< starts when its link is free; ends before a wait for its token
-    wait,      ///< for all that carries the token
+    spend,     ///< spends `spent`, `repeat` times
+    comm,      ///< blocks, queued behind earlier operations on its link
+    async,     ///< starts when its link is free; a wait for its token waits for its end
+    wait,      ///< for everything with the token
     transfer,  ///< transfers [first, last): together; blocking when token is 0
     meet,      ///< a collective with other stages
   };
@@ -32,13 +32,13 @@ struct StageItem {
   std::uint32_t first = 0, last = 0;  ///< transfers
   std::uint32_t block = 0;            ///< spend: index of `spent`
   double repeat = 1;
-  double host_us = 0;  ///< spend: host time to issue what passes, once
+  double host_us = 0;  ///< spend: host time to issue it all, once
 };
 
 /// How kernels slow down while collectives run beside them.
 struct Overlap {
   double slowdown = 0;
-  /// Time of kernels that take `us` alone, started at `now` with collectives under way until `busy`.
+  /// Time of kernels that take `us` without overlap, started at `now` while collectives run until `busy`.
   double stretched(double us, double now, double busy) const {
     if (busy <= now || us <= 0) return us;
     const double shared = std::min(us * (1 + slowdown), busy - now);
@@ -51,7 +51,8 @@ struct StageProgram {
   std::vector<Transfer> transfers;
   std::vector<Spent> spent;
   Overlap overlap;
-  /// The host has issued the step while the GPU ran the one before: only its whole time can hold the GPU up.
+  /// The host issued this step while the GPU ran the previous one: only the host's total time can hold up the
+  /// GPU.
   bool host_ahead = false;
 };
 

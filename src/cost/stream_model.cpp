@@ -71,7 +71,7 @@ nlohmann::json StreamModel::fit(const std::string& path) {
   nlohmann::json json;
   for (const auto& [name, points] : read(path)) {
     double best = 1e300;
-    // two constants: a grid finds them, in steps of 2 % and 0.1 us
+    // two constants: a grid search in steps of 2 % and 0.1 us finds them
     for (double rate = 50; rate < 20000; rate *= 1.02)
       for (double fixed = 0.5; fixed < 10; fixed += 0.1) {
         double sum = 0;

@@ -1,5 +1,4 @@
-// Time of operations that only move memory: a fixed part and a bandwidth of its own for each kind.
-// Part of the GPU model.
+// Time of memory-bound operations: a fixed part and a bandwidth per kind. Part of the GPU model.
 #pragma once
 
 #include <array>
@@ -15,7 +14,7 @@ class StreamModel {
  public:
   explicit StreamModel(const TileConstants& constants);
   explicit StreamModel(const nlohmann::json& calibration);
-  /// Another GPU's, with `times` its bandwidth.
+  /// Another GPU's model with its bandwidth multiplied by `times`.
   StreamModel(const StreamModel& like, double times);
   double us(StreamOp op, double bytes) const noexcept;
 

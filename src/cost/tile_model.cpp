@@ -13,7 +13,8 @@ struct Tile {
   int m, n;
 };
 
-/// What cuBLAS picked in the H200 sweep for 98 % of the products, by kernel family, and its mirror images.
+/// The tiles that cuBLAS picked for 98 % of the products of the H200 sweep, by kernel family, and their
+/// mirror images.
 constexpr std::array<Tile, 30> tma_tiles{
     {{192, 192}, {256, 128}, {320, 128}, {128, 256}, {192, 128}, {128, 192}, {160, 256}, {256, 160},
      {128, 160}, {160, 128}, {128, 128}, {96, 128},  {128, 96},  {64, 128},  {128, 64},  {96, 64},
@@ -46,11 +47,11 @@ AlignmentClass alignment_class(const Gemm& g) noexcept {
 }
 
 TileConstants TileConstants::from_datasheet(const Gpu& gpu) {
-  // Power and clocks hold real GEMMs near 80 % of the datasheet, copies near 90 %: H100, H200, A100 and B200
-  // measured.
+  // Power and clocks limit real GEMMs to about 80 % of the datasheet and copies to about 90 %: measured on
+  // H100, H200, A100 and B200.
   const double dense = gpu.measured_tflops > 0 ? gpu.measured_tflops : 0.8 * gpu.bf16_tflops;
-  // The H200's shares of its rate by alignment; before TMA (V100, A100) misaligned rows cost less, by the
-  // co-design paper's score throughput of 95, 150 and 205 TFLOP/s.
+  // The H200's share of its rate by alignment. Before TMA (V100, A100) misaligned rows cost less: the
+  // co-design paper measured a score throughput of 95, 150 and 205 TFLOP/s.
   const bool tma = gpu.tma();
   const std::array<double, 4> share =
       tma ? std::array{0.18, 0.30, 0.30, 1.0} : std::array{0.45, 0.72, 0.75, 1.0};
@@ -113,7 +114,7 @@ TileChoice choose_tile(const TileConstants& c, int sms, const Gemm& g) {
   const AlignmentClass kind = alignment_class(g);
   double share = c.class_share[std::size_t(kind)];
   if (g.alignment().c == 1) share *= c.odd_output_share;
-  const double sm_rate = c.tflops[std::size_t(g.type)] * 1e6 * share / sms;  // flop a microsecond
+  const double sm_rate = c.tflops[std::size_t(g.type)] * 1e6 * share / sms;  // flop per microsecond
   const double traffic = g.bytes(), output = double(g.m) * double(g.n) * double(g.batch);
   TileChoice best;
   best.us = std::numeric_limits<double>::infinity();
@@ -127,7 +128,7 @@ TileChoice choose_tile(const TileConstants& c, int sms, const Gemm& g) {
       const double compute = q.waves * 2 * area * double(g.k) / split / rate;
       const double memory = (traffic + (split > 1 ? 8.0 * output * split : 0)) / c.gb_per_s * 1e-3;
       const double launch = c.launch_us + c.tile_us * std::sqrt(q.waves) + (split > 1 ? c.split_us : 0);
-      if (std::max(compute, memory) + launch >= best.us) continue;  // spares most of the powers below
+      if (std::max(compute, memory) + launch >= best.us) continue;  // avoids most of the pow() calls below
       const double us =
           std::pow(std::pow(compute, c.blend) + std::pow(memory, c.blend), 1 / c.blend) + launch;
       if (us < best.us)

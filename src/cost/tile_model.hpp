@@ -12,7 +12,7 @@
 
 namespace medley::cost {
 
-/// Tiles and waves of a product, as facts/quantisation formulas count them.
+/// Tiles and waves of a product, by the usual formulas of quantisation.
 struct Quantisation {
   double tiles = 0;            ///< ⌈m/Tm⌉·⌈n/Tn⌉·batch·split
   double waves = 0;            ///< ⌈tiles/SMs⌉
@@ -21,21 +21,21 @@ struct Quantisation {
 };
 Quantisation quantise(const Gemm& gemm, int tile_m, int tile_n, int sms, int split = 1) noexcept;
 
-/// Which kernels the library can take: by the least alignment of the three matrices in bytes.
-/// 16 bytes admit the newest kernels (on Hopper those that copy with TMA); below, older and slower ones.
+/// Which kernels the library can use, by the smallest alignment of the three matrices in bytes. 16 bytes
+/// allow the newest kernels (on Hopper those that copy with TMA); below, only older and slower ones.
 enum class AlignmentClass : std::uint8_t { bytes2, bytes4, bytes8, bytes16 };
 AlignmentClass alignment_class(const Gemm& gemm) noexcept;
 
 struct TileConstants {
   std::array<double, 3> tflops{};       ///< bf16, fp16, fp8: the whole GPU on large aligned tiles
   double gb_per_s = 0;                  ///< HBM
-  double launch_us = 0;                 ///< of a kernel that does nothing, back to back
+  double launch_us = 0;                 ///< of an empty kernel, back to back
   double tile_us = 0;                   ///< fill and drain of one wave of tiles
   double area_exponent = 0;             ///< a tile of area A reaches (A/32768)^exponent of the rate
-  double split_us = 0;                  ///< the reduction of split-k, besides its traffic
-  std::array<double, 4> class_share{};  ///< of the rate, by AlignmentClass
-  double odd_output_share = 0;          ///< further, where C's own rows have 2-byte alignment
-  double blend = 0;                     ///< p of the p-norm that joins arithmetic and memory time
+  double split_us = 0;                  ///< the reduction of split-k, without its traffic
+  std::array<double, 4> class_share{};  ///< share of the rate, by AlignmentClass
+  double odd_output_share = 0;          ///< a further factor when C's own rows have 2-byte alignment
+  double blend = 0;                     ///< p of the p-norm that combines arithmetic and memory time
 
   static TileConstants from_datasheet(const Gpu& gpu);
   std::array<double, 14> values() const;  ///< in the order above, for fitting
@@ -44,11 +44,11 @@ struct TileConstants {
   static TileConstants from_json(const nlohmann::json& json);
 };
 
-/// The configuration that the model expects the library to take, and its time.
+/// The configuration that the model expects the library to use, and its time.
 struct TileChoice {
   int tile_m = 0, tile_n = 0, split = 1;
   Quantisation quantisation;
-  double us = 0;          ///< launch included
+  double us = 0;          ///< including launch
   double compute_us = 0;  ///< waves × tile time
   double memory_us = 0;
   double launch_us = 0;  ///< launch, fill, drain, split-k reduction

@@ -14,7 +14,8 @@ namespace tree_growth {
 
 constexpr int most_bins = 128;
 
-/// Features cut into at most 128 bins of similar population; `cuts[b]` is the least value of bin b + 1.
+/// Features divided into at most 128 bins of similar population; `cuts[b]` is the smallest value of bin b +
+/// 1.
 struct Binned {
   std::size_t rows = 0;
   std::vector<std::vector<std::uint8_t>> columns;
@@ -36,7 +37,7 @@ struct Binned {
           const auto above = std::ranges::lower_bound(distinct, values[rows * std::size_t(b) / most_bins]);
           if (above == distinct.begin()) continue;
           const float cut =
-              (above[-1] + above[0]) / 2;  // between values, so that rounding it in a file harms nothing
+              (above[-1] + above[0]) / 2;  // between values, so that rounding it in a file does no harm
           if (cuts[f].empty() || cut > cuts[f].back()) cuts[f].push_back(cut);
         }
       }
@@ -67,7 +68,7 @@ class TreeGrower {
  public:
   TreeGrower(const Binned& data, const TreeOptions& options) : data_(data), options_(options) {}
 
-  /// Grows one tree on `residuals`, appends it to `trees` and takes its share off the residuals.
+  /// Grows one tree on `residuals`, appends it to `trees` and subtracts its share from the residuals.
   void grow(std::vector<double>& residuals, Trees& trees) {
     gradient_.resize(residuals.size());
     for (std::size_t i = 0; i < residuals.size(); ++i)

@@ -11,17 +11,17 @@ namespace medley::cost {
 
 struct TreeOptions {
   int trees = 300;
-  int leaves = 32;        ///< of one tree, grown best first
-  int least_rows = 12;    ///< in a leaf, so that one odd measurement makes no rule
-  double rate = 0.08;     ///< how much of each tree is added
-  double shrink = 2.0;    ///< rows' worth of zero correction mixed into every leaf
-  double outlier = 0.25;  ///< residuals beyond this count with their sign only (Huber)
+  int leaves = 32;        ///< per tree, grown best first
+  int least_rows = 12;    ///< per leaf, so that one odd measurement makes no rule
+  double rate = 0.08;     ///< the share of each tree that is added
+  double shrink = 2.0;    ///< rows of zero correction mixed into every leaf
+  double outlier = 0.25;  ///< larger residuals count with their sign only (Huber)
 };
 
 class Trees {
  public:
   Trees() = default;
-  /// Fits rows (each of `width` features, laid out row after row) to targets. Deterministic.
+  /// Fits rows (each of `width` features, stored row after row) to targets. Deterministic.
   static Trees fit(std::span<const float> rows, std::size_t width, std::span<const double> targets,
                    const TreeOptions& options);
   double predict(std::span<const float> features) const;
@@ -32,8 +32,8 @@ class Trees {
 
  private:
   friend class TreeGrower;
-  /// An inner node sends features[feature] < threshold left (the next node) and others to `right`;
-  /// a leaf has feature −1 and its value in `threshold`.
+  /// An inner node sends features[feature] < threshold left (the next node) and other rows to `right`; a leaf
+  /// has feature −1 and its value in `threshold`.
   struct Node {
     std::int16_t feature = -1;
     std::uint16_t right = 0;  ///< counted from the tree's first node

@@ -1,4 +1,4 @@
-// The words of src/plan (and of src/model) inside medley::cost: costs are those of schedules.
+// Imports the names of src/plan and src/model into medley::cost: costs are those of schedules.
 #pragma once
 
 #include "plan/schedule.hpp"

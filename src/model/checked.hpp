@@ -1,5 +1,5 @@
-// Arithmetic on counts and bytes that refuses to overflow: a trillion-parameter model times a careless batch
-// size must end in a sentence, not in a negative volume. Used by everything in plan/ that multiplies sizes.
+// Overflow-checked arithmetic on counts and bytes: a trillion-parameter model times a careless batch size
+// must give an error message, not a negative volume. Used by everything in plan/ that multiplies sizes.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace medley::model {
 /// results.
 using Count = std::int64_t;
 
-/// The product of `factors`; throws Error(invalid) naming `what` where it passes 2^63−1.
+/// The product of `factors`; throws Error(invalid) naming `what` when it exceeds 2^63−1.
 Count product(std::initializer_list<Count> factors, std::string_view what = "size");
-/// a + b with the same care.
+/// a + b, checked likewise.
 Count sum(Count a, Count b, std::string_view what = "size");
 /// ⌈a / b⌉ for a ≥ 0, b > 0.
 constexpr Count ceil_div(Count a, Count b) noexcept {

@@ -1,5 +1,5 @@
 // Keys of one JSON configuration, read with errors that name the file and the key. Used by the readers of
-// Hugging Face configs; dots in a key reach into nested objects.
+// Hugging Face configs; dots in a key select nested objects.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -24,9 +24,9 @@ class Config {
   std::vector<Count> numbers(std::string_view key) const;
   /// True, a number other than zero, or text.
   bool truthy(std::string_view key) const;
-  /// The first of `keys` that is there; two that are and differ are a contradiction. Empty: none is.
+  /// The first of `keys` that is present; two that are present and differ are an error. Empty: none.
   std::string_view spelling(const std::vector<std::string>& keys) const;
-  /// One letter a layer from a list of names (sliding_attention, …) or of 0 (linear) and 1 (full).
+  /// One letter per layer from a list of names (sliding_attention, …) or of 0 (linear) and 1 (full).
   std::string spans(std::string_view key) const;
 
  private:

@@ -1,4 +1,4 @@
-// A config.json in one line of `key=value` words, as tables of models hold them. Used by the zoo and by
+// A config.json in one line of `key=value` words, the format of the tables of models. Used by the zoo and by
 // tests.
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace medley::model {
 
-/// Dots in a key reach into nested objects. `layer_types=WF` stands for the list of its layers' names,
-/// repeated: F full_attention, W sliding_attention, L linear_attention; num_hidden_layers must be there, too.
+/// Dots in a key select nested objects. `layer_types=WF` means the list of its layers' names, repeated: F
+/// full_attention, W sliding_attention, L linear_attention; it also needs num_hidden_layers.
 nlohmann::json config_from_text(const std::string& words);
 
 }  // namespace medley::model

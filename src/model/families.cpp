@@ -15,9 +15,9 @@ namespace {
 
 struct NumberField {
   std::string_view name;
-  std::string_view key;  ///< as errors call it
+  std::string_view key;  ///< its name in errors
   Count Model::*member;
-  bool size = true;  ///< differs from model to model: only a config has it
+  bool size = true;  ///< differs between models: only a config gives it
 };
 // In the order of evaluation: an expression may use fields above its own.
 constexpr std::array number_fields{
@@ -71,7 +71,7 @@ constexpr std::array switch_fields{SwitchField{"gated", &Model::gated},
                                    SwitchField{"shared_gate", &Model::shared_gate},
                                    SwitchField{"chunked", &Model::chunked}};
 
-/// One reading of the table: with a config, or for a family in general.
+/// One evaluation of the table: with a config, or for a family in general.
 class Evaluation {
  public:
   Evaluation(const Family& family, const Config* config) : family_(family), config_(config) {
@@ -108,7 +108,7 @@ class Evaluation {
     return found;
   }
 
-  /// `$a~b` as the spelling that the config has; empty: none.
+  /// The spelling of `$a~b` that the config uses; empty: none.
   std::string_view key_of(std::string_view term) const {
     if (!config_) return {};
     keys_ = split(term.substr(1), '~');
@@ -249,7 +249,7 @@ Model plain_start(std::string_view family) {
   return m;
 }
 
-/// 0 to 2: what is alike of two names, by edits and by their common beginning.
+/// 0 to 2: the similarity of two names, by edit distance and common prefix.
 double likeness(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;

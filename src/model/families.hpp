@@ -1,4 +1,4 @@
-// What a model family fixes beyond the numbers of its config, and where those numbers are: the table
+// What a model family fixes besides the numbers of its config, and where those numbers are: the table
 // families.txt. Shared by the zoo and the readers, so that a family is described once.
 #pragma once
 
@@ -9,14 +9,14 @@
 
 namespace medley::model {
 
-/// Sets on `model` what the family fixes whatever the size; returns false for a family that is not known.
+/// Sets the fields of `model` that the family fixes at every size; false for an unknown family.
 bool apply_family(Model& model, std::string_view family);
 /// The model that `config` describes, read as `family`, which must be known.
 Model model_of_family(std::string_view family, const Config& config);
 bool known_family(std::string_view name);
 /// Names of all known families, for error messages.
 std::string known_families();
-/// The known family that `config` of an unknown one is most like: by name, else by its keys.
+/// The known family most similar to `config` of an unknown one: by name, else by its keys.
 std::string nearest_family(std::string_view name, const Config& config);
 
 }  // namespace medley::model

@@ -36,7 +36,7 @@ Condition condition_of(std::string text) {
 
 std::vector<Family> parse_families() {
   std::vector<Family> all;
-  std::size_t first = 0;  // of the names that the current lines belong to
+  std::size_t first = 0;  // of the names that the current lines apply to
   std::istringstream lines(family_text);
   for (std::string line; std::getline(lines, line);) {
     if (trimmed(line).empty() || line[0] == '#') continue;

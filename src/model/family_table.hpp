@@ -1,5 +1,5 @@
-// The table of families (families.txt) as read at the first use: assignments in order, parents' first.
-// Used by families.cpp, which evaluates them.
+// The table of families (families.txt), parsed on first use: assignments in order, parents' first. Used by
+// families.cpp, which evaluates them.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace medley::model {
 
 /// [key], [!key], [key:yes], [key=text] of the table.
 struct Condition {
-  std::string key, text;  ///< text: compared with, where not empty
+  std::string key, text;  ///< text: compared with it unless empty
   bool negated = false, when_missing = false;
 };
 
 struct Assignment {
-  std::vector<Condition> conditions;  ///< none: always
+  std::vector<Condition> conditions;  ///< none: always applies
   std::string field, source;
 };
 
@@ -24,7 +24,7 @@ struct Family {
   std::vector<Assignment> assignments;
 };
 
-/// Every family under each of its names, in the order of the table; `base` is not one.
+/// Every family under each of its names, in table order; `base` is not included.
 const std::vector<Family>& families();
 const Family* find_family(std::string_view name);
 

@@ -81,7 +81,7 @@ void check(Layout& l, const Model& m) {
   if (l.cp > 1 && l.context == ContextKind::ulysses) {
     must_divide("heads per tensor rank", m.heads / l.tp, "cp", l.cp);
   }
-  // With virtual stages the embedding and the head may each stand for a layer.
+  // With virtual stages the embedding and the head may each count as a layer.
   if (m.layers + (l.virtual_stages > 1 ? 2 : 0) < Count{l.pp} * l.virtual_stages) {
     refuse(fmt::format("{} layers cannot fill pp {} times vp {} stages", m.layers, l.pp, l.virtual_stages));
   }

@@ -1,6 +1,5 @@
-// How a model is spread over ranks and how one step is cut: the other input of a plan.
-// Read by read_layout (read_layout.hpp) from text or a framework's own file; check() refuses what cannot
-// exist.
+// How a model is distributed over ranks and how one step is split: the other input of a plan. read_layout
+// (read_layout.hpp) reads it from text or a framework's own file; check() rejects impossible layouts.
 #pragma once
 
 #include <medley/types.hpp>
@@ -16,22 +15,22 @@ namespace medley::model {
 enum class PipelineKind : std::uint8_t { one_f_one_b, gpipe, interleaved };
 enum class ContextKind : std::uint8_t { ring, ulysses, all_gather };
 enum class Recompute : std::uint8_t { none, selective, full };
-/// What the model is doing. Prefill and decode run forward only; decode runs one new token of each sequence
-/// against a cache of `seq` tokens. Both need logits of the last token alone.
+/// What the model does. Prefill and decode run forward only; decode runs one new token per sequence against a
+/// cache of `seq` tokens. Both need only the last token's logits.
 enum class Mode : std::uint8_t { train, prefill, decode };
-/// Which fused attention runs: the library's best (cuDNN on Hopper and newer, FlashAttention 2 before), or
+/// The fused attention kernel: the library's best (cuDNN on Hopper and newer, FlashAttention 2 before), or
 /// one by name. `flash1` is the Triton kernel of 2023, which MPT and other FSDP1 codebases trained with.
 enum class AttentionKernel : std::uint8_t { best, flash, cudnn, flash1 };
 
-/// Flags of one framework or another; the default of each is that framework's own.
+/// Framework-specific flags; each default is that framework's own.
 struct Flags {
   // Megatron-LM
   bool overlap_grad_reduce = false;
   bool overlap_param_gather = false;
   bool tp_comm_overlap = false;  ///< Transformer Engine's user buffers: SP collectives behind GEMMs
   bool attention_mask =
-      false;  ///< broadcast the b·s·s mask in the tensor group: Megatron's default, which long-context
-              ///< runs turn off since flash attention never reads it; here it is off unless asked for
+      false;  ///< broadcast the b·s·s mask in the tensor group: Megatron's default; long-context
+              ///< runs turn it off because flash attention never reads it; here it is off by default
   bool variable_seq_lengths = false;         ///< 24-byte shape exchange before each activation
   bool overlap_p2p = true;                   ///< interleaved schedules only, as in Megatron
   std::optional<Count> ddp_bucket_elements;  ///< --ddp-bucket-size; default max(40e6, 1e6·d)
@@ -42,35 +41,35 @@ struct Flags {
   Count persistence_elements = 100'000;
   Count max_live_elements = 1'000'000'000;
   Count max_reuse_elements =
-      0;  ///< stage3_max_reuse_distance: the turn of a step is not gathered again; 0: all is
+      0;  ///< stage3_max_reuse_distance: parameters at the turn from forward to backward are not gathered again; 0: all are
   bool partitioned_pipe =
       true;  ///< pipe_partitioned, grad_partitioned: with tp, stages exchange 1/t and gather
   std::optional<bool> overlap_comm;  ///< default: only stage 3
   bool reduce_scatter = true;
   bool multi_rank_bucket_allreduce = true;
-  bool gradient_clipping = true;  ///< a norm all_reduce per step
+  bool gradient_clipping = true;  ///< one norm all_reduce per step
   // GPT-NeoX
   bool fp32_allreduce = false;  ///< bf16 activations are reduced in f32
   // PyTorch DDP
   Count first_bucket_bytes = Count{1} << 20;
   Count bucket_bytes = Count{25} << 20;
-  bool no_sync = true;  ///< gradients are reduced in the last micro-batch only
+  bool no_sync = true;  ///< gradients are reduced only in the last micro-batch
   // FSDP2
   bool reshard_after_forward = true;
   bool loss_parallel =
       true;  ///< with tp, DTensor's cross entropy on vocabulary shards; off: logits are gathered
   bool shard_embeddings_apart =
-      false;  ///< fully_shard also on embedding and head; otherwise they stay in the root group
+      false;  ///< fully_shard also on embedding and head; otherwise they are in the root group
   // all
   bool flash_attention = true;  ///< off: scores and softmax pass through memory
   AttentionKernel attention = AttentionKernel::best;
-  bool compile = false;      ///< torch.compile: chains of element-wise work run as one kernel
+  bool compile = false;      ///< torch.compile: chains of element-wise operations run as one kernel
   bool cuda_graphs = false;  ///< kernels are replayed: the host issues none of them
-  bool fp8 = false;          ///< products of linear layers run in fp8; all else stays as it is
+  bool fp8 = false;          ///< products of linear layers run in fp8; nothing else changes
   /// Element-wise chains run as single kernels: Megatron's fused kernels, or compile. Set by as_run_by().
   bool fused_kernels = false;
   std::optional<bool> dropout;   ///< default: on for GPTs of Megatron and NeoX
-  double capacity_factor = 1.0;  ///< mixture of experts: tokens per expert against the even share
+  double capacity_factor = 1.0;  ///< mixture of experts: tokens per expert relative to an even share
 };
 
 struct Layout {
@@ -85,7 +84,7 @@ struct Layout {
   Mode mode = Mode::train;
   Count micro_batch = 1;
   Count global_batch = 0;           ///< 0: one micro-batch per data-parallel rank
-  Count accumulation = 0;           ///< micro-batches per step where no global batch is given; 0: one
+  Count accumulation = 0;           ///< micro-batches per step if no global batch is given; 0: one
   Count seq = 0;                    ///< 0: the model's
   DType dtype = DType::bf16;        ///< parameters and activations
   std::optional<DType> grad_dtype;  ///< reduction of gradients; default: the framework's
@@ -96,7 +95,7 @@ struct Layout {
   Count element_bytes() const noexcept { return static_cast<Count>(size_of(dtype)); }
 };
 
-/// Where a rank stands; the order of axes is Megatron's and DeepSpeed's alike: tensor fastest, then context,
+/// A rank's coordinates; the order of axes is that of Megatron and DeepSpeed: tensor fastest, then context,
 /// data, pipeline.
 struct Coordinates {
   int dp = 0, tp = 0, pp = 0, cp = 0;
@@ -104,8 +103,8 @@ struct Coordinates {
 Coordinates coordinates(const Layout& layout, Count rank);
 Count rank_of(const Layout& layout, const Coordinates& at);
 
-/// Refuses impossible layouts, naming the rule: divisibility of heads, layers, batch, sequence, sp without tp
-/// … Fills what has a default from the model (seq, global_batch).
+/// Rejects impossible layouts, naming the rule: divisibility of heads, layers, batch, sequence, sp without tp
+/// … Fills defaults from the model (seq, global_batch).
 void check(Layout& layout, const Model& model);
 
 }  // namespace medley::model

@@ -52,7 +52,7 @@ struct Rule {
 };
 
 // Bounds far beyond any model keep products such as hidden·ffn·experts·layers within what product() can check
-// cheaply and refuse nonsense such as a negative width at once.
+// cheaply, and reject nonsense such as a negative width at once.
 void check_ranges(const Model& m, const std::string& source) {
   constexpr Count wide = Count{1} << 24, many = Count{1} << 20, vocabulary = Count{1} << 32;
   for (const Rule& rule : {Rule{"hidden_size", m.hidden, 1, wide},
@@ -123,7 +123,7 @@ std::vector<std::pair<LayerKind, Count>> Model::kinds() const {
   return out;
 }
 
-// A linear layer works in blocks of 256 tokens, each against itself and against a state of head_dim keys.
+// A linear layer processes blocks of 256 tokens, each against itself and against a state of head_dim keys.
 double Model::pairs_share(Span of, Count tokens) const {
   const auto triangle = [](double n) { return n * (n + 1) / 2; };
   const double s = static_cast<double>(tokens), w = static_cast<double>(window), all = triangle(s);
@@ -133,7 +133,7 @@ double Model::pairs_share(Span of, Count tokens) const {
   return (w * s - triangle(w - 1)) / all;
 }
 
-// The state of a linear layer, head_dim² f32 values a head, is as large as head_dim keys and values.
+// The state of a linear layer, head_dim² f32 values per head, is as large as head_dim keys and values.
 Count Model::keys_kept(Span of, Count cached) const {
   if (of == Span::linear) return std::min(cached, head_dim);
   return of == Span::window ? std::min(cached, window) : cached;
@@ -179,7 +179,7 @@ void check(const Model& m, const std::string& source) {
     if (layer < 0 || layer >= m.layers)
       refuse(fmt::format("mlp_only_layers names layer {}, but there are {}", layer, m.layers));
   }
-  count_parameters(m);  // refuses what passes 2^63
+  count_parameters(m);  // rejects counts above 2^63
 }
 
 }  // namespace medley::model

@@ -1,6 +1,5 @@
-// A transformer's shape: what the planner, the shape adviser and the cost model know of a model.
-// Made by model_from_zoo (zoo.hpp), read_model (read_model.hpp) or by hand; parameter counts are the
-// framework's own.
+// A transformer's shape, as the planner, the shape advisor and the cost model use it. Made by model_from_zoo
+// (zoo.hpp), read_model (read_model.hpp) or by hand; parameter counts are the framework's own.
 #pragma once
 
 #include <compare>
@@ -18,7 +17,7 @@ enum class Norm : std::uint8_t { layer, layer_without_bias, rms, plain };
 /// Norms of queries and keys: none, one of head_dim for all heads (Qwen3), or of the whole width (OLMo 2).
 enum class QkNorm : std::uint8_t { none, head, width };
 
-/// Which tokens a layer's attention sees: all before it, the last `window` ones, or a state of fixed size.
+/// Which tokens a layer's attention sees: all earlier ones, the last `window` ones, or a state of fixed size.
 enum class Span : std::uint8_t { full, window, linear };
 
 /// Layers of one kind have the same tensors and the same work.
@@ -40,15 +39,15 @@ struct LatentAttention {
 
 struct Model {
   std::string name = "inline";
-  std::string family = "gpt";  ///< model_type of its config, or the framework whose file it came from
+  std::string family = "gpt";  ///< model_type of its config, or the framework of its file
 
   Count hidden = 0;
   Count heads = 0;
   Count kv_heads = 0;
-  Count head_dim = 0;  ///< never derived when given: Qwen3-4B has hidden ≠ heads·head_dim
+  Count head_dim = 0;  ///< never derived if given: Qwen3-4B has hidden ≠ heads·head_dim
   Count layers = 0;
   Count ffn = 0;       ///< width of the dense MLP
-  Count vocab = 0;     ///< rows of the embedding, padding of the file included
+  Count vocab = 0;     ///< rows of the embedding, including the file's padding
   Count seq = 0;       ///< longest sequence, and the default sequence of a plan
   bool gated = false;  ///< SwiGLU and the like: two up-projections
 
@@ -64,9 +63,9 @@ struct Model {
   bool mlp_bias = true;
   bool head_bias = false;    ///< GPT-J and Phi
   bool router_bias = false;  ///< gpt-oss
-  bool sinks = false;        ///< gpt-oss: a learned logit a head that takes what no key deserves
+  bool sinks = false;        ///< gpt-oss: a learned logit per head that absorbs attention no key should get
   bool parallel_block =
-      false;  ///< attention and MLP read the same input, so that one all_reduce could serve both
+      false;  ///< attention and MLP read the same input, so one all_reduce could serve both
   bool tied_embeddings = false;
   Count embedding_width = 0;  ///< OPT-350m embeds in 512 and projects to hidden; 0: hidden
   bool fused_qkv = false;     ///< one matrix in the framework's parameter list
@@ -84,8 +83,8 @@ struct Model {
   LatentAttention latent;
 
   Count window = 0;      ///< tokens that a layer of Span::window sees; 0: all layers see all
-  bool chunked = false;  ///< Llama 4: windows are blocks of the sequence instead of sliding
-  /// Span of each layer, one letter each: F full, W window, L linear; repeats when shorter than the model.
+  bool chunked = false;  ///< Llama 4: windows are blocks of the sequence, not sliding
+  /// Span of each layer, one letter each: F full, W window, L linear; repeats if shorter than the model.
   /// Empty: every layer has the window, if there is one.
   std::string spans;
 
@@ -98,9 +97,9 @@ struct Model {
   LayerKind kind(Count index) const { return {moe_layer(index), span(index)}; }
   /// How many layers there are of each kind, the kind of layer 0 first.
   std::vector<std::pair<LayerKind, Count>> kinds() const;
-  /// Of the query-key pairs below the diagonal of a sequence of `tokens`, the part that a layer computes.
+  /// The share of the query-key pairs below the diagonal of a sequence of `tokens` that a layer computes.
   double pairs_share(Span of, Count tokens) const;
-  /// Tokens of a cache of `cached` that one new token reads, and that a layer keeps.
+  /// Of `cached` tokens, how many one new token reads and a layer keeps.
   Count keys_kept(Span of, Count cached) const;
   Count query_width() const { return heads * query_head_dim(); }
   Count kv_width() const { return kv_heads * head_dim; }
@@ -110,7 +109,7 @@ struct Model {
   Count value_head_dim() const;
 };
 
-/// Parameters by component, summed over layers; exact to the framework the model came from.
+/// Parameters by component, summed over layers; exactly as the model's framework counts them.
 struct Parameters {
   Count embedding = 0;  ///< token embedding
   Count positions = 0;
@@ -120,12 +119,12 @@ struct Parameters {
   Count norms = 0;
   Count head = 0;  ///< 0 when tied
   Count total = 0;
-  Count active = 0;  ///< those one token meets: top_k of the experts
+  Count active = 0;  ///< those one token uses: top_k of the experts
 };
 Parameters count_parameters(const Model& model);
 
-/// Throws Error(invalid) naming the first field that is missing, negative, too large or contradicts another;
-/// `source` (a file's name, or "--model") opens the sentence. Every reader calls it.
+/// Throws Error(invalid) naming the first field that is missing, negative, too large or inconsistent with
+/// another; `source` (a file's name, or "--model") begins the message. Every reader calls it.
 void check(const Model& model, const std::string& source);
 
 }  // namespace medley::model

@@ -1,4 +1,4 @@
-// Hugging Face config.json: finds the transformer in it and reads it by the table of families.
+// Hugging Face config.json: finds the transformer in it and reads it with the table of families.
 #include <fmt/format.h>
 
 #include "model/families.hpp"

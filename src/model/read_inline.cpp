@@ -1,5 +1,5 @@
-// A model in one line: `h=3072,a=32,layers=30,vocab=51200,seq=2048`, short names and the frameworks'
-// spellings alike. Without `family=` it is a GPT: learned positions, biases, tied embeddings.
+// A model in one line: `h=3072,a=32,layers=30,vocab=51200,seq=2048`, with short names or the frameworks'
+// spellings. Without `family=` it is a GPT: learned positions, biases, tied embeddings.
 #include <fmt/format.h>
 
 #include <map>
@@ -136,7 +136,7 @@ Model model_from_inline(const std::string& text) {
   m.name = "inline";
   std::map<Count Model::*, std::string, bool (*)(Count Model::*, Count Model::*)> seen(
       [](Count Model::*a, Count Model::*b) {
-        const Model probe;  // members have no order of their own; their addresses do
+        const Model probe;  // members have no order of their own, but their addresses have
         return &(probe.*a) < &(probe.*b);
       });
   for (const auto& [key, value] : items) {

@@ -173,8 +173,8 @@ const std::map<std::string, Setter>& setters() {
     add({"first_bucket_bytes"}, elements_key(&Flags::first_bucket_bytes, "first_bucket_bytes"));
     add({"bucket_bytes"}, elements_key(&Flags::bucket_bytes, "bucket_bytes"));
     add({"bucket_cap_mb"}, [](Layout& l, const std::string& v, const std::string& p) {
-      // As DDP has it: the smaller first bucket is for those who ask for no size. Parts of a MiB are bytes,
-      // rounded down.
+      // As in DDP: the smaller first bucket applies only when no size is given. Fractions of a MiB become
+      // bytes, rounded down.
       const double mib = parse_real(v, p, "bucket_cap_mb");
       if (mib < 0 || mib > 1e9)
         refuse_at(p, fmt::format("bucket_cap_mb is {}; it must lie between 0 and 1e9", v));

@@ -1,5 +1,5 @@
-// Layouts from text such as "dp=8,tp=4,sp=on,zero=1" or from the frameworks' own files, which may be mixed:
-// "ds_config.json,dp=16". Every error names the key and the rule.
+// Layouts from text such as "dp=8,tp=4,sp=on,zero=1" or from the frameworks' own files, which can be
+// combined: "ds_config.json,dp=16". Every error names the key and the rule.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace medley::model {
 
-/// `spec` as --layout takes it. `world` may stand in it instead of dp.
+/// `spec` as --layout takes it. It may contain `world` instead of dp.
 Layout read_layout(const std::string& spec);
 
-/// Sets one key; `place` opens error messages. Returns false for a key that is not known.
+/// Sets one key; `place` begins error messages. Returns false for an unknown key.
 bool set_layout_key(Layout& layout, const std::string& key, const std::string& value,
                     const std::string& place);
 
-// Readers by content; `world` is set where the file says how many ranks there are (0 otherwise).
+// Readers by content; they set `world` if the file gives the number of ranks (0 otherwise).
 void layout_from_deepspeed(Layout& layout, const nlohmann::json& config, const std::string& source);
 void layout_from_neox(Layout& layout, const std::string& yaml, const std::string& source);
 void layout_from_megatron(Layout& layout, const Arguments& arguments, const std::string& source);

@@ -1,4 +1,4 @@
-// Layouts out of the frameworks' own files: ds_config.json, GPT-NeoX yml, Megatron-LM arguments.
+// Layouts from the frameworks' own files: ds_config.json, GPT-NeoX yml, Megatron-LM arguments.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace medley::model {
 namespace {
 
-// train_batch_size = micro-batch · gradient_accumulation_steps · dp, as DeepSpeed and NeoX have it.
+// train_batch_size = micro-batch · gradient_accumulation_steps · dp, as in DeepSpeed and NeoX.
 struct Batches {
   Count total = 0, micro = 0, steps = 0;
 };
@@ -161,7 +161,7 @@ void layout_from_megatron(Layout& l, const Arguments& arguments, const std::stri
   if (has("no_overlap_p2p_communication")) l.flags.overlap_p2p = false;
   if (has("bf16")) l.dtype = DType::bf16;
   if (has("fp16")) l.dtype = DType::f16;
-  if (!has("bf16") && !has("fp16")) l.dtype = DType::f32;  // Megatron trains in f32 unless told otherwise
+  if (!has("bf16") && !has("fp16")) l.dtype = DType::f32;  // Megatron trains in f32 by default
   if (has("accumulate_allreduce_grads_in_fp32")) l.grad_dtype = DType::f32;
   if (has("recompute_activations")) l.recompute = Recompute::selective;
   set("recompute_granularity", "recompute");

@@ -12,7 +12,7 @@ Model model_from_megatron(const Arguments& arguments, const std::string& source)
   std::map<std::string, std::string> given;
   for (const auto& [key, value] : arguments) {
     const auto [at, fresh] = given.emplace(key, value);
-    if (!fresh) at->second = value;  // argparse keeps the last
+    if (!fresh) at->second = value;  // argparse keeps the last one
   }
   const auto has = [&](const char* key) { return given.count(key) > 0; };
   const auto spelled = [](std::string key) {
@@ -45,7 +45,7 @@ Model model_from_megatron(const Arguments& arguments, const std::string& source)
   const Count padding =
       product({number_or("make_vocab_size_divisible_by", 128), number_or("tensor_model_parallel_size", 1)});
   if (padding < 1) refuse_at(source, "--make-vocab-size-divisible-by must be at least 1");
-  // Without --vocab-size the tokenizer decides; GPT-2's is Megatron's usual one.
+  // Without --vocab-size the tokenizer decides; Megatron's usual one is GPT-2's.
   const Count vocabulary = number_or("vocab_size", 50257);
   if (vocabulary < 1) refuse_at(source, "--vocab-size must be at least 1");
   m.vocab = round_up(vocabulary, padding);
@@ -67,8 +67,8 @@ Model model_from_megatron(const Arguments& arguments, const std::string& source)
   m.qkv_bias = bias || has("add_qkv_bias");
   m.projection_bias = m.mlp_bias = bias;
   m.qk_norm = has("qk_layernorm") ? QkNorm::head : QkNorm::none;
-  // --window-size 4096,0 or (4096, 0): tokens to the left and right; --window-attn-skip-freq: each n-th is
-  // full.
+  // --window-size 4096,0 or (4096, 0): tokens to the left and right; --window-attn-skip-freq: every n-th
+  // layer is full.
   if (has("window_size")) {
     const std::string left = given.at("window_size").substr(given.at("window_size").starts_with('('));
     m.window = parse_count(split(left, ',')[0], source, "--window-size");

@@ -21,8 +21,8 @@ std::string nearest(const std::string& name) {
 
 nlohmann::json parse_json(const std::string& text, const std::string& source) {
   try {
-    // Comments are common in ds_config files. Depth is bounded by our own check: deep nesting would exhaust
-    // the stack.
+    // Comments are common in ds_config files. This check bounds the depth: deep nesting would exhaust the
+    // stack.
     int depth = 0, deepest = 0;
     for (const char c : text) {
       if (c == '{' || c == '[') deepest = std::max(deepest, ++depth);

@@ -1,5 +1,5 @@
-// Models from what users have: a name of the zoo, inline text, a Hugging Face config.json, a GPT-NeoX yml or
-// Megatron-LM arguments. Every error names the file (or "--model") and the key.
+// Models from a name of the zoo, inline text, a Hugging Face config.json, a GPT-NeoX yml or Megatron-LM
+// arguments. Every error names the file (or "--model") and the key.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,11 +10,11 @@
 
 namespace medley::model {
 
-/// `spec` as --model takes it: zoo name, path, or "h=3072,a=32,layers=30,vocab=51200,seq=2048". `as` is the
-/// family to read a config.json by instead of its own; empty: its own.
+/// `spec` as --model takes it: zoo name, path, or "h=3072,a=32,layers=30,vocab=51200,seq=2048". `as` is a
+/// family to read a config.json with; empty: its own family.
 Model read_model(const std::string& spec, const std::string& as = {});
 
-// The readers behind it, by content; `source` opens error messages.
+// The readers behind it, by content; `source` begins error messages.
 Model model_from_huggingface(const nlohmann::json& config, const std::string& source,
                              const std::string& as = {});
 Model model_from_neox(const std::string& yaml, const std::string& source);

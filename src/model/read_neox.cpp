@@ -1,4 +1,4 @@
-// A GPT-NeoX yml as a model: `-` and `_` spellings, a vocabulary that is the tokenizer's, widths of gated
+// A GPT-NeoX yml as a model: `-` and `_` spellings, a vocabulary given by the tokenizer, widths of gated
 // MLPs.
 #include <fmt/format.h>
 
@@ -41,7 +41,8 @@ Model model_from_neox(const std::string& yaml, const std::string& source) {
   const Count multiple = keys.number("mlp_multiple_of", 1);
   if (multiple < 1) refuse_at(source, "mlp_multiple_of must be at least 1");
   m.ffn = round_up(std::max<Count>(m.ffn, 0), multiple);
-  // The tokenizer decides the vocabulary; most configs use the 20B tokenizer (50,277 tokens before padding).
+  // The tokenizer determines the vocabulary; most configs use the 20B tokenizer (50,277 tokens before
+  // padding).
   const Count padding =
       product({keys.number("make_vocab_size_divisible_by", 128), keys.number("model_parallel_size", 1)},
               "make_vocab_size_divisible_by");

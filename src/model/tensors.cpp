@@ -9,7 +9,7 @@ class Builder {
   void linear(const std::string& name, Part part, Count out, Count in, Shard shard, bool bias,
               Count copies = 1) {
     tensors.push_back({name + ".weight", part, out, in, shard, true, copies, false});
-    // A row-parallel layer adds its bias after the reduction, so every tensor rank holds it whole.
+    // A row-parallel layer adds its bias after the reduction, so every tensor rank holds the whole bias.
     if (bias) {
       tensors.push_back({name + ".bias", part, out, 1, shard == Shard::column ? Shard::column : Shard::none,
                          false, copies, false});
@@ -59,7 +59,7 @@ void attention(Builder& b, const Model& m) {
   if (m.qk_norm == QkNorm::head) {
     b.norm(m, "attention.q_norm", m.head_dim);
     b.norm(m, "attention.k_norm", m.head_dim);
-  } else if (m.qk_norm == QkNorm::width) {  // never with a bias, not even in StableLM's layer norms
+  } else if (m.qk_norm == QkNorm::width) {  // never has a bias, not even in StableLM's layer norms
     b.vector("attention.q_norm.weight", Part::norm, query);
     b.vector("attention.k_norm.weight", Part::norm, kv);
   }

@@ -1,4 +1,4 @@
-// The parameter tensors of a model in the order the frameworks register them: the one source of parameter
+// The parameter tensors of a model in the order the frameworks register them: the single source of parameter
 // counts, of gradient buckets (DDP, DeepSpeed, Megatron), of FSDP groups and of memory per GPU.
 #pragma once
 
@@ -24,18 +24,18 @@ struct Tensor {
   Count rows = 0;  ///< dimension 0, the one FSDP2 shards
   Count columns = 1;
   Shard shard = Shard::none;
-  bool matrix = true;  ///< biases and norms are not
-  Count copies = 1;    ///< experts: this tensor occurs once per expert
+  bool matrix = true;  ///< false for biases and norms
+  Count copies = 1;    ///< experts: this tensor exists once per expert
   bool tied =
-      false;  ///< shares storage with the token embedding: counted and sent only where it stands alone
+      false;  ///< shares storage with the token embedding: counted and sent only where the embedding is on another stage
 
   Count elements() const { return product({rows, columns, copies}, "parameters"); }
 };
 
 std::vector<Tensor> layer_tensors(const Model& model, LayerKind kind);
-/// Token and position embeddings and what precedes the first layer.
+/// Token and position embeddings and everything before the first layer.
 std::vector<Tensor> embedding_tensors(const Model& model);
-/// Final norm and output head (marked tied where it is the embedding).
+/// Final norm and output head (marked tied if it is the embedding).
 std::vector<Tensor> head_tensors(const Model& model);
 
 }  // namespace medley::model

@@ -30,7 +30,7 @@ void flatten(const YAML::Node& node, const std::string& prefix, int depth,
 }  // namespace
 
 YamlMap::YamlMap(const std::string& text, const std::string& source) : source_(source) {
-  // yaml-cpp recurses into flow collections and indentation; nothing we read comes near this.
+  // yaml-cpp recurses into flow collections and indentation; no file we read nests this deeply.
   int depth = 0;
   for (const char c : text) {
     if (c == '[' || c == '{') ++depth;

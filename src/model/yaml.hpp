@@ -1,4 +1,4 @@
-// A GPT-NeoX yml seen as flat keys, spellings with `-` and `_` made one. Used for models and layouts alike.
+// A GPT-NeoX yml as flat keys; spellings with `-` and `_` are equal. Used for models and layouts.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@ namespace medley::model {
 
 class YamlMap {
  public:
-  /// Throws Error(invalid) naming `source` and the line where the text is no mapping.
+  /// Throws Error(invalid) naming `source` and the line if the text is not a mapping.
   YamlMap(const std::string& text, const std::string& source);
   bool has(const std::string& key) const { return values_.count(key) > 0; }
   Count number(const std::string& key) const;

@@ -1,5 +1,5 @@
-// Models known by name (zoo.csv and zoo_configs.txt, compiled in): `medley plan --model llama-2-7b`.
-// Used by read_model, by the shape adviser and by tests that check parameter counts.
+// Models known by name (zoo.csv and zoo_configs.txt, compiled in): `medley plan --model llama-2-7b`. Used by
+// read_model, by the shape advisor and by tests of parameter counts.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@
 
 namespace medley::model {
 
-/// All of them, in the order of the table.
+/// All models, in table order.
 const std::vector<Model>& zoo();
-/// The model of that name (case and `_` against `-` don't matter), or nothing.
+/// The model of that name (ignoring case and `_` versus `-`), or nothing.
 std::optional<Model> model_from_zoo(std::string_view name);
 
 }  // namespace medley::model

@@ -1,5 +1,6 @@
-// NCCL's profiler interface, versions 4 and 5, as far as this plugin uses it: the layout of what NCCL passes
-// and looks up (ncclProfiler_v4, ncclProfiler_v5). Declared here so that it builds without NCCL.
+// NCCL's profiler interface, versions 4 and 5, as far as this plugin uses it: the structs that NCCL passes
+// and the symbols it looks up (ncclProfiler_v4, ncclProfiler_v5). Declared here so that it builds without
+// NCCL.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +26,8 @@ enum EventState : int { kernel_channel_stop = 22 };
 using Result = int;  ///< ncclResult_t; 0: success
 using Logger = void (*)(int level, unsigned long flags, const char* file, int line, const char* format, ...);
 
-/// What a collective and a message look like; equal in both versions but for the last member of version 5.
+/// The descriptors of a collective and of a message; equal in both versions except for the last member of
+/// version 5.
 struct Collective {
   std::uint64_t sequence;
   const char* function;
@@ -64,7 +66,7 @@ struct MessageApi {
 };
 struct KernelChannel {
   std::uint8_t channel;
-  std::uint64_t timer;  ///< ns of the GPU's clock
+  std::uint64_t timer;  ///< GPU clock, ns
 };
 
 struct DescriptorV4 {

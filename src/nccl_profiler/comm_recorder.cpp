@@ -16,7 +16,7 @@ namespace {
 using core::Record;
 using core::RecordState;
 
-constexpr std::size_t kept_calls = 65536;  // more than one group of calls has
+constexpr std::size_t kept_calls = 65536;  // more calls than one group has
 
 std::optional<Op> op_of(std::string_view function) {
   static constexpr std::pair<std::string_view, Op> names[] = {{"AllReduce", Op::all_reduce},
@@ -44,7 +44,7 @@ DType dtype_of(std::string_view name) {
       {"ncclUint64", DType::i64}};
   for (const auto& [known, dtype] : names)
     if (known == name) return dtype;
-  return DType::u8;  // fp8 has one byte too
+  return DType::u8;  // fp8, too, has one byte
 }
 
 int number_of(const char* variable) {
@@ -53,7 +53,8 @@ int number_of(const char* variable) {
   return std::atoi(text);
 }
 
-/// Who this process is, by its launcher: the variables that Medley's own bootstrap takes, in its order.
+/// This process's rank, from its launcher: the variables that Medley's own bootstrap reads, in the same
+/// order.
 struct Identity {
   int rank, size;
 };
@@ -70,7 +71,7 @@ Identity identity(int rank, int size) {
   return {rank, size};
 }
 
-/// A name that all ranks of the job have.
+/// A name common to all ranks of the job.
 std::string job_name() {
   for (const char* variable :
        {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "OMPI_MCA_ess_base_jobid", "MASTER_PORT"}) {
@@ -104,7 +105,7 @@ ProcessRecorder::ProcessRecorder(int rank, int size, const std::string& job)
 
 std::uint32_t ProcessRecorder::comm(std::uint64_t hash, const char* name, int ranks, int rank) {
   const std::lock_guard lock(mutex_);
-  // Only the rank's own place is known here; whoever reads all files puts the members together.
+  // This process knows only its own rank in the comm; the reader of all files joins the members.
   nlohmann::json note = {
       {"name", fmt::format("{}{}{:016x}", name ? name : "", name && *name ? " " : "", hash)},
       {"size", ranks},
@@ -131,8 +132,8 @@ Handle* ProcessRecorder::operation(std::uint32_t comm, std::uint64_t& collective
   r.state = RecordState::writing;
   r.sequence = is_collective(*op) ? ++collectives : ++messages;
   r.issued = core::ticks();
-  // NCCL counts what a rank gives to all_gather and gather, takes from reduce_scatter and scatter, and gives
-  // to each peer in all_to_all.
+  // NCCL's count is a rank's input of all_gather and gather, its output of reduce_scatter and scatter, and
+  // its input per peer of all_to_all.
   const auto count = static_cast<std::int64_t>(call.count) * (*op == Op::all_to_all ? call.ranks : 1);
   const bool gives = *op != Op::recv && *op != Op::reduce_scatter && *op != Op::scatter;
   const bool takes = *op != Op::send && *op != Op::all_gather && *op != Op::gather;
@@ -157,7 +158,7 @@ Handle* ProcessRecorder::operation(std::uint32_t comm, std::uint64_t& collective
 }
 
 std::uint8_t ProcessRecorder::algorithm(const char* algorithm, const char* protocol) {
-  // NCCL passes names that never move: a look at the addresses saves putting the name together each time.
+  // NCCL passes names at fixed addresses: comparing addresses saves building the name each time.
   for (const KnownAlgorithm& known : algorithms_)
     if (known.algorithm == algorithm && known.protocol == protocol) return known.number;
   const std::uint8_t number = recorder_.algorithm(fmt::format("{}/{}", algorithm, protocol));
@@ -215,7 +216,8 @@ void ProcessRecorder::stop(Handle* handle) {
           const double ns = operation->gpu_end > operation->gpu_begin
                                 ? static_cast<double>(operation->gpu_end - operation->gpu_begin)
                                 : 0;
-          // The GPU's clock is not the host's: its length is kept, its end is when NCCL's thread saw it.
+          // The GPU's clock is not the host's: the record keeps the GPU's duration and ends when NCCL's
+          // thread saw the end.
           r->completed = r->gpu_completed = now;
           const auto length = static_cast<std::uint64_t>(ns / ns_per_tick_);
           r->gpu_started = ns > 0 && now > length ? std::max(r->issued, now - length) : r->started;
@@ -227,7 +229,7 @@ void ProcessRecorder::stop(Handle* handle) {
       break;
     }
     case Handle::Kind::api:
-      // NCCL names it as the parent of the collective that it starts later, when the group ends.
+      // NCCL names it as the parent of the collective that it starts later, at the end of the group.
       ended_calls_.push_back(handle);
       if (ended_calls_.size() > kept_calls) {
         give_back(ended_calls_.front());

@@ -1,5 +1,5 @@
-// Writes what NCCL says about the operations of a process into Medley's record file: one Recorder per
-// process, one CommRecorder per NCCL communicator. Called by the plugin's functions, from any thread of NCCL.
+// Writes the operations that NCCL reports into Medley's record file: one Recorder per process, one
+// CommRecorder per NCCL communicator. The plugin's functions call it, from any NCCL thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace medley::nccl_profiler {
 
-/// What was called; counts and types are the program's where the interface says them.
+/// An NCCL call, with the program's counts and types where the interface gives them.
 struct Call {
   const char* function = "";
   const char* datatype = "";
@@ -21,22 +21,22 @@ struct Call {
   int root = -1;  ///< or the peer of a message
   int channels = 0, ranks = 1;
   const char *algorithm = "", *protocol = "";
-  bool bytes_only = false;  ///< the datatype is not the program's: NCCL had turned elements into bytes
+  bool bytes_only = false;  ///< the datatype is not the program's: NCCL has already converted elements to bytes
 };
 
 class ProcessRecorder;
 
-/// An event that NCCL holds a handle to.
+/// An event that NCCL refers to by a handle.
 struct Handle {
   enum class Kind : std::uint8_t { free, operation, channel, api, group } kind = Kind::free;
   ProcessRecorder* process = nullptr;
   std::uint64_t record = 0;       ///< operation: index of its record
   Handle* parent = nullptr;       ///< channel: its operation
-  Call call;                      ///< api: what was called
+  Call call;                      ///< api: the call
   int channels = 0, stopped = 0;  ///< operation: expected and finished
   bool host_done = false;         ///< operation: NCCL has launched it
   std::uint64_t gpu_begin = 0,
-                gpu_end = 0;  ///< ns of the GPU's clock: of a channel, or of all channels of an operation
+                gpu_end = 0;  ///< GPU clock, ns: of a channel, or of all channels of an operation
 };
 
 class ProcessRecorder {
@@ -80,8 +80,8 @@ struct CommRecorder {
   std::uint64_t collectives = 0, messages = 0;
 };
 
-/// The recorder of this process, made with its first communicator; `rank` and `size` stand in where no
-/// launcher says which rank of the job this is. Null where nothing is to be recorded.
+/// The recorder of this process, made with its first communicator. `rank` and `size` are used when no
+/// launcher gives the job's. Null when recording is off.
 std::shared_ptr<ProcessRecorder> process_recorder(int rank, int size);
 
 }  // namespace medley::nccl_profiler

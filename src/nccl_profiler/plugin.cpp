@@ -1,5 +1,5 @@
 // The plugin: NCCL looks up ncclProfiler_v5 (2.28 and later) or ncclProfiler_v4 (2.27) in the library that
-// NCCL_PROFILER_PLUGIN names. Nothing here may fail a job: what cannot be recorded is left out.
+// NCCL_PROFILER_PLUGIN names. Nothing here may fail a job: the plugin skips what it cannot record.
 #include <exception>
 
 #include "nccl_profiler/abi.hpp"
@@ -9,7 +9,7 @@ namespace medley::nccl_profiler {
 namespace {
 
 constexpr int log_info = 3;                  // NCCL_LOG_INFO
-constexpr unsigned long log_profiler = 0x4;  // as good as any: NCCL filters by it
+constexpr unsigned long log_profiler = 0x4;  // any value will do: NCCL filters by it
 
 Result make_comm(void** context, int* mask, std::uint64_t hash, const char* name, int ranks, int rank,
                  Logger log, int wanted) {
@@ -59,7 +59,7 @@ Call call_of(const Event& e, const void* parent) {
     call.datatype = api->call.datatype;
     call.count = api->call.count;
   } else if (call.datatype && std::string_view(call.datatype) == "ncclInt8") {
-    call.bytes_only = true;  // NCCL moves the bytes of what is not reduced
+    call.bytes_only = true;  // NCCL moves bytes unless it reduces
   }
   return call;
 }

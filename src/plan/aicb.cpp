@@ -15,7 +15,7 @@ bool starts(std::string_view text, std::string_view with) {
   return text.substr(0, with.size()) == with;
 }
 
-/// What an operation of ours is for, in words that AICB's stages map to as well.
+/// The purpose of one of our operations, in words that AICB's stages also map to.
 std::string purpose_of(const Row& r) {
   const std::string pass = r.phase == Phase::backward    ? "backward"
                            : r.phase == Phase::recompute ? "recompute"
@@ -58,7 +58,7 @@ std::string purpose_of(const AicbRow& r) {
   return s;
 }
 
-// A rule that only totals can tell, where a list was made with options the plan does not know.
+// An explanation that only the totals show, when a list was made with options unknown to the plan.
 std::string loose_cause(const std::string& purpose, const Side& ours, const Side& theirs) {
   const auto volume = [](const Side& side) {
     Count total = 0;
@@ -84,9 +84,9 @@ Purposes purposes_of(const Schedule& schedule) {
   return out;
 }
 
-/// The job that AICB's lists can stand for: as many key-value heads as heads under Megatron, the framework's
-/// own type of gradients, 16 bits, nothing recomputed. A cause says why AICB and the framework differ on such
-/// a job; where the plan is another one, the difference may be the plan's.
+/// The kind of job that AICB's lists describe: as many key-value heads as heads under Megatron, the
+/// framework's own gradient type, 16 bits, no recomputation. A cause says why AICB and the framework differ
+/// on such a job; for a different plan, the difference may come from the plan.
 Purposes described_job(Model model, Layout layout, Framework framework, Count rank) {
   if (framework == Framework::megatron) model.kv_heads = model.heads;
   layout.grad_dtype.reset();
@@ -95,7 +95,7 @@ Purposes described_job(Model model, Layout layout, Framework framework, Count ra
   return purposes_of(make_schedule(model, layout, framework, rank));
 }
 
-/// Sizes of groups as the list has them; each group has one size, or none in any row.
+/// Compares group sizes with the list's; each group has one size, or none in any row.
 void compare_groups(const Schedule& schedule, const AicbList& list, Comparison& result,
                     std::set<std::string>& notes) {
   std::map<std::string, Count> planned;

@@ -1,6 +1,6 @@
-// AICB workloads (Alibaba's generated operation lists, csv) beside a plan: every difference with its cause.
-// AICB mocks the frameworks; where it departs from their sources its own formulas tell why. Used by `plan
-// --against`.
+// Compares AICB workloads (Alibaba's generated operation lists, csv) with a plan and gives the cause of every
+// difference. AICB mocks the frameworks; where it differs from their sources, its own formulas show why. Used
+// by `plan --against`.
 #pragma once
 
 #include <map>
@@ -15,17 +15,17 @@ namespace medley::plan {
 struct AicbRow {
   Op op = Op::all_reduce;
   std::string group;     ///< our name: dp, tp, pp, ep, …
-  Count group_size = 0;  ///< 0 where the list has none
+  Count group_size = 0;  ///< 0 if the list has none
   Count bytes = 0;
-  std::string stage;  ///< AICB's word for where it happens: "forward.MegatronRowLinear"
+  std::string stage;  ///< AICB's name of the place: "forward.MegatronRowLinear"
 };
 
-/// The rows of one training step (the first after setup) of the pipeline stage that `stage` asks for.
+/// The rows of one training step (the first after setup) of pipeline stage `stage`.
 struct AicbList {
   std::vector<AicbRow> rows;
   Count setup_rows = 0;
   int stages = 1;    ///< sections of the file, one per pipeline stage
-  bool ends = true;  ///< the row that closes the step is there
+  bool ends = true;  ///< the row that ends the step is present
 };
 AicbList read_aicb(const std::string& text, const std::string& source, int stage);
 
@@ -38,17 +38,16 @@ struct Difference {
   std::string cause;  ///< empty: not explained
 };
 struct Comparison {
-  std::vector<std::string> agree;  ///< purposes that are the same in operation, group, bytes and count
+  std::vector<std::string> agree;  ///< purposes with equal operation, group, bytes and count
   std::vector<Difference> differ;
-  std::vector<std::string> notes;  ///< conventions, such as group sizes that AICB leaves out
+  std::vector<std::string> notes;  ///< conventions, such as group sizes that AICB omits
   bool explained() const;
 };
 
 Comparison compare_with_aicb(const Model& model, const Layout& layout, Framework framework, Count rank,
                              const Schedule& schedule, const AicbList& list);
 
-/// What AICB's generator would write for `purpose`, in each of its versions, with the cause of the
-/// difference.
+/// What each version of AICB's generator would write for `purpose`, and the cause of the difference.
 struct AicbVersion {
   Side rows;
   std::string cause;

@@ -85,8 +85,8 @@ AicbList read_aicb(const std::string& text, const std::string& source, int stage
   }
   if (!header_seen) refuse_at(source, "holds no AICB workload: its header comm_type,comm_group,… is missing");
   list.stages = section + 1;
-  list.ends = list.stages > 1 || steps >= 1;  // lists of pipelines stop before the optimizer
-  // A list with a single section stands for every stage that one asks for.
+  list.ends = list.stages > 1 || steps >= 1;  // lists of pipelines end before the optimizer
+  // A list with a single section serves for every stage.
   if (list.stages == 1 && stage > 0) return read_aicb(text, source, 0);
   if (stage >= list.stages)
     refuse_at(source, fmt::format("has {} pipeline stages; stage {} was asked for", list.stages, stage));

@@ -1,5 +1,5 @@
-// AICB's own formulas (aliyun/aicb, workload_generator): the published lists come from its first version, the
-// code has moved on since. Each alternative carries the reason why it is not what the framework issues.
+// AICB's own formulas (aliyun/aicb, workload_generator): the published lists come from its first version, and
+// the code has changed since. Each alternative says why it is not what the framework issues.
 #include <fmt/format.h>
 
 #include "plan/aicb.hpp"
@@ -148,7 +148,7 @@ class Mock {
   }
 
   // Parameters as AICB counts them. The first version has a plain GPT block; the current one makes the
-  // embedding four times as large, counts an untied head, three norm vectors a layer and no final norm.
+  // embedding four times as large and counts an untied head, three norm vectors per layer and no final norm.
   Count parameters(bool current, bool biases) const {
     const Count h = m_.hidden, t = l_.tp, v = view_.model.vocab / t,
                 layers = current ? m_.layers / l_.pp : m_.layers;

@@ -5,8 +5,8 @@
 
 namespace medley::plan {
 
-// A window leaves part of the pairs of queries and keys to compute; a context-parallel rank has its even
-// share of them. Unfused kernels compute all pairs and mask them.
+// A window reduces the query-key pairs to compute; a context-parallel rank has an even share of them. Unfused
+// kernels compute all pairs and mask them.
 void LayerWriter::core_kernel(BlockId to, Phase phase, Span span, Count queries, Count keys,
                               Count heads) const {
   const Layout& l = view_.layout;
@@ -34,8 +34,8 @@ void LayerWriter::attend(BlockId to, Phase phase, const Attention& a) const {
     schedule_.add(to, std::move(entry));
     return;
   }
-  // Unfused: scores, softmax, values as batched GEMMs; twice as many backwards. Grouped keys are repeated for
-  // each head.
+  // Unfused: scores, softmax, values as batched GEMMs; twice as many in backward. Grouped keys are repeated
+  // for each head.
   const Count batches = product({a.batch, a.heads}),
               scores = product({batches, a.queries, a.keys}, "attention scores");
   const Count q = a.queries, k = a.keys, qk = a.head_dim, vd = a.value_dim;
@@ -47,16 +47,16 @@ void LayerWriter::attend(BlockId to, Phase phase, const Attention& a) const {
     schedule_.add(to, std::move(g));
   };
   const bool fused = l.flags.fused_kernels, backward = phase == Phase::backward;
-  // The softmax reads 16 bits and writes f32 (6 bytes, 10 backwards). Eagerly, scale and mask pass over the
-  // scores before it and a cast after it (14 bytes, 10 backwards); fused, all is one kernel that writes 16
-  // bits. Dropout passes over the probabilities once more and writes a mask.
+  // The softmax reads 16 bits and writes f32 (6 bytes, 10 in backward). In eager mode, scale and mask pass
+  // over the scores before it and a cast after it (14 bytes, 10 in backward); fused, all is one kernel that
+  // writes 16 bits. Dropout passes over the probabilities once more and writes a mask.
   const auto softmax = [&] {
     stream(to, StreamOp::softmax, product({scores, backward ? (fused ? 8 : 10) : (fused ? 4 : 6)}), phase,
            "attention.softmax");
     chain(to, scores, backward ? Passes{10, 0, 2} : Passes{14, 0, 3}, phase, "attention.mask");
     if (l.flags.dropout.value_or(false)) chain(to, scores, {5, 5, 1}, phase, "attention.dropout");
   };
-  // Batched products want heads apart: queries, keys, values and the result are copied.
+  // Batched products need the heads apart: queries, keys, values and the result are copied.
   chain(to, product({view_.tokens, a.heads, 2 * qk + 2 * vd, view_.e}), {2, 2, 4}, phase,
         "attention.transpose");
   if (backward) {
@@ -72,8 +72,8 @@ void LayerWriter::attend(BlockId to, Phase phase, const Attention& a) const {
   batched("attention.values", {q, vd, k, batches, "NN"});
 }
 
-// DeepSeek's latent attention while decoding: the up-projections of keys and values are absorbed into queries
-// and outputs, one small product a head, so that all heads share the one latent key of the cache.
+// DeepSeek's latent attention in decode: the up-projections of keys and values are absorbed into queries and
+// outputs, one small product per head, so that all heads share the cache's one latent key.
 void LayerWriter::absorbed(BlockId to, Phase phase) const {
   const LatentAttention& latent = view_.model.latent;
   const Count heads = view_.local.heads;
@@ -96,8 +96,8 @@ void LayerWriter::absorbed(BlockId to, Phase phase) const {
 void LayerWriter::core(BlockId to, Phase phase, Span span) const {
   const Count heads = view_.local.heads;
   if (view_.model.positions == Positions::rotary) {
-    // Eagerly x·cos + rotate(x)·sin is two products, a rotated copy and a sum. Latent attention turns part of
-    // a head.
+    // In eager mode x·cos + rotate(x)·sin is two products, a rotated copy and a sum. Latent attention rotates
+    // part of a head.
     const Count width = view_.model.latent_attention()
                             ? (heads + 1) * view_.model.latent.qk_rope_head_dim
                             : (heads + view_.local.kv_heads) * view_.model.head_dim;
@@ -115,8 +115,8 @@ void LayerWriter::core(BlockId to, Phase phase, Span span) const {
   }
 }
 
-// Keys and values travel round the ring while the block at hand is attended to; backwards their gradients
-// travel too.
+// Keys and values travel around the ring while the current block is attended to; in backward their gradients
+// do, too.
 void LayerWriter::ring(BlockId to, Phase phase, Span span) const {
   const Count c = view_.layout.cp, s = view_.sequence;
   const Count bytes = product({view_.layout.micro_batch, s, view_.local.kv_heads,
@@ -147,7 +147,7 @@ void LayerWriter::ring(BlockId to, Phase phase, Span span) const {
   core_kernel(to, phase, span, s, s, view_.local.heads);
 }
 
-// Ulysses trades sequence shards for head shards: q, k, v before, the output after; backwards the same in
+// Ulysses exchanges sequence shards for head shards: q, k, v before, the output after; in backward the
 // reverse.
 void LayerWriter::ulysses(BlockId to, Phase phase, Span span) const {
   const Count c = view_.layout.cp, tokens = view_.tokens;

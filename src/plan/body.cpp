@@ -8,8 +8,8 @@ Body::Body(const View& view, Schedule& schedule, const TensorRules& rules)
 Schedule::BlockId Body::layer_block(LayerKind kind, bool forward) {
   const auto key = std::make_pair(kind, forward);
   if (const auto found = layers_.find(key); found != layers_.end()) return found->second;
-  // Inner blocks (a ring's step) must come before the block that names them, so the layer is written to a
-  // block that is made first and moved behind them.
+  // Inner blocks (a ring's step) must precede the block that refers to them, so the layer is written to a
+  // block that is created first and then moved behind them.
   const Schedule::BlockId draft = schedule_.add_block();
   if (forward)
     writer_.forward(draft, kind);

@@ -21,8 +21,8 @@ struct BodyHooks {
 class Body {
  public:
   Body(const View& view, Schedule& schedule, const TensorRules& rules);
-  /// The block of a pass of `chunk`; `variant` tells apart passes with different hooks (the last micro-batch,
-  /// say).
+  /// The block of a pass of `chunk`; `variant` distinguishes passes with different hooks (e.g. the last
+  /// micro-batch).
   Schedule::BlockId block(int chunk, bool forward, int variant, const BodyHooks& hooks);
 
  private:

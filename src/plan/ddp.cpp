@@ -1,5 +1,4 @@
-// PyTorch DistributedDataParallel: a first bucket of 1 MiB, then 25 MiB, reduced while the backward pass goes
-// on.
+// PyTorch DistributedDataParallel: a first bucket of 1 MiB, then 25 MiB, reduced during the backward pass.
 #include "plan/frameworks.hpp"
 
 namespace medley::plan {
@@ -18,8 +17,8 @@ Schedule ddp_schedule(const Model& m, const Layout& l, Count rank) {
   const View view(m, l, rank);
   const DType grad = l.grad_dtype.value_or(l.dtype);
   const Count wide = static_cast<Count>(size_of(grad));
-  // Buckets close once they reach their size. From the second step on they follow the order in which
-  // gradients arrive, which is the reverse of the forward order.
+  // A bucket closes once it reaches its size. From the second step on, buckets follow the order in which
+  // gradients become ready: the reverse of the forward order.
   auto buckets = fill_buckets(view.tensors(), false, dtype_limit(l.flags.first_bucket_bytes, grad),
                               dtype_limit(l.flags.bucket_bytes, grad));
   const auto more = fill_buckets(view.tensors(), true, dtype_limit(l.flags.bucket_bytes, grad),

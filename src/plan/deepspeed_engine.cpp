@@ -48,7 +48,7 @@ class Engine {
   Count group(bool expert) const { return expert ? view_.expert_dp_group : view_.dp_group; }
   static std::string_view group_name(bool expert) { return expert ? "edp" : "dp"; }
 
-  /// ZeRO-1 reduces at the accumulation boundary: with overlap_comm its buckets go out during the last
+  /// ZeRO-1 reduces at the accumulation boundary: with overlap_comm its buckets are reduced during the last
   /// backward pass.
   bool boundary_overlap() const { return zero_ == 1 && overlap_ && view_.layout.pp == 1; }
 
@@ -108,7 +108,7 @@ class Engine {
                        forward ? "ZeRO-3: parameters of the next modules, coalesced"
                                : "ZeRO-3: released after the forward pass, gathered again"),
                   token::parameters));
-        // The first fetch of a step, and every one without prefetching, is waited for at once.
+        // The first fetch of a step is waited for at once, as is every fetch without prefetching.
         const bool first = forward && i == 0 && found == fetches.begin();
         if (first || flags_.prefetch_elements == 0) {
           out.back().exposed = true;
@@ -174,7 +174,7 @@ class Engine {
       entry.purpose = reduce == ReduceOp::max ? Purpose::overflow : Purpose::gradient_norm;
       add_comm(schedule_, 0, std::move(entry));
     };
-    // As recorded with 0.19.8: f32 cannot overflow in a way it looks for; stage 3 adds up norms in f64.
+    // As recorded with 0.19.8: no overflow check for f32; stage 3 sums norms in f64.
     if (view_.layout.dtype != DType::f32) {
       if (zero_ > 0)
         scalar("dp", view_.dp_group, 1, DType::u8, ReduceOp::max, "overflow flag over the gradient slices");
@@ -202,19 +202,19 @@ class Engine {
           comm(Op::all_gather, group_name(expert), group(expert), product({count, view_.e}, "parameters"),
                view_.layout.dtype, Phase::optimizer, "parameters", why));
     };
-    if (zero_ == 3) {  // one by one, as 0.19.8 was seen to do; fetches are coalesced, this is not
+    if (zero_ == 3) {  // one by one, as observed with 0.19.8; fetches are coalesced, these are not
       for (const Count padded : fetches_[expert].persistent)
         gather(padded, "a persistent parameter (below the persistence threshold) becomes whole again");
       return;
     }
     if (zero_ == 0) return;
-    // Slices start on 4 bytes: the flat group is padded to a multiple of 2·d elements.
+    // Slices are aligned to 4 bytes: the flat group is padded to a multiple of 2·d elements.
     Count matrices = 0, vectors = 0;
     for (const LocalTensor& t : view_.tensors()) {
       if (t.expert() == expert)
         (t.tensor->matrix || rules_.parameter_groups == 1 ? matrices : vectors) += t.elements;
     }
-    // The whole flat group at once: all_gather_into_tensor knows no allgather_bucket_size.
+    // The whole flat group at once: all_gather_into_tensor ignores allgather_bucket_size.
     for (const Count count : {matrices, vectors})
       gather(round_up(count, product({2, group(expert)})),
              "ZeRO: updated slices become whole parameters, once per parameter group");
@@ -250,7 +250,7 @@ class Engine {
   }
 
   void pipeline() {
-    pass_order(view_.layout, view_.at.pp);  // refuses what is too long
+    pass_order(view_.layout, view_.at.pp);  // rejects a schedule that is too long
     for (const Command& command : train_schedule(view_.at.pp, view_.layout.pp, view_.micro_batches)) {
       switch (command.what) {
         case Instruction::recv_activation:
@@ -273,7 +273,7 @@ class Engine {
           break;
       }
     }
-    // _aggregate_total_loss: the last stage averages and tells the others.
+    // _aggregate_total_loss: the last stage averages and broadcasts to the others.
     const auto loss = [&](Op op, std::string_view group, Count size, Count bytes, std::string_view why) {
       Entry entry = comm(op, group, size, bytes, DType::f32, Phase::grad_sync, "scalars", why);
       entry.purpose = Purpose::loss;

@@ -1,5 +1,5 @@
-// DeepSpeed's training engine around a model: its pipeline schedule, its ZeRO stages, its scalar reductions.
-// The deepspeed and neox frameworks are this engine with different rules.
+// DeepSpeed's training engine around a model: pipeline schedule, ZeRO stages, scalar reductions. The
+// deepspeed and neox frameworks are this engine with different rules.
 #pragma once
 
 #include "plan/zero.hpp"
@@ -12,7 +12,7 @@ struct EngineRules {
   ViewOptions view;
   bool sends_mask = false;       ///< NeoX passes its attention mask from stage to stage, as f16
   bool broadcasts_data = false;  ///< tensor rank 0 reads the data: sizes, then tokens
-  int parameter_groups = 1;      ///< optimizer groups, each gathered on its own after a ZeRO step
+  int parameter_groups = 1;      ///< optimizer groups, each gathered separately after a ZeRO step
 };
 
 Schedule engine_schedule(const Model& model, const Layout& layout, Count rank, const EngineRules& rules);

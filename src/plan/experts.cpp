@@ -1,4 +1,4 @@
-// A mixture-of-experts MLP: routing, the exchange of tokens, the experts' grouped GEMMs, and the way back.
+// A mixture-of-experts MLP: routing, token dispatch, the experts' grouped GEMMs, and token combine.
 #include <algorithm>
 #include <cmath>
 
@@ -6,8 +6,8 @@
 
 namespace medley::plan {
 
-// Tokens leave for their experts: all_to_all over ep, then (experts cut over tp) an all_gather over tp.
-// Backwards the same path carries gradients the other way: scatter first, then all_to_all.
+// Token dispatch: all_to_all over ep, then (experts sharded over tp) an all_gather over tp. In backward the
+// gradients take the reverse path: scatter first, then all_to_all.
 void LayerWriter::dispatch(BlockId to, Phase phase, bool forward_direction) const {
   const Layout& l = view_.layout;
   const Count routed = view_.routed_tokens(),
@@ -67,10 +67,11 @@ void LayerWriter::combine(BlockId to, Phase phase, bool forward_direction) const
   }
 }
 
-// Even routing: the mean over steps, and what a balancing loss aims at. With few tokens (decode) not every
-// expert is met: of E experts, n draws meet E·(1 − (1 − 1/E)^n) on average.
+// Even routing: the mean over steps, and the aim of a balancing loss. With few tokens (decode) some experts
+// get none: n draws reach E·(1 − (1 − 1/E)^n) of E experts on average.
 void LayerWriter::expert_gemms(BlockId to, Phase phase) const {
-  // Experts cut over tp meet the tokens of the whole tensor group; whole ones those of their own rank.
+  // Experts sharded over tp process the tokens of the whole tensor group; whole experts those of their own
+  // rank.
   const Count tokens = product(
       {view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.tp}}, "routed tokens");
   const double experts = static_cast<double>(view_.model.experts);
@@ -103,7 +104,7 @@ void LayerWriter::expert_gemms(BlockId to, Phase phase) const {
   }
 }
 
-// Tokens are put in the order of their experts, and back, once each way.
+// Tokens are permuted to the order of their experts, and back, once each.
 void LayerWriter::permute(BlockId to, Phase phase, const char* module) const {
   const Count routed =
       product({view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.tp}});
@@ -141,8 +142,8 @@ void LayerWriter::experts_forward(BlockId to, Phase phase) const {
   row_forward(to, rows, phase, "mlp.shared");
 }
 
-// DeepSpeed-MoE routes each token on one tensor rank only; the others get its output, and its gradient, from
-// there.
+// DeepSpeed-MoE routes each token on one tensor rank only, which sends its output and its gradient to the
+// others.
 void LayerWriter::gather_dropped(BlockId to, Phase phase) const {
   if (!rules_.drops_duplicates) return;
   add_comm(schedule_, to,

@@ -17,8 +17,8 @@ nlohmann::ordered_json to_json(const std::vector<Row>& rows);
 nlohmann::ordered_json to_json(const std::map<std::string_view, Total>& totals);
 nlohmann::ordered_json to_json(const std::vector<Bin>& histogram);
 
-/// One rank's step: groups with their ranks and every entry in order, expanded. `us` is the time of each of
-/// the schedule's entries where a machine is known: computation carries it, for replay.
+/// One rank's step: groups with their ranks and every entry in order, expanded. `us`, if a machine is given,
+/// is the time of each entry: computation carries it, for replay.
 nlohmann::ordered_json schedule_json(const Schedule& schedule, const Layout& layout, Count rank,
                                      std::span<const double> us = {});
 

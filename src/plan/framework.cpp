@@ -122,8 +122,8 @@ Count busiest_rank(const Model& model, const Layout& layout, Framework framework
   if (layout.pp == 1) return 0;
   Count best = 0;
   double most = -1;
-  // Stages between the first two and the last two do the same as their neighbours, unless layers divide
-  // unevenly; the first stages hold the extra layers then.
+  // Stages between the first two and the last two equal their neighbours, unless layers divide unevenly; then
+  // the first stages hold the extra layers.
   for (int stage = 0; stage < layout.pp; ++stage) {
     if (stage > 1 && stage < layout.pp - 2 &&
         model.layers % (Count{layout.pp} * layout.virtual_stages) == 0 && !model.moe())

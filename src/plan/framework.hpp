@@ -1,5 +1,5 @@
-// From Model and Layout to the Schedule of one rank, as each framework really issues it.
-// One source file per framework; used by `medley plan`, the cost model and reconcile.
+// From Model and Layout to the Schedule of one rank, exactly as each framework issues it. One source file per
+// framework; used by `medley plan`, the cost model and reconcile.
 #pragma once
 
 #include <optional>
@@ -16,27 +16,25 @@ inline constexpr int framework_count = 8;
 std::string_view name(Framework framework) noexcept;
 std::optional<Framework> parse_framework(std::string_view text) noexcept;
 
-/// The layout with what the framework always does: Megatron and NeoX fuse chains of element-wise kernels and
+/// The layout with the framework's fixed behaviour: Megatron and NeoX fuse chains of element-wise kernels and
 /// train GPTs with dropout; the others run PyTorch's kernels one by one unless compiled.
 Layout as_run_by(const Model& model, const Layout& layout, Framework framework);
 
-/// One line on what a plan takes for granted where the layout did not say: attention, precision, kernels,
-/// overlap.
+/// One line on the plan's assumptions where the layout does not say: attention, precision, kernels, overlap.
 std::string assumptions(const Model& model, const Layout& layout, Framework framework);
 
 /// The schedule of `rank` in one step. `layout` must have passed check(layout, model); throws Error(invalid)
-/// where the framework cannot run it (naming the axis), such as tensor parallelism under ddp.
+/// naming the axis if the framework cannot run it, such as tensor parallelism under ddp.
 Schedule make_schedule(const Model& model, const Layout& layout, Framework framework, Count rank);
 
 /// The entries of one block of the model on one tensor rank, forward, recomputed and backward, with the
-/// communication of `framework`'s layers. `layout` is as the framework runs it; `kind` counts for layers
+/// communication of `framework`'s layers. `layout` is as the framework runs it; `kind` applies to layers
 /// only.
 enum class BlockKind : std::uint8_t { layer, embedding, head };
 std::vector<Entry> block_entries(const Model& model, const Layout& layout, Framework framework,
                                  BlockKind block, LayerKind kind = {});
 
-/// The rank with the most wire bytes; every pipeline stage is tried, the first rank of the busiest one is
-/// taken.
+/// The rank with the most wire bytes: the first rank of the busiest pipeline stage.
 Count busiest_rank(const Model& model, const Layout& layout, Framework framework);
 
 }  // namespace medley::plan

@@ -1,4 +1,4 @@
-// The makers behind make_schedule(), one per framework and file.
+// The functions behind make_schedule(), one per framework and file.
 #pragma once
 
 #include "plan/body.hpp"
@@ -15,7 +15,7 @@ Schedule fsdp2_schedule(const Model& model, const Layout& layout, Count rank);
 Schedule fsdp1_schedule(const Model& model, const Layout& layout, Count rank);
 Schedule nanotron_schedule(const Model& model, const Layout& layout, Count rank);
 
-/// Throws Error(invalid): "framework: what it cannot do; what to do".
+/// Throws Error(invalid): "framework: what it cannot do; what to do instead".
 [[noreturn]] void refuse(Framework framework, const std::string& sentence);
 
 /// Bytes an optimizer (Adam, f32 state and master copy) reads and writes per parameter it updates:
@@ -26,7 +26,7 @@ inline constexpr Count adam_bytes_per_parameter = 30;
 struct Bucket {
   Count elements = 0;
   Count last_layer = 0;  ///< the layer whose backward pass completes it
-  int number = 0;        ///< among the buckets of a rank, where they are told apart
+  int number = 0;        ///< its number among a rank's buckets, where they must be distinguished
 };
 std::vector<Bucket> fill_buckets(const std::vector<LocalTensor>& tensors, bool expert, Count first_limit,
                                  Count limit);

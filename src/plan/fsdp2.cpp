@@ -21,8 +21,8 @@ class Fsdp {
       refuse(framework,
              "it knows data parallelism only; tensor, pipeline and context parallelism come with fsdp2");
     if (l.ep > 1) refuse(framework, "ep above 1 is not part of it; use megatron or deepspeed");
-    // zero=2 is SHARD_GRAD_OP, or reshard_after_forward=False: parameters stay whole until the backward pass
-    // is over.
+    // zero=2 is SHARD_GRAD_OP, or reshard_after_forward=False: parameters stay whole until the end of the
+    // backward pass.
     if (l.zero == 1) refuse(framework, "zero is 1; it shards gradients too (zero=2) or everything (zero=3)");
     keeps_ = l.zero == 2 || !l.flags.reshard_after_forward;
   }
@@ -64,11 +64,11 @@ class Fsdp {
     return view_.layout.flags.shard_embeddings_apart || (layer >= 0 && layer < view_.model.layers);
   }
 
-  // Every tensor is cut along dimension 0 and padded there, so that a small tensor travels as `shard` rows at
-  // least.
+  // Every tensor is split along dimension 0 and padded there, so a small tensor is sent as at least `shard`
+  // rows.
   Count padded(const std::vector<Tensor>& tensors) const {
     Count total = 0;
-    if (framework_ == Framework::fsdp1) {  // one flat parameter a unit, padded as a whole
+    if (framework_ == Framework::fsdp1) {  // one flat parameter per unit, padded as a whole
       for (const Tensor& t : tensors) total = sum(total, t.tied ? 0 : t.elements(), "parameters");
       return round_up(total, shard_);
     }
@@ -110,7 +110,7 @@ class Fsdp {
     }
   }
 
-  // Groups of a chunk in the order a pass meets them; the root is apart. Backwards the head is still whole.
+  // Groups of a chunk in the order of a pass; the root is separate. In backward the head is still whole.
   const std::vector<Count>& groups(int chunk, bool forward) const {
     const auto [at, fresh] = groups_.try_emplace({chunk, forward});
     if (fresh) at->second = list_groups(chunk, forward);
@@ -145,7 +145,8 @@ class Fsdp {
     if (!order.empty()) out.push_back(group_gather(order.front(), forward, forward));
     return out;
   }
-  // A group waits for its own parameters and sends for those of the next, which arrive while it computes.
+  // A group waits for its own parameters and issues the gather of the next group, which overlaps its
+  // computation.
   std::vector<Entry> gather_next(int chunk, Count layer, bool forward) const {
     const auto& order = groups(chunk, forward);
     const auto here = std::find(order.begin(), order.end(), layer);

@@ -8,7 +8,7 @@ std::vector<Count> group_ranks(const Layout& l, Count rank, std::string_view gro
   const Coordinates at = coordinates(l, rank);
   std::vector<Count> ranks;
   const auto add = [&](int dp, int tp, int pp, int cp) { ranks.push_back(rank_of(l, {dp, tp, pp, cp})); };
-  // Expert groups are cut out of the replicas in rank order: `ep` neighbours hold different experts.
+  // Expert groups are taken from the replicas in rank order: `ep` neighbours hold different experts.
   const int replicas = l.dp * l.cp, place = at.dp * l.cp + at.cp;
   const auto replica = [&](int index, int tp, int pp) { add(index / l.cp, tp, pp, index % l.cp); };
   if (group == "tp")

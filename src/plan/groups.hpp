@@ -1,4 +1,4 @@
-// The ranks behind a group's name, for schedules that are replayed and for placing groups on hosts.
+// The ranks of a named group, for replaying schedules and for placing groups on hosts.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace medley::plan {
 
-/// Ranks of the group of that name that `rank` belongs to, ascending; empty for a name that is not known.
+/// Ranks of the group with that name that contains `rank`, ascending; empty for an unknown name.
 std::vector<Count> group_ranks(const Layout& layout, Count rank, std::string_view group);
 
 }  // namespace medley::plan

@@ -23,7 +23,7 @@ void LayerWriter::chain(BlockId to, Count bytes, Passes passes, Phase phase, con
   if (entry.bytes > 0) schedule_.add(to, std::move(entry));
 }
 
-// A norm reads its row and writes it; backwards it also reads the gradient.
+// A norm reads its row and writes it; in backward it also reads the gradient.
 void LayerWriter::norm(BlockId to, Phase phase, const char* module) const {
   const Count plane = product({view_.sharded_tokens, view_.model.hidden, view_.e}, "activation");
   if (phase == Phase::backward)
@@ -32,7 +32,7 @@ void LayerWriter::norm(BlockId to, Phase phase, const char* module) const {
     stream(to, StreamOp::layer_norm, 2 * plane, phase, module);
 }
 
-// Two inputs and one output; dropout writes a mask of one byte and runs as a kernel of its own unless fused.
+// Two inputs and one output; dropout writes a one-byte mask and is a separate kernel unless fused.
 void LayerWriter::residual(BlockId to, Phase phase, const char* module) const {
   const Count plane = product({view_.sharded_tokens, view_.model.hidden, view_.e}, "activation");
   if (view_.layout.flags.dropout.value_or(false))
@@ -41,8 +41,8 @@ void LayerWriter::residual(BlockId to, Phase phase, const char* module) const {
     chain(to, plane, {3, 3, 1}, phase, module);
 }
 
-// The plain form reads and writes once, backwards it reads the gradient, too; the gated form has one more
-// input and runs its product as a kernel of its own, two backwards, unless fused.
+// The plain form reads and writes once, and in backward also reads the gradient. The gated form has one more
+// input; its product is a separate kernel, two in backward, unless fused.
 void LayerWriter::activation(BlockId to, Count tokens, Count width, Phase phase, const char* module) const {
   const Count bytes = product({tokens, width, view_.e}, "activation");
   const bool backward = phase == Phase::backward;
@@ -52,7 +52,7 @@ void LayerWriter::activation(BlockId to, Count tokens, Count width, Phase phase,
     chain(to, bytes, backward ? Passes{3, 3, 1} : Passes{2, 2, 1}, phase, module);
 }
 
-// Each bias is the sum of its layer's output gradients over the tokens: they are read once more.
+// Each bias gradient is the sum of its layer's output gradients over the tokens, which are read once more.
 void LayerWriter::bias_gradients(BlockId to, const std::vector<Tensor>& tensors, std::string_view prefix,
                                  Count tokens) const {
   Count width = 0;
@@ -109,7 +109,7 @@ bool projection(const Tensor& t) {
 }  // namespace
 
 // An fp8 product reads its 16-bit operand once to scale and cast it, and writes it and its transpose: 4 bytes
-// an element.
+// per element.
 void LayerWriter::cast(BlockId to, const Tensor& w, Count elements, Phase phase) const {
   if (fp8(view_, w)) chain(to, product({elements, 4}, "fp8 operand"), {1, 1, 1}, phase, "fp8_cast");
 }
@@ -148,8 +148,8 @@ void LayerWriter::leave(BlockId to, Phase phase, const char* module) const {
   }
 }
 
-// With tp_comm_overlap the product and its reduce_scatter run in step, chunk by chunk: the collective starts
-// with the product, not behind it.
+// With tp_comm_overlap the product and its reduce_scatter are pipelined in chunks: the collective starts with
+// the product, not after it.
 void LayerWriter::row_forward(BlockId to, const std::vector<const Tensor*>& weights, Phase phase,
                               const char* module) const {
   const bool together = view_.layout.sp && rules_.overlap_forward;
@@ -167,7 +167,7 @@ void LayerWriter::leave_backward(BlockId to, const char* module) const {
            "gradient shards become the input of a row-parallel GEMM", rules_.overlap_forward);
 }
 
-// The gathered gradient feeds both products; with tp_comm_overlap the first runs while it arrives.
+// Both products use the gathered gradient; with tp_comm_overlap the first runs while it arrives.
 void LayerWriter::row_backward(BlockId to, const std::vector<const Tensor*>& weights,
                                const char* module) const {
   leave_backward(to, module);
@@ -176,8 +176,8 @@ void LayerWriter::row_backward(BlockId to, const std::vector<const Tensor*>& wei
   for (const Tensor* w : weights) weight_gradient(to, *w, view_.tokens);
 }
 
-// Input gradients, their reduction, weight gradients: in Megatron's order, which hides the reduction behind
-// the last.
+// Input gradients, their reduction, weight gradients: Megatron's order, which hides the reduction behind the
+// last.
 void LayerWriter::columns_backward(BlockId to, const std::vector<const Tensor*>& weights,
                                    const char* module) const {
   const Count m = view_.tokens;
@@ -236,7 +236,7 @@ void LayerWriter::attention_backward(BlockId to, LayerKind kind) const {
   for (const Tensor* w : matrices(tensors, "attention.")) {
     if (!projection(*w)) columns.push_back(w);
   }
-  // The gradients of queries, keys and values are put side by side again.
+  // The gradients of queries, keys and values are concatenated again.
   if (!view_.model.latent_attention())
     chain(to,
           product(
@@ -303,7 +303,7 @@ void LayerWriter::embedding_forward(BlockId to) const {
     linear(to, *w, view_.tokens, Phase::forward);
   if (view_.model.embedding_norm) norm(to, Phase::forward, "embedding_norm");
   if (!rules_.whole_model) return;
-  // Positions that every rank must see whole keep Megatron from scattering the sum over the vocabulary
+  // When positions need the whole sequence on every rank, Megatron cannot scatter the sum over the vocabulary
   // shards.
   const bool scatter =
       view_.layout.sp && !(rules_.reduces_learned_positions && view_.model.positions == Positions::learned);
@@ -312,7 +312,7 @@ void LayerWriter::embedding_forward(BlockId to) const {
 }
 
 void LayerWriter::embedding_backward(BlockId to) const {
-  // The reduction is an identity backwards; under sequence parallelism the gradient shards are gathered.
+  // The reduction is an identity in backward; under sequence parallelism the gradient shards are gathered.
   if (rules_.whole_model && view_.layout.sp) {
     exchange(to, Op::all_gather, view_.activation_bytes(), Phase::backward, "embedding",
              "gradient shards are gathered for the vocabulary shard", false);
@@ -322,19 +322,19 @@ void LayerWriter::embedding_backward(BlockId to) const {
     input_gradient(to, *w, view_.tokens);
     weight_gradient(to, *w, view_.tokens);
   }
-  // Scatter-add reads what it adds to.
+  // Scatter-add also reads its destination.
   stream(to, StreamOp::elementwise, 3 * view_.activation_bytes(), Phase::backward, "embedding");
   if (view_.model.positions == Positions::learned)
     stream(to, StreamOp::elementwise, view_.activation_bytes(), Phase::backward, "positions");
 }
 
-/// Inference needs the logits of the last token of each sequence alone.
+/// Inference needs only the logits of each sequence's last token.
 Count LayerWriter::head_tokens() const {
   return view_.layout.mode == Mode::train ? view_.tokens : view_.layout.micro_batch;
 }
 
-// Loss in f32. In one kernel, 6 bytes a logit each way; eagerly the cast, the softmax and the label's logit
-// are kernels of their own: 14 bytes forward, 18 backward.
+// Loss in f32. In one kernel, 6 bytes per logit each way; in eager mode the cast, the softmax and the label's
+// logit are separate kernels: 14 bytes forward, 18 backward.
 void LayerWriter::head_forward(BlockId to) const {
   const Count tokens = head_tokens();
   if (view_.model.final_norm) norm(to, Phase::forward, "final_norm");

@@ -1,6 +1,6 @@
 // One transformer layer, the embedding and the head as computations with their tensor, context and expert
-// parallel communication in between. Frameworks differ in the rules below; what a layer computes is the same
-// for all.
+// parallel communication. Frameworks differ in the rules below; the computation of a layer is the same for
+// all.
 #pragma once
 
 #include "plan/view.hpp"
@@ -10,22 +10,23 @@ namespace medley::plan {
 /// Tokens of asynchronous operations; a wait names one.
 namespace token {
 inline constexpr int tensor = 1, context = 2, gradients = 3, parameters = 4, receive = 5, send = 6;
-inline constexpr int first_bucket = 64;  ///< from here on: one a bucket
+inline constexpr int first_bucket = 64;  ///< from here on: one per bucket
 }  // namespace token
 
-/// How a framework carries tensor parallelism.
+/// How a framework implements tensor parallelism.
 struct TensorRules {
-  bool whole_model = true;  ///< embedding, head and loss communicate too (all but the textbook)
+  bool whole_model = true;  ///< embedding, head and loss also communicate (in all but the textbook)
   bool regather = false;    ///< SP: gather the column-parallel input again for the weight gradient (Megatron)
-  bool async_backward = false;   ///< input-gradient reduction runs behind the weight gradient (Megatron)
+  bool async_backward = false;   ///< input-gradient reduction overlaps the weight gradient (Megatron)
   bool overlap_forward = false;  ///< tp_comm_overlap: SP collectives hide behind their GEMM
   bool one_reduction = false;    ///< parallel blocks add attention and MLP before one reduction (NeoX)
-  bool expert_tensor = true;     ///< experts are cut over tp: gather tokens before, scatter after
+  bool expert_tensor = true;     ///< experts are sharded over tp: gather tokens before, scatter after
   bool drops_duplicates =
       false;  ///< DeepSpeed-MoE: experts whole on every tensor rank, each routes 1/t of the tokens
-  bool routing_traffic = true;  ///< counts and probabilities travel besides the tokens
-  bool equal_ulysses = false;   ///< textbook: k and v counted as wide as q
-  /// Megatron all_reduces the embedding where learned positions are added to it, sequence parallel or not.
+  bool routing_traffic = true;  ///< counts and probabilities are sent in addition to the tokens
+  bool equal_ulysses = false;   ///< textbook: k and v count as wide as q
+  /// Megatron all_reduces the embedding when learned positions are added to it, with or without sequence
+  /// parallelism.
   bool reduces_learned_positions = false;
   enum class LossOrder : std::uint8_t { megatron, dtensor } loss_order = LossOrder::megatron;
   bool shard_loss =
@@ -40,7 +41,7 @@ class LayerWriter {
   using BlockId = Schedule::BlockId;
 
   void forward(BlockId to, LayerKind kind, Phase phase = Phase::forward) const;
-  /// The backward pass, with the recomputation that the layout asks for in front.
+  /// The backward pass, preceded by the recomputation that the layout asks for.
   void backward(BlockId to, LayerKind kind) const;
   void embedding_forward(BlockId to) const;
   void embedding_backward(BlockId to) const;
@@ -48,11 +49,11 @@ class LayerWriter {
   void head_backward(BlockId to) const;
 
  private:
-  // Pieces of a layer (layer.cpp), attention and its context parallelism (attention.cpp), experts
+  // Parts of a layer (layer.cpp), attention and its context parallelism (attention.cpp), experts
   // (experts.cpp).
   void linear(BlockId to, const Tensor& weight, Count m, Phase phase) const;
   void cast(BlockId to, const Tensor& weight, Count elements,
-            Phase phase) const;  ///< into fp8, where products are
+            Phase phase) const;  ///< to fp8, where products run in fp8
   void input_gradient(BlockId to, const Tensor& weight, Count m) const;
   void weight_gradient(BlockId to, const Tensor& weight, Count m) const;
   void enter(BlockId to, Phase phase, const char* module) const;  ///< into a column-parallel region
@@ -83,8 +84,8 @@ class LayerWriter {
                 bool hidden) const;
   /// One pass over memory.
   void stream(BlockId to, StreamOp op, Count bytes, Phase phase, const char* module) const;
-  /// A chain of element-wise kernels over a tensor of `bytes`: how often it passes memory, and in how many
-  /// kernels, as PyTorch runs it eagerly; fused, it is one kernel.
+  /// A chain of element-wise kernels over a tensor of `bytes`: its memory passes and its number of kernels
+  /// when PyTorch runs it eagerly; fused, it is one kernel.
   struct Passes {
     double eager, fused;
     int kernels;
@@ -95,7 +96,7 @@ class LayerWriter {
   void activation(BlockId to, Count tokens, Count width, Phase phase, const char* module) const;
   void bias_gradients(BlockId to, const std::vector<Tensor>& tensors, std::string_view prefix,
                       Count tokens) const;
-  void absorbed(BlockId to, Phase phase) const;  ///< latent attention while decoding
+  void absorbed(BlockId to, Phase phase) const;  ///< latent attention in decode
   Count head_tokens() const;
   std::vector<const Tensor*> matrices(const std::vector<Tensor>& tensors, std::string_view prefix) const;
 

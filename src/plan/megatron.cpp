@@ -1,4 +1,4 @@
-// Megatron-LM as it issues a step: asynchronous input gradients, interleaved 1F1B, gradient buckets, the
+// A step as Megatron-LM issues it: asynchronous input gradients, interleaved 1F1B, gradient buckets, the
 // distributed optimizer, and the small reductions around them.
 #include <fmt/format.h>
 
@@ -57,7 +57,7 @@ class Megatron {
   Count group(bool expert) const { return expert ? view_.expert_dp_group : view_.dp_group; }
   static std::string_view group_name(bool expert) { return expert ? "edp" : "dp"; }
 
-  // Each chunk has a buffer for dense and one for expert parameters; only chunk 0 of stage 0 is cut into
+  // Each chunk has a buffer for dense and one for expert parameters. Only chunk 0 of stage 0 is split into
   // buckets, and only when reductions overlap: elsewhere the pipeline's bubble leaves nothing to hide behind.
   void plan_buckets() {
     for (int chunk = 0; chunk < static_cast<int>(view_.chunks.size()); ++chunk) {
@@ -78,7 +78,7 @@ class Megatron {
     }
   }
 
-  // The distributed optimizer cuts buckets evenly and keeps slices aligned for the kernels: lcm(d, 128).
+  // The distributed optimizer splits buckets evenly and keeps slices aligned for the kernels: lcm(d, 128).
   Count padded(Count elements, bool expert) const {
     return sharded_ ? round_up(elements, std::lcm(group(expert), Count{128})) : elements;
   }
@@ -100,7 +100,7 @@ class Megatron {
                        "distributed optimizer: updated slices become whole parameters");
     return overlapped ? async(std::move(entry), bucket_token(bucket)) : entry;
   }
-  /// Each bucket completes on its own: a layer waits for those that hold its parameters only.
+  /// Each bucket completes on its own: a layer waits only for the buckets with its parameters.
   int bucket_token(const Bucket& bucket) const { return token::first_bucket + bucket.number; }
 
   std::vector<Entry> wait_for_parameters(int chunk, Count layer) const {
@@ -108,7 +108,7 @@ class Megatron {
     for (const Buffer& buffer : buffers_) {
       if (buffer.chunk != chunk || group(buffer.expert) < 2) continue;
       for (const Bucket& b : buffer.buckets) {
-        // Forwards a bucket is met first at the layer that completed it backwards.
+        // In forward, a bucket is first needed at the layer that completed it in backward.
         if (b.last_layer == layer) out.push_back(wait_for(bucket_token(b), Phase::forward));
       }
     }
@@ -131,14 +131,14 @@ class Megatron {
     return body_.block(pass.chunk, pass.forward, last || first ? 1 : 0, hooks);
   }
 
-  // Each stage gathers when its own first forward pass begins (align_param_gather is off).
+  // Each stage gathers at the start of its own first forward pass (align_param_gather is off).
   std::vector<Entry> start_of_forward(int chunk, bool first) const {
     std::vector<Entry> out = first ? parameter_gathers(chunk) : std::vector<Entry>{};
     const Chunk& c = view_.chunks[static_cast<std::size_t>(chunk)];
     const auto broadcast = [&](Count bytes, DType dtype, std::string_view why) {
       out.push_back(comm(Op::broadcast, "tp", view_.layout.tp, bytes, dtype, Phase::forward, "data", why));
     };
-    // get_batch_on_this_tp_rank: tensor rank 0 reads the data; only first and last stage need it.
+    // get_batch_on_this_tp_rank: tensor rank 0 reads the data; only the first and last stage need it.
     const Count ids = product({view_.layout.micro_batch, view_.layout.seq, 8}, "tokens");
     if (c.embedding) broadcast(ids, DType::i64, "tokens, read by tensor rank 0");
     if (c.head) {
@@ -157,7 +157,7 @@ class Megatron {
     std::vector<Entry> out;
     for (const Buffer& buffer : buffers_) {
       if (buffer.chunk != chunk || group(buffer.expert) < 2) continue;
-      // The forward pass needs the first layers first: the last bucket filled.
+      // The forward pass needs the first layers first: the bucket filled last.
       for (auto b = buffer.buckets.rbegin(); b != buffer.buckets.rend(); ++b)
         out.push_back(gather(*b, buffer.expert, true));
     }

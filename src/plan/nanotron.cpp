@@ -41,7 +41,7 @@ class Nanotron {
   }
 
   Schedule::BlockId pass_block(const Pass& pass) {
-    // Its pipeline engine keeps DDP's hooks on without ZeRO: gradients are reduced after every micro-batch.
+    // Without ZeRO its pipeline engine leaves DDP's hooks on: gradients are reduced after every micro-batch.
     const bool always = view_.layout.pp > 1 && !sharded_;
     const bool last =
         !pass.forward && (always || pass.micro_batch == view_.micro_batches - 1) && view_.dp_group > 1;

@@ -1,5 +1,5 @@
 // GPT-NeoX: an early Megatron's tensor parallel layers (nothing asynchronous, gathered inputs kept) under
-// DeepSpeed's pipeline and ZeRO. It passes the attention mask along the pipeline and has two parameter groups
+// DeepSpeed's pipeline and ZeRO. It sends the attention mask along the pipeline and has two parameter groups
 // (decayed or not).
 #include "plan/deepspeed_engine.hpp"
 

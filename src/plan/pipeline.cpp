@@ -14,7 +14,7 @@
 namespace medley::plan {
 namespace {
 
-// Megatron's interleaved order: micro-batches go in rounds of p through each chunk.
+// Megatron's interleaved order: micro-batches pass through each chunk in rounds of p.
 Pass interleaved_pass(const Layout& l, Count index, bool forward) {
   const Count round = Count{l.pp} * l.virtual_stages, in_round = index % round;
   Pass pass;
@@ -51,7 +51,7 @@ class Messages {
   void send(const Pass& p, int batch) const { message(p, Op::send, batch); }
 
  private:
-  // All micro-batches send alike: an entry is made once and named again.
+  // All micro-batches send the same messages: an entry is made once and reused.
   void message(const Pass& p, Op op, int batch) const {
     Schedule::Node node;
     node.micro_batch = p.micro_batch;
@@ -142,7 +142,7 @@ void write_pipeline(const View& view, Schedule& schedule, Schedule::BlockId to, 
                     const std::function<Schedule::BlockId(const Pass&)>& body) {
   const std::vector<Pass> order = pass_order(view.layout, view.at.pp);
   const Messages messages(view, schedule, to, rules);
-  int batch = 0;  // 1 and 2 in turn: only neighbours are told apart
+  int batch = 0;  // alternates 1 and 2: only neighbours need different numbers
   std::array<std::optional<std::uint32_t>, 2> waits;
   const auto wait_for_input = [&](bool forward) {
     std::optional<std::uint32_t>& known = waits[forward];
@@ -150,7 +150,7 @@ void write_pipeline(const View& view, Schedule& schedule, Schedule::BlockId to, 
     known = static_cast<std::uint32_t>(schedule.entries().size());
     schedule.add(to, wait_for(token::receive, forward ? Phase::forward : Phase::backward));
   };
-  bool received = false;  // the receive of this pass went out with the last send
+  bool received = false;  // the receive of this pass started with the last send
   if (rules.overlap && !order.empty() && messages.receives(order[0])) {
     messages.receive(order[0], 0);
     received = true;
@@ -167,8 +167,8 @@ void write_pipeline(const View& view, Schedule& schedule, Schedule::BlockId to, 
     }
     add_pass(schedule, to, body(pass), pass);
     if (!messages.sends(pass)) continue;
-    // Megatron pairs a send with the receive of the opposite pass that follows; forward after forward stay
-    // apart.
+    // Megatron pairs a send with the following receive of the opposite pass; two forward passes in a row are
+    // not paired.
     const bool pairs = rules.batched && !rules.overlap && next && messages.receives(*next) &&
                        (next->forward != pass.forward || view.layout.virtual_stages > 1);
     if (pairs) batch = batch == 1 ? 2 : 1;

@@ -1,5 +1,5 @@
 // The order in which a pipeline stage runs its forward and backward passes, and the messages between stages.
-// Used by every framework that pipelines; DeepSpeed brings its own order (deepspeed_pipeline.cpp).
+// Used by every framework that pipelines; DeepSpeed has its own order (deepspeed_pipeline.cpp).
 #pragma once
 
 #include <functional>
@@ -22,21 +22,21 @@ std::vector<Pass> pass_order(const Layout& layout, int stage);
 struct PipelineRules {
   bool batched = true;          ///< a send and the next receive start together (Megatron's batch_isend_irecv)
   bool shape_exchange = false;  ///< 24 bytes before each activation or gradient
-  bool overlap = false;         ///< messages run behind computation (interleaved)
+  bool overlap = false;         ///< messages overlap computation (interleaved)
 };
 
-/// Writes all passes of the view's stage into `to`: `body` gives the block of a pass.
+/// Writes all passes of the view's stage into `to`: `body` returns the block of a pass.
 void write_pipeline(const View& view, Schedule& schedule, Schedule::BlockId to, const PipelineRules& rules,
                     const std::function<Schedule::BlockId(const Pass&)>& body);
 
 /// Bytes of one activation between stages: (s/c, /t with sequence parallelism)·b·h·e.
 Count boundary_bytes(const View& view);
 
-/// Names block `body` in `to` as one pass.
+/// Adds a reference to block `body` to `to`, as one pass.
 void add_pass(Schedule& schedule, Schedule::BlockId to, Schedule::BlockId body, const Pass& pass);
 
-/// Adds the layers of a chunk, forwards or backwards, with the entries that `before` and `after` give around
-/// each of them; neighbours that share a block and have none are merged into one repeated node.
+/// Adds the layers of a chunk, forward or backward, with the entries that `before` and `after` return around
+/// each; neighbours that share a block and have no such entries become one repeated node.
 struct LayerHooks {
   std::function<Schedule::BlockId(Count layer)> block;
   std::function<std::vector<Entry>(Count layer)> before, after;  ///< either may be empty

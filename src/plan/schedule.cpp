@@ -82,8 +82,8 @@ void Schedule::tally(const std::function<void(const Entry&, Count)>& visit) cons
   std::vector<Count> times(blocks_.size(), 0);
   std::vector<Count> occurs(entries_.size(), 0);
   times[0] = 1;
-  // Blocks are made before they are named, except the root; so going from the last to the first, with the
-  // root ahead of all, meets every block after all that name it.
+  // Blocks are made before the blocks that refer to them, except the root. So from last to first, with the
+  // root ahead of all, every block comes after all blocks that refer to it.
   const auto spread = [&](BlockId id) {
     for (const Node& node : blocks_[id]) {
       Count& total = node.is_block ? times[node.index] : occurs[node.index];

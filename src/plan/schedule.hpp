@@ -1,5 +1,5 @@
-// What one rank computes and sends in one training step, in issue order: the product of `medley plan`, the
-// input of the cost model, of replay and of reconcile. A trace has the same rows with times added.
+// What one rank computes and sends in one training step, in issue order: the output of `medley plan`, the
+// input of the cost model, replay and reconcile. A trace has the same rows plus times.
 #pragma once
 
 #include <functional>
@@ -15,15 +15,15 @@ namespace medley::plan {
 
 enum class Kind : std::uint8_t { gemm, attention, memory, comm, wait };
 enum class Phase : std::uint8_t { forward, recompute, backward, grad_sync, optimizer };
-/// Memory-bound kernels, told apart since each reaches its own share of the bandwidth.
+/// Memory-bound kernels by kind, because each reaches a different share of the bandwidth.
 enum class StreamOp : std::uint8_t { elementwise, layer_norm, layer_norm_backward, softmax };
-/// What small reductions are for, where other tools' lists tell them apart.
+/// Purposes of small reductions, where other tools' lists distinguish them.
 enum class Purpose : std::uint8_t { unspecified, loss, gradient_norm, overflow };
 std::string_view name(Kind kind) noexcept;
 std::string_view name(Phase phase) noexcept;
 
-/// D(m×n) = A(m×k)·B(k×n), `batch` times; `layout` in BLAS words as cuBLAS sees PyTorch's linear layers:
-/// TN forward (m tokens, n outputs), NN input gradient, NT weight gradient.
+/// D(m×n) = A(m×k)·B(k×n), `batch` times; `layout` is the BLAS layout with which PyTorch's linear layers call
+/// cuBLAS: TN forward (m tokens, n outputs), NN input gradient, NT weight gradient.
 struct Gemm {
   Count m = 0, n = 0, k = 0, batch = 1;
   std::string_view layout = "TN";  ///< always a literal
@@ -34,17 +34,17 @@ struct Gemm {
   }
 };
 
-/// A fused (flash) attention kernel; the phase of its entry says whether forward or backward.
+/// A fused (flash) attention kernel; the entry's phase says whether forward or backward.
 struct Attention {
-  Count batch = 0, heads = 0, kv_heads = 0;  ///< of this rank
+  Count batch = 0, heads = 0, kv_heads = 0;  ///< on this rank
   Count queries = 0, keys = 0;               ///< tokens
   Count head_dim = 0, value_dim = 0;
   bool causal = true;
   AttentionKernel kernel = AttentionKernel::best;
-  double share = 1;  ///< of the pairs of queries and keys (below the diagonal when causal), what is computed
+  double share = 1;  ///< the computed share of the query-key pairs (those below the diagonal when causal)
 };
 
-/// One thing a rank does. Which of the fields below count follows from `kind`.
+/// One action of a rank. `kind` determines which of the fields below apply.
 struct Entry {
   Kind kind = Kind::comm;
   Phase phase = Phase::forward;
@@ -57,7 +57,7 @@ struct Entry {
 
   // Kind::memory
   StreamOp stream = StreamOp::elementwise;
-  int kernels = 1;  ///< that share the bytes, one after another
+  int kernels = 1;  ///< the bytes are spread over this many kernels in sequence
 
   // Kind::comm
   Op op = Op::all_reduce;
@@ -66,19 +66,18 @@ struct Entry {
                            ///< "hsdp", "world"; a literal (see groups.hpp)
   Count group_size = 1;
   Count peer = -1;       ///< send, recv: the other rank, global
-  bool exposed = true;   ///< nothing of this rank's compute runs meanwhile; always true when token is 0
-  std::string_view why;  ///< a literal, for people
+  bool exposed = true;   ///< no compute of this rank runs meanwhile; always true when token is 0
+  std::string_view why;  ///< a literal, for people to read
   Purpose purpose = Purpose::unspecified;
   int token = 0;  ///< 0: blocks the compute stream. Else asynchronous, until a wait with this token
   int batch = 0;  ///< neighbours with the same non-zero batch start together (batch_isend_irecv)
-  // Kind::wait: `token` says which asynchronous operations must have finished: all outstanding ones that
-  // carry it
+  // Kind::wait: waits for all outstanding asynchronous operations with this `token`
 };
 
-/// Where an expanded entry belongs.
+/// The position of an expanded entry.
 struct Place {
-  Count micro_batch = -1;  ///< -1: not of one micro-batch
-  Count layer = -1;        ///< of the whole model; -1: outside the layers
+  Count micro_batch = -1;  ///< -1: belongs to no single micro-batch
+  Count layer = -1;        ///< in the whole model; -1: outside the layers
   int chunk = 0;           ///< virtual stage on this rank
 };
 
@@ -87,25 +86,23 @@ using core::wire_bytes;
 /// A tree of blocks: layers and micro-batches repeat, so a step of a million operations is a few hundred
 /// nodes.
 ///
-/// How a cost model walks it. Two streams suffice: compute time t, and for each group the time its link is
-/// free.
+/// A cost model walks it with the compute time t and, for each group, the time when its link is free:
 ///   gemm, attention, memory: t += its time.
-///   comm with token 0: start = max(t, free[group]); t = free[group] = start + its time (entries of one
-///   batch: the
-///     longest of them). recv also waits for the peer's send: simulate the pp stages side by side for that.
+///   comm with token 0: start = max(t, free[group]); t = free[group] = start + its time (of one batch: the
+///     longest). recv also waits for the peer's send: for that, simulate the pp stages together.
 ///   comm with a token: start = max(t, free[group]); free[group] = done[token] = start + its time; t stays.
 ///   wait: t = max(t, done[token]).
-/// walk() expands everything in order. For speed visit blocks instead: a block's duration from a common start
-/// is a constant, so compute it once per block() and multiply by the repeat of each node that names it.
+/// walk() expands everything in order. Visiting blocks is faster: a block's duration from a common start is
+/// a constant, so compute it once per block() and multiply by the repeat of each node that refers to it.
 class Schedule {
  public:
   using BlockId = std::uint32_t;
   struct Node {
     bool is_block = false;
-    std::uint32_t index = 0;  ///< of entries() or of blocks()
+    std::uint32_t index = 0;  ///< in entries() or blocks()
     Count repeat = 1;         ///< blocks only
-    Count micro_batch = -1;   ///< set for all that lies below, when ≥ 0
-    Count layer = -1;         ///< first layer; repeat r belongs to layer + r·layer_step
+    Count micro_batch = -1;   ///< applies to everything below, when ≥ 0
+    Count layer = -1;         ///< first layer; repeat r is layer + r·layer_step
     int layer_step = 1;       ///< −1 in the backward pass
     int chunk = -1;
   };
@@ -119,22 +116,22 @@ class Schedule {
 
   /// Calls `visit` for every entry of the step in issue order, expanded.
   void walk(const std::function<void(const Entry&, const Place&)>& visit) const;
-  /// Calls `visit` once per entry with how often it occurs in the step: all that volumes need.
+  /// Calls `visit` once per entry with its number of occurrences in the step: enough for volumes.
   void tally(const std::function<void(const Entry&, Count count)>& visit) const;
 
-  // Building: blocks before the nodes that name them; block 0 is the step.
+  // Building: blocks come before the nodes that refer to them; block 0 is the step.
   Schedule() : blocks_(1) {}
   BlockId add_block() {
     blocks_.emplace_back();
     return static_cast<BlockId>(blocks_.size() - 1);
   }
-  /// `node` says where the entry belongs; its index is filled in.
+  /// `node` gives the entry's position; its index is filled in.
   void add(BlockId to, Entry entry, Node node);
   void add(BlockId to, Entry entry) { add(to, std::move(entry), Node{}); }
-  /// The entry `index` once more: every micro-batch sends the same messages, and they are priced once.
+  /// Adds the entry `index` again: every micro-batch sends the same messages, and they are priced once.
   void add_again(BlockId to, std::uint32_t index, Node node);
   void add(BlockId to, const Node& node) { blocks_[to].push_back(node); }
-  /// Gives a block a new, higher number, so that blocks made meanwhile may be named in it.
+  /// Gives a block a new, higher number, so that it may refer to blocks made meanwhile.
   BlockId move_to_end(BlockId id);
   bool empty(BlockId id) const { return blocks_[id].empty(); }
 

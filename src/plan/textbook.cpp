@@ -1,4 +1,4 @@
-// The volumes papers print: DP 2Ψe, ZeRO-3 3Ψe, TP 8bshe(t−1)/t per layer, … and nothing that only an
+// The volumes that papers print: DP 2Ψe, ZeRO-3 3Ψe, TP 8bshe(t−1)/t per layer, … without what only an
 // implementation needs.
 #include "plan/frameworks.hpp"
 
@@ -27,7 +27,7 @@ class Textbook {
   }
 
  private:
-  /// One forward pass of every micro-batch; no gradients, no update.
+  /// One forward pass per micro-batch; no gradients, no update.
   Schedule infer() {
     write_pipeline(view_, schedule_, 0, {.batched = false, .shape_exchange = false, .overlap = false},
                    [&](const Pass& pass) { return body_.block(pass.chunk, pass.forward, 0, {}); });
@@ -42,8 +42,8 @@ class Textbook {
     return r;
   }
 
-  // ZeRO-3 holds a slice of every parameter: whole ones are gathered for the forward and again for the
-  // backward pass.
+  // ZeRO-3 holds a slice of every parameter: whole parameters are gathered for the forward pass and again for
+  // the backward pass.
   std::vector<Entry> gather(int chunk, bool forward) const {
     std::vector<Entry> out;
     for (const bool expert : {false, true}) {

@@ -28,7 +28,7 @@ std::vector<Count> counts_of(const Model& m, Count parts, ViewOptions::Uneven un
     return counts;
   }
   if (uneven == Uneven::by_parameters) {
-    // nanotron gives every stage as equal a cost as it can, the head counting by its parameters.
+    // nanotron balances the cost of the stages; the head counts by its parameters.
     const double layer = static_cast<double>(count_parameters(m).attention + count_parameters(m).mlp) /
                          static_cast<double>(m.layers);
     const double head = static_cast<double>(m.hidden) * static_cast<double>(m.vocab) / std::max(1.0, layer);
@@ -95,7 +95,8 @@ View::View(const Model& m, const Layout& l, Count r, ViewOptions options)
   cached = decode ? ceil_div(l.seq, l.cp) : 0;
   tokens = product({l.micro_batch, sequence}, "tokens");
   sharded_tokens = l.sp ? tokens / l.tp : tokens;
-  // Room for every small multiple of an activation, so that those need no care of their own.
+  // Checks overflow with room for every small multiple of an activation, so that those need no check of their
+  // own.
   product({tokens, std::max({model.hidden, local.ffn, local.vocab, local.query_width()}), 64}, "activation");
   micro_batches = l.micro_batches();
   dp_group = Count{l.dp} * l.cp;
@@ -138,7 +139,7 @@ std::vector<LocalTensor> View::tensors(int index) const {
   };
   if (chunk.embedding) add(embedding, -1, false);
   for (Count i = chunk.first; i < chunk.first + chunk.count; ++i) add(layer(i), i, false);
-  // A tied head on another stage than the embedding is a second copy, kept equal by the embedding group.
+  // A tied head on a different stage than the embedding is a second copy, kept equal by the embedding group.
   if (chunk.head) add(head, model.layers, layout.pp > 1);
   return out;
 }

@@ -1,5 +1,5 @@
-// Sums over a schedule: rows as CONTRACT.md has them, totals per group, histogram of message sizes, share of
-// small ones. Used by `medley plan`, its sweeps and the comparison with other tools' lists.
+// Sums over a schedule: rows as in CONTRACT.md, totals per group, histogram of message sizes, share of small
+// messages. Used by `medley plan`, its sweeps and the comparison with other tools' lists.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace medley::plan {
 
-/// Communications that differ in nothing but place, with how often they occur.
+/// Equal communications and their number.
 struct Row {
   Op op = Op::all_reduce;
   std::string_view group;
@@ -46,7 +46,7 @@ struct Bin {
 };
 std::vector<Bin> histogram(const std::vector<Row>& rows);
 
-/// Messages of at most `limit` bytes as shares of all messages and of all bytes.
+/// Messages of at most `limit` bytes, as a share of all messages and of all bytes.
 struct SmallShare {
   Count limit = 0;
   double of_count = 0, of_bytes = 0;

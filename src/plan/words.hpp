@@ -1,4 +1,4 @@
-// The words of src/model inside medley::plan: every plan speaks of models, layouts and counts.
+// Imports the names of src/model into medley::plan: every plan uses models, layouts and counts.
 #pragma once
 
 #include "model/layout.hpp"

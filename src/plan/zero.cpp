@@ -5,11 +5,11 @@
 namespace medley::plan {
 namespace {
 
-/// A weight with its bias, the unit ZeRO-3 fetches; the experts of a layer count as one (DeepSpeed's leaf
-/// modules).
+/// A weight with its bias, the unit that ZeRO-3 fetches; the experts of a layer count as one (DeepSpeed's
+/// leaf modules).
 struct Module {
   Count layer = 0;
-  Count padded = 0;  ///< elements that travel
+  Count padded = 0;  ///< elements sent
   Count elements = 0;
 };
 
@@ -61,8 +61,8 @@ std::vector<Flush> reduce_flushes(const std::vector<LocalTensor>& tensors, bool 
   return flushes;
 }
 
-// One pass: each module fetches itself if it is not on its way, then the next ones up to the prefetch size.
-// Both passes release a module after use, so both gather all parameters.
+// One pass: each module fetches itself unless its fetch is pending, then the next ones up to the prefetch
+// size. Both passes release a module after use, so both gather all parameters.
 FetchPlan plan_fetches(const std::vector<LocalTensor>& tensors, bool expert, const Flags& flags,
                        Count group) {
   FetchPlan plan;
@@ -73,7 +73,8 @@ FetchPlan plan_fetches(const std::vector<LocalTensor>& tensors, bool expert, con
     order[i] = i;
     order[2 * n - 1 - i] = i;
   }
-  // A module stays when it is used again within the reuse distance: the last layers, at the turn of the step.
+  // A module is kept when it is used again within the reuse distance: the last layers, between forward and
+  // backward.
   std::vector<bool> kept(n, false);
   Count distance = 0;
   for (std::size_t i = n; i-- > 0 && flags.max_reuse_elements > 0;) {

@@ -8,10 +8,10 @@
 
 namespace medley::plan {
 
-/// Gradient buckets are flushed before a tensor would overfill them.
+/// A gradient bucket is flushed before a tensor would overfill it.
 struct Flush {
   Count elements = 0;
-  Count layer = 0;  ///< the layer whose backward pass overfills the bucket, or whose end closes the last one
+  Count layer = 0;  ///< the layer whose backward pass overfills the bucket or ends the last one
   bool last = false;
 };
 std::vector<Flush> reduce_flushes(const std::vector<LocalTensor>& tensors, bool expert,
@@ -26,8 +26,7 @@ struct FetchPlan {
 };
 FetchPlan plan_fetches(const std::vector<LocalTensor>& tensors, bool expert, const Flags& flags, Count group);
 
-/// Ends of each rank's slice of the flattened parameters, for reductions to owners: the pieces of [from, to)
-/// elements.
+/// Splits [from, to) at the ends of each rank's slice of the flattened parameters, for reductions to owners.
 std::vector<Count> owner_slices(Count from, Count to, Count total, Count group);
 
 }  // namespace medley::plan

@@ -12,8 +12,8 @@
 namespace medley::shape {
 namespace {
 
-// Net gains closer than this are one and the same to the model (its own error is larger): the nearest shape
-// wins.
+// Net gains that differ by less than this are equal for the model (its own error is larger): the nearest
+// shape wins.
 constexpr double half_a_point = 0.005;
 
 int rule_of(Knob knob, const Model& model) {
@@ -36,7 +36,7 @@ int rule_of(Knob knob, const Model& model) {
   return 0;
 }
 
-// Padding of the vocabulary adds rows that no token uses: it is no gain in model size.
+// Padding the vocabulary adds rows that no token uses: they do not count as model size.
 double useful_parameters(const Change& change, const Model& model) {
   if (change.knob == Knob::vocabulary) return 0;
   return double(plan::count_parameters(change.model).total) / double(plan::count_parameters(model).total) - 1;
@@ -50,11 +50,12 @@ std::optional<Advice> priced(Pricer& pricer, const Step& base, const Model& mode
       return std::nullopt;
     const Step step = step_time(pricer, advice.change.model, advice.change.work);
     advice.gain = step.tokens_per_s / base.tokens_per_s - 1;
-    // a larger micro-batch also spreads the optimizer over more tokens, which accumulation would do as well
+    // a larger micro-batch also spreads the optimizer over more tokens, but accumulation would do that as
+    // well
     if (change.knob == Knob::micro_batch)
       advice.gain = double(change.now) / double(change.was) * base.stage.us() / step.stage.us() - 1;
     advice.parameters = useful_parameters(change, model);
-  } catch (const Error&) {  // a neighbour that cannot be laid out is no advice
+  } catch (const Error&) {  // a neighbour with no valid layout is no advice
     return std::nullopt;
   }
   return advice;
@@ -85,7 +86,7 @@ std::vector<Advice> advise(Pricer& pricer, const Model& model, const Workload& w
         hidden_changes(model, work, taste.hidden), layer_changes(model, work),
         tensor_parallel_changes(model, work), micro_batch_changes(pricer.gpu().gpu(), model, work)})
     for (auto& advice : best_of(pricer, base, model, changes))
-      // a wider model may be a gain for its size and still be slower: that is the user's to ask for
+      // a wider model may be a gain for its size and still be slower: the user must ask for that
       if (advice.gain > 0 && advice.net_gain() >= taste.worthwhile) out.push_back(std::move(advice));
   std::ranges::sort(out, std::greater{}, &Advice::net_gain);
   const auto before = price_operators(pricer.gpu(), model, work);
@@ -130,7 +131,7 @@ Together apply(Pricer& pricer, const Model& model, const Workload& work, const s
         break;
       case Knob::heads:
       case Knob::hidden: {
-        if (next.hidden != model.hidden || next.heads != model.heads) continue;  // one of the two at a time
+        if (next.hidden != model.hidden || next.heads != model.heads) continue;  // only one of the two at a time
         next.hidden = a.change.model.hidden;
         next.heads = a.change.model.heads;
         next.kv_heads = a.change.model.kv_heads;

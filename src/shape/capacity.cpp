@@ -28,7 +28,7 @@ Count largest_micro_batch(const Gpu& gpu, const Model& model, const Workload& wo
     return fits(gpu, model, changed);
   };
   if (!holds(1)) return 0;
-  Count low = 1, high = limit + 1;  // memory grows with the batch, so bisection finds the edge
+  Count low = 1, high = limit + 1;  // memory grows with the batch, so bisection finds the limit
   while (high - low > 1) {
     const Count middle = low + (high - low) / 2;
     (holds(middle) ? low : high) = middle;

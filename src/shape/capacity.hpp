@@ -1,5 +1,5 @@
-// Whether a shape fits a GPU's memory, and the largest micro-batch that does.
-// Used by the advisor, so that "micro-batch as large as fits" is advice with a number.
+// Whether a shape fits a GPU's memory, and the largest micro-batch that does. Used by the advisor, so that
+// its advice on the micro-batch is a number.
 #pragma once
 
 #include "cost/gpu.hpp"
@@ -8,15 +8,15 @@
 
 namespace medley::shape {
 
-/// Bytes on the fullest GPU: training state and activations, or weights and the cache of keys and values.
+/// Peak bytes over all GPUs: training state and activations, or weights and the cache of keys and values.
 double memory_bytes(const Model& model, const Workload& work);
-/// Bytes a job can use: the datasheet less what context, library workspaces and fragmentation take.
+/// Bytes a job can use: the datasheet minus context, library workspaces and fragmentation.
 double usable_bytes(const Gpu& gpu);
 bool fits(const Gpu& gpu, const Model& model, const Workload& work);
 
-/// The largest micro-batch that fits, at most `limit`; 0 when not even one sequence does.
+/// The largest micro-batch that fits, at most `limit`; 0 when not even one sequence fits.
 Count largest_micro_batch(const Gpu& gpu, const Model& model, const Workload& work, Count limit = 4096);
-/// Twice, four times … the micro-batch as far as they fit, and the largest that does.
+/// Two, four … times the micro-batch as far as they fit, and the largest that fits.
 Changes micro_batch_changes(const Gpu& gpu, const Model& model, const Workload& work);
 
 }  // namespace medley::shape

@@ -8,7 +8,7 @@
 namespace medley::shape {
 namespace {
 
-constexpr Count least_head_dim = 32, most_head_dim = 256;  // what fused kernels offer
+constexpr Count least_head_dim = 32, most_head_dim = 256;  // the range of fused kernels
 
 Change start(Knob knob, const Model& model, const Workload& work, Count was, Count now) {
   return {.knob = knob, .was = was, .now = now, .model = model, .work = work};
@@ -25,7 +25,7 @@ Count& ffn_of(Model& model, Knob knob) {
   return knob == Knob::expert_ffn ? model.moe_ffn : model.ffn;
 }
 
-// All multiples of `unit` within `tolerance` of `value`, the value itself left out.
+// All multiples of `unit` within `tolerance` of `value`, except the value itself.
 std::vector<Count> multiples_near(Count value, Count unit, double tolerance) {
   std::vector<Count> out;
   const auto low = Count(std::ceil(double(value) * (1 - tolerance) / double(unit)));
@@ -58,14 +58,14 @@ Changes vocabulary_changes(const Model& model, const Workload& work) {
 
 Changes head_changes(const Model& model, const Workload& work) {
   Changes out;
-  if (model.latent_attention()) return out;  // its head widths are free of hidden already
+  if (model.latent_attention()) return out;  // its head widths are already independent of hidden
   const Count width = model.heads * model.head_dim, kv_width = model.kv_heads * model.head_dim;
   for (Count heads = plan::ceil_div(model.heads, 2); heads <= 2 * model.heads; ++heads) {
     if (heads == model.heads || width % heads != 0) continue;
     Change change = start(Knob::heads, model, work, model.heads, heads);
     change.model.heads = heads;
     change.model.head_dim = width / heads;
-    if (kv_width % change.model.head_dim != 0) continue;  // grouped keys keep their width, too
+    if (kv_width % change.model.head_dim != 0) continue;  // grouped keys also keep their width
     change.model.kv_heads = kv_width / change.model.head_dim;
     if (can_split(change.model, work.layout)) out.push_back(std::move(change));
   }
@@ -95,7 +95,7 @@ Changes hidden_changes(const Model& model, const Workload& work, double toleranc
     Model& m = change.model;
     m.hidden = hidden;
     if (m.embedding_width == model.hidden) m.embedding_width = hidden;
-    // 4h and the like stay whole multiples; other widths are rounded to what every rank can hold aligned
+    // multiples such as 4h stay multiples; other widths are rounded to sizes that are aligned on every rank
     for (const Knob knob : {Knob::ffn, Knob::expert_ffn}) {
       Count& width = ffn_of(m, knob);
       const double scaled = double(width) * double(hidden) / double(model.hidden);
@@ -108,13 +108,13 @@ Changes hidden_changes(const Model& model, const Workload& work, double toleranc
       out.push_back(std::move(change));
       continue;
     }
-    if (hidden % model.head_dim == 0) {  // as wide a head, more or fewer of them
+    if (hidden % model.head_dim == 0) {  // the same head width, more or fewer heads
       Change same_width = change;
       same_width.model.heads = hidden / model.head_dim;
       if (model.kv_heads == model.heads) same_width.model.kv_heads = same_width.model.heads;
       if (can_split(same_width.model, work.layout)) out.push_back(std::move(same_width));
     }
-    if (hidden % model.heads == 0) {  // as many heads, wider or narrower
+    if (hidden % model.heads == 0) {  // the same number of heads, wider or narrower
       m.head_dim = hidden / model.heads;
       if (can_split(m, work.layout)) out.push_back(std::move(change));
     }
@@ -128,7 +128,7 @@ Changes layer_changes(const Model& model, const Workload& work) {
   if (model.layers % pp == 0) return out;
   for (const Count layers : {below, below + pp}) {
     if (layers < pp || !model.dense_layers.empty())
-      continue;  // layers named one by one would lose their meaning
+      continue;  // layers listed one by one would lose their meaning
     out.push_back(start(Knob::layers, model, work, model.layers, layers));
     out.back().model.layers = layers;
   }

@@ -1,5 +1,5 @@
-// Shapes next to a given one: each change alters one number (and what must follow from it) and leaves a model
-// that can still be laid out. The advisor, the linter and the rules price them; none of them is judged here.
+// Shapes next to a given one: each change alters one number (and what depends on it) and leaves a model that
+// still has a valid layout. The advisor, the linter and the rules price these changes; this file judges none.
 #pragma once
 
 #include <string_view>
@@ -30,16 +30,17 @@ struct Change {
 };
 using Changes = std::vector<Change>;
 
-/// The vocabulary padded up to multiples of 8, 16, 32, 64 and 128 per rank.
+/// The vocabulary padded to multiples of 8, 16, 32, 64 and 128 per rank.
 Changes vocabulary_changes(const Model& model, const Workload& work);
 /// Other head counts at the same width of queries, keys and values, within a factor of two: no parameter
 /// changes.
 Changes head_changes(const Model& model, const Workload& work);
 /// Widths of the MLP (or of each expert) within `tolerance`, in multiples of 8 per rank.
 Changes ffn_changes(const Model& model, const Workload& work, double tolerance);
-/// Hidden sizes within `tolerance`, multiples of 64, with heads or head width kept and the MLP in proportion.
+/// Hidden sizes within `tolerance`, multiples of 64, with constant heads or head width and the MLP in
+/// proportion.
 Changes hidden_changes(const Model& model, const Workload& work, double tolerance);
-/// The layer counts below and above that pp divides.
+/// The nearest layer counts below and above that pp divides.
 Changes layer_changes(const Model& model, const Workload& work);
 /// Every smaller tp that divides this one.
 Changes tensor_parallel_changes(const Model& model, const Workload& work);

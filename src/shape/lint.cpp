@@ -8,7 +8,7 @@
 namespace medley::shape {
 namespace {
 
-// The usual spelling first. Dashes and underscores are alike to NeoX and Megatron.
+// The usual spelling first. NeoX and Megatron accept dashes and underscores alike.
 std::vector<std::string_view> spellings(Knob knob) {
   switch (knob) {
     case Knob::vocabulary:
@@ -35,7 +35,7 @@ bool word_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-';
 }
 
-// `key` as a whole word; leading dashes of an argument do not count.
+// `key` as a whole word; leading dashes of an argument are ignored.
 bool mentions(std::string_view text, const std::string& key) {
   for (auto at = text.find(key); at != std::string_view::npos; at = text.find(key, at + 1)) {
     const std::size_t end = at + key.size();

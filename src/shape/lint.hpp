@@ -1,5 +1,5 @@
-// Which numbers of a configuration waste time on a GPU, each with the key it has in its file.
-// Used by `medley shape lint`, in CI.
+// The numbers of a configuration that waste time on a GPU, each with its key in the file. Used by `medley
+// shape lint`, in CI.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@ namespace medley::shape {
 
 struct Finding {
   Knob knob = Knob::vocabulary;
-  std::string key;  ///< as the file spells it
+  std::string key;  ///< in the file's spelling
   Count value = 0;
-  Count better = 0;  ///< 0 where the shape is impossible as it stands
+  Count better = 0;  ///< 0 if the shape is impossible as given
   double waste = 0;  ///< share of the step that the better value saves, at equal parameters
   std::string why{};
 };
 
-/// Every number that wastes more than `allow` of the step, worst first; first of all those that tp cannot
-/// split. `text` is the configuration's own text, or empty: keys are then the ones of Hugging Face. `work`
+/// Every number that wastes more than `allow` of the step, worst first, but before them the numbers that tp
+/// cannot divide. `text` is the configuration's own text; if empty, keys are those of Hugging Face. `work`
 /// need not have passed check().
 std::vector<Finding> lint(Pricer& pricer, const Model& model, Workload work, double allow,
                           std::string_view text);

@@ -10,7 +10,7 @@
 namespace medley::shape {
 namespace {
 
-// Layers that differ in what their attention sees have the rest in common: one row stands for all of them.
+// Layers that differ only in what their attention sees share the other rows.
 bool same_row(const PricedOperator& a, const Operator& op, const Block& block) {
   return a.block.kind == block.kind && a.block.layer.moe == block.layer.moe && a.block != block &&
          a.op.label() == op.label() && a.op.entry.module == op.entry.module &&

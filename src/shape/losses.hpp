@@ -1,5 +1,5 @@
-// Where the time of a step goes and what it is lost to, operator by operator.
-// Used by `medley shape` for its table and by the advisor to say why a change pays.
+// Where the time of a step goes and what causes the losses, operator by operator. Used by `medley shape` for
+// its table and by the advisor to say why a change pays.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace medley::shape {
 struct PricedOperator {
   Operator op;
   Block block;
-  Count times = 1;  ///< blocks in the model that run it: layers, or 1
+  Count times = 1;  ///< number of blocks in the model that run it: layers, or 1
   double us = 0;    ///< all calls in one block and micro-batch
   GemmTime gemm{};  ///< products only: one call
   bool is_gemm() const noexcept { return std::holds_alternative<Gemm>(op.work); }
@@ -28,7 +28,7 @@ GemmLosses total_losses(const std::vector<PricedOperator>& operators);
 /// The causes by name, in the order of GemmLosses.
 std::vector<std::pair<std::string_view, double>> by_cause(const GemmLosses& losses);
 
-/// One clause on the operator that gains most from `before` to `after` and the cause it loses less to.
+/// One clause about the operator that gains most from `before` to `after`, and which of its losses shrank.
 std::string largest_saving(const std::vector<PricedOperator>& before,
                            const std::vector<PricedOperator>& after);
 

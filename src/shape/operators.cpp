@@ -13,7 +13,7 @@
 namespace medley::shape {
 namespace {
 
-// What tables and papers call the modules of a schedule.
+// The names that tables and papers use for the modules of a schedule.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 49> operator_names{{
     {"attention.qkv", "qkv"},
     {"attention.q", "q"},
@@ -149,7 +149,7 @@ std::string Operator::label() const {
 double Operator::flops() const {
   double one = 0;
   if (const auto* gemm = std::get_if<Gemm>(&work)) one = gemm->flops();
-  // the backward kernel recomputes the scores: five products where the forward has two
+  // the backward kernel recomputes the scores: five products, the forward kernel has two
   if (const auto* fused = std::get_if<Attention>(&work))
     one = fused->flops() * (pass == Pass::backward ? 2.5 : 1.0);
   return one * double(count);

@@ -1,6 +1,5 @@
-// What one rank computes for a model, as the table of the advisor shows it: the entries that the planner
-// writes for a layer, the embedding and the head, by the names that papers use. Used by everything in the
-// advisor.
+// What one rank computes for a model, as the advisor's table shows it: the planner's entries for a layer, the
+// embedding and the head, under the names that papers use. Used by the whole advisor.
 #pragma once
 
 #include <string>
@@ -21,12 +20,12 @@ using plan::Model;
 std::string_view name(Mode mode) noexcept;
 Mode parse_mode(std::string_view text);
 
-/// Where in a step an operator stands. dgrad and wgrad are the two products of a linear layer's backward
-/// pass; backward is that of anything else; recompute repeats a forward; update is the optimizer's.
+/// The part of a step that an operator belongs to. dgrad and wgrad are the two products of a linear layer's
+/// backward pass; backward is that of anything else; recompute repeats a forward; update is the optimizer's.
 enum class Pass : std::uint8_t { forward, dgrad, wgrad, backward, recompute, update };
 std::string_view name(Pass pass) noexcept;
 
-/// A pass over memory: bytes read plus written.
+/// A pass over memory: bytes read plus bytes written.
 struct Stream {
   StreamOp op = StreamOp::elementwise;
   double bytes = 0;
@@ -36,23 +35,23 @@ struct Operator {
   std::string_view name;  ///< a literal, such as "qkv"
   Pass pass = Pass::forward;
   std::variant<Gemm, Attention, Stream> work;
-  Count count = 1;    ///< equal calls, one after another
-  plan::Entry entry;  ///< of the schedule: what is priced
+  Count count = 1;    ///< equal calls in sequence
+  plan::Entry entry;  ///< the schedule entry, which is priced
 
   std::string label() const;  ///< "qkv dgrad"
   double flops() const;       ///< of all calls; 0 for streams
 };
 using Operators = std::vector<Operator>;
 
-/// What runs besides the model. The layout must have passed check() in step.hpp.
+/// Everything besides the model. The layout must have passed check() in step.hpp.
 struct Workload {
   Layout layout;
-  /// Whose step it is. The textbook's has PyTorch's kernels and takes every layout.
+  /// The framework that runs the step. The textbook's step uses PyTorch's kernels and accepts every layout.
   Framework framework = Framework::textbook;
 
-  Count tokens() const;       ///< of one micro-batch that pass through this rank's linear layers
-  Count head_tokens() const;  ///< of those, the ones that get logits
-  GemmType type() const;      ///< of the products of linear layers
+  Count tokens() const;       ///< tokens of one micro-batch in this rank's linear layers
+  Count head_tokens() const;  ///< those of them that get logits
+  GemmType type() const;      ///< type of the linear layers' products
 };
 
 /// One layer and micro-batch.
@@ -64,7 +63,7 @@ Operators head_operators(const Model& model, const Workload& work);
 /// One step of Adam on the `parameters` that this rank updates.
 Operators optimizer_operators(Count parameters);
 
-/// The entries of a block with its communication, as the planner writes them for one micro-batch.
+/// The entries of a block including communication, as the planner writes them for one micro-batch.
 struct Block {
   plan::BlockKind kind = plan::BlockKind::layer;
   plan::LayerKind layer{};  ///< of layers

@@ -42,7 +42,7 @@ Model heads_of(Model model, Count heads) {
   return model;
 }
 
-// Percent by which a layer with `heads` runs faster than the model's own.
+// How much faster, in percent, a layer with `heads` runs than the model's own.
 double layer_gain(const GpuModel& gpu, const Model& model, Count heads, bool flash) {
   Pricer pricer(gpu);
   Workload work = training(flash);
@@ -52,7 +52,7 @@ double layer_gain(const GpuModel& gpu, const Model& model, Count heads, bool fla
           1);
 }
 
-// Percent gained by the fastest shape within 1 % of the parameters.
+// The gain in percent of the fastest shape within 1 % of the parameters.
 double search_gain(const GpuModel& gpu, const Model& model, bool flash) {
   Workload work = training(flash);
   check(model, work);
@@ -80,8 +80,7 @@ void add_quantisation(std::vector<PaperRow>& rows, const GpuModel& gpu) {
 }
 
 void add_scores(std::vector<PaperRow>& rows, const GpuModel& gpu, const GpuModel& a100) {
-  // head widths near 256, where the curves of the paper have flattened, whose largest power of two is 1, 2, 4
-  // … 64
+  // head widths near 256, where the paper's curves are flat, whose largest power of two is 1, 2, 4 … 64
   for (const auto& [head_dim, published] : {std::pair<Count, double>{257, 95},
                                             {258, 150},
                                             {260, 150},
@@ -123,7 +122,7 @@ void add_models(std::vector<PaperRow>& rows, const GpuModel& gpu, const GpuModel
                            "llama-2-7b", "falcon-7b"}) {
     Model model = *plan::model_from_zoo(name);
     model.vocab = plan::round_up(
-        model.vocab, 128);  // as the paper's framework pads it: a gain of its own, not of the shape
+        model.vocab, 128);  // padded as in the paper's framework: that gain is separate from the shape's
     best_there = std::max(best_there, search_gain(a100, model, false));
     best_here = std::max(best_here, search_gain(gpu, model, false));
   }

@@ -1,5 +1,6 @@
-// The figures of the co-design paper (arXiv 2401.14489) beside what the GPU models say of the same products:
-// on the paper's own GPU (from its datasheet) and on the one asked for. Used by `medley shape paper`.
+// The figures of the co-design paper (arXiv 2401.14489) next to the GPU models' predictions for the same
+// products: on the paper's own GPU (from its datasheet) and on the requested one. Used by `medley shape
+// paper`.
 #pragma once
 
 #include <optional>
@@ -11,16 +12,16 @@
 namespace medley::shape {
 
 struct PaperRow {
-  std::string figure;  ///< what of the paper it is
+  std::string figure;  ///< the figure or table of the paper
   std::string what;    ///< the shape
   std::string unit;    ///< "TFLOP/s", "%", "tiles", …
   std::optional<double> published{};
-  std::string paper_gpu{};        ///< where that was measured
+  std::string paper_gpu{};        ///< the GPU of that measurement
   std::optional<double> there{};  ///< predicted for that GPU
-  std::optional<double> here{};   ///< predicted for the GPU asked for
+  std::optional<double> here{};   ///< predicted for the requested GPU
 };
 
-/// Every figure that can be redone from shapes alone, in the paper's order.
+/// Every figure that can be recomputed from shapes alone, in the paper's order.
 std::vector<PaperRow> paper_rows(const GpuModel& gpu);
 
 }  // namespace medley::shape

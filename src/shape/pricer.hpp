@@ -1,5 +1,5 @@
-// Prices operators and steps on one machine with a memory of what it has priced: shapes repeat across layers,
-// passes and the candidates of a search. One per thread; used by everything in the advisor that needs a time.
+// Prices operators and steps on one machine, with a cache: shapes repeat across layers, passes and the
+// candidates of a search. One per thread; used by everything in the advisor that needs a time.
 #pragma once
 
 #include "cost/kernel_time.hpp"
@@ -11,7 +11,7 @@ namespace medley::shape {
 /// Microseconds by kind of work, and the arithmetic done in them.
 struct Cost {
   double gemm = 0, attention = 0, memory = 0, communication = 0;
-  double flops = 0;  ///< useful: what recomputation repeats does not count
+  double flops = 0;  ///< useful flops, without recomputation
   double us() const noexcept { return gemm + attention + memory + communication; }
   Cost& operator+=(const Cost& other) noexcept;
   Cost operator*(double factor) const noexcept;
@@ -19,13 +19,13 @@ struct Cost {
 
 class Pricer {
  public:
-  /// On the built-in machine that has this GPU, or a host of eight with its links.
+  /// Uses the built-in machine with this GPU, or a host of eight with its links.
   explicit Pricer(const GpuModel& gpu);
 
   const GpuModel& gpu() const noexcept { return kernels_.gpu(); }
   const Machine& machine() const noexcept { return machine_; }
   KernelTime& kernels() noexcept { return kernels_; }
-  /// All calls of one operator, with the gaps between them.
+  /// All calls of one operator, including the gaps between them.
   double us(const Operator& op);
   Cost price(const Operators& operators);
   std::size_t distinct() const noexcept { return kernels_.distinct(); }  ///< different kernels priced so far

@@ -36,7 +36,7 @@ struct Checker {
     return best.front();
   }
 
-  // Rule and prediction disagree when obeying a broken rule buys nothing; `why_not` then says why.
+  // Rule and prediction disagree when following a broken rule gains nothing; `why_not` then says why.
   void judge(RuleCheck& rule, const std::string& why_not) {
     if (rule.holds) {
       rule.verdict = "holds";
@@ -49,7 +49,7 @@ struct Checker {
     const Advice& advice = *rule.obeying;
     const std::string change = fmt::format("{} {}", name(advice.change.knob), advice.change.now);
     rule.agrees = advice.net_gain() >= noticeable;
-    // Faster kernels only wait longer where the host issues them too slowly.
+    // Faster kernels only wait longer when the host issues them too slowly.
     const bool host_bound = base.launch_us > noticeable * base.step_us;
     rule.verdict = rule.agrees
                        ? fmt::format("broken; {} is {}", change, gain_text(advice.net_gain(), calibrated()))
@@ -72,7 +72,7 @@ struct Checker {
     judge(rule, fmt::format("a multiple of {} keeps every row of the logits on 16-byte boundaries, which is "
                             "all this GPU asks for",
                             power_of_two_in(plan::ceil_div(model.vocab, work.layout.tp))));
-    // half the way may be as good as the whole
+    // a partial change may be as good as the full one
     if (rule.agrees && rule.obeying) {
       const auto any = best_of(pricer, base, model, vocabulary_changes(model, work));
       if (!any.empty() && any.front().change.now % unit != 0)

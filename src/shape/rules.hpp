@@ -1,6 +1,6 @@
-// The seven sizing rules of the co-design paper (arXiv 2401.14489), checked on a shape and held against what
-// the GPU model predicts for obeying them. The rules were found on A100; on other GPUs some of them no longer
-// bite.
+// The seven sizing rules of the co-design paper (arXiv 2401.14489), checked on a shape and compared with the
+// GPU model's prediction for following them. The rules were found on A100; on other GPUs some no longer
+// matter.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,10 @@ struct RuleCheck {
   int number = 0;
   std::string_view text{};  ///< the rule
   bool holds = true;
-  std::string found{};  ///< the numbers it looks at
+  std::string found{};  ///< the numbers it checks
   std::optional<Advice>
-      obeying{};          ///< the nearest change that obeys it, priced; none where it holds or none exists
-  bool agrees = true;     ///< rule and prediction say the same
+      obeying{};          ///< the nearest change that follows it, priced; none if it holds or there is none
+  bool agrees = true;     ///< rule and prediction agree
   std::string verdict{};  ///< one sentence
 };
 
@@ -28,7 +28,7 @@ std::string_view rule_text(int number) noexcept;
 
 std::vector<RuleCheck> check_rules(Pricer& pricer, const Model& model, const Workload& work);
 
-/// A gain as a user should read it: a percentage where the GPU is calibrated, words where it is not.
+/// A gain as text: a percentage if the GPU is calibrated, words if not.
 std::string gain_text(double gain, bool calibrated);
 
 }  // namespace medley::shape

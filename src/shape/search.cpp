@@ -35,7 +35,7 @@ Candidate candidate_of(const Model& m) {
           .vocab = m.vocab};
 }
 
-// One order for all results, so that threads do not show: the nearest shape first.
+// One order for all results, so that the number of threads has no effect: the nearest shape first.
 auto order(const Candidate& c) {
   return std::tuple(c.distance, c.hidden, c.layers, c.heads, c.ffn, c.vocab);
 }
@@ -62,7 +62,7 @@ class Searcher {
       vocab_ = padded.front().change.now;
   }
 
-  // Hidden sizes are dealt to the threads: shapes of one hidden size share most of their products.
+  // Hidden sizes are distributed over the threads: shapes of one hidden size share most of their products.
   SearchResult run(unsigned threads) {
     const std::vector<Count> widths = hidden_sizes();
     std::atomic<std::size_t> next{0};
@@ -95,7 +95,7 @@ class Searcher {
     return out;
   }
 
-  // Heads stay within a factor of two; a query width that is free of hidden (Qwen3) stays as it is.
+  // Heads stay within a factor of two; a query width that is independent of hidden (Qwen3) stays unchanged.
   std::vector<HeadChoice> head_choices(Count hidden) const {
     if (model_.latent_attention() || model_.heads * model_.head_dim != model_.hidden)
       return {{model_.heads, model_.kv_heads, model_.head_dim}};
@@ -111,8 +111,7 @@ class Searcher {
     return out;
   }
 
-  // Parameters grow linearly with the MLP's width, so two counts give the range of widths that is near
-  // enough.
+  // Parameters grow linearly with the MLP's width, so two counts give the range of widths within bounds.
   std::vector<Count> ffn_widths(Model model) const {
     Count& width = model.moe() ? model.moe_ffn : model.ffn;
     const Count step = bounds_.ffn_step * work_.layout.tp;
@@ -144,7 +143,7 @@ class Searcher {
          within(double(layers), double(model_.layers), bounds_.depth); ++layers) {
       const bool even = layers % work_.layout.pp == 0 || layers == model_.layers;
       if (even && within(double(hidden) / double(layers), aspect, bounds_.aspect)) out.push_back(layers);
-      if (!model_.dense_layers.empty()) return {model_.layers};  // named layers fix the depth
+      if (!model_.dense_layers.empty()) return {model_.layers};  // layers listed by index fix the depth
     }
     return out;
   }
@@ -188,7 +187,7 @@ class Searcher {
 
   static double net(const Candidate& c) { return (1 + c.gain) * (1 + c.parameters); }
 
-  // What a thread hands over: its part of the Pareto list and its best at equal parameters.
+  // A thread's result: its part of the Pareto list and its best candidate at equal parameters.
   static std::vector<Candidate> pareto_of_and_best(std::vector<Candidate> found) {
     if (found.empty()) return found;
     const Candidate best =

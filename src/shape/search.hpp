@@ -1,6 +1,6 @@
 // Searches the shapes around a model for faster ones: hidden size, heads, MLP width, depth and padded
-// vocabulary vary within stated bounds, every candidate is priced. Used by `medley shape search`. Quality is
-// not predicted.
+// vocabulary vary within stated bounds, and every candidate is priced. Used by `medley shape search`. Quality
+// is not predicted.
 #pragma once
 
 #include <vector>
@@ -21,29 +21,29 @@ struct Bounds {
 
 struct Candidate {
   Count hidden = 1, heads = 1, kv_heads = 1, head_dim = 1, layers = 1, ffn = 1,
-        vocab = 1;        ///< ffn: of an expert where routed
-  double gain = 0;        ///< tokens per second and GPU, against the model as given, less one
-  double parameters = 0;  ///< against the model as given, less one
+        vocab = 1;        ///< ffn: of an expert, if routed
+  double gain = 0;        ///< tokens per second and GPU, relative to the given model, − 1
+  double parameters = 0;  ///< relative to the given model, − 1
   double tflops = 0;
   double efficiency = 0;
-  double distance = 0;  ///< sum of |log| over the numbers changed: of equals, the nearest shape is named
+  double distance = 0;  ///< sum of |log| over the changed numbers: among equals, the nearest shape is reported
 };
 
 struct SearchResult {
-  Candidate given;  ///< the model itself
+  Candidate given;  ///< the given model
   std::vector<Candidate>
       pareto;                ///< no other candidate is both faster and nearer in parameters; nearest first
   Candidate fastest;         ///< of all within bounds
-  Candidate best_net;        ///< fastest at equal parameters: gain × parameters is largest
+  Candidate best_net;        ///< fastest at equal parameters: the largest gain × parameters
   Count candidates = 0;      ///< shapes priced
   std::size_t products = 0;  ///< distinct matrix products among them
 };
 
-/// `threads` 0: one for each core. The result does not depend on it.
+/// `threads` 0: one per core. The result does not depend on it.
 SearchResult search(const GpuModel& gpu, const Model& model, const Workload& work, const Bounds& bounds,
                     unsigned threads = 0);
 
-/// Candidates that no other beats in both speed and nearness of parameters, nearest first.
+/// Candidates that no other beats in both speed and distance of parameters, nearest first.
 std::vector<Candidate> pareto_of(std::vector<Candidate> candidates);
 
 /// The model with a candidate's numbers.

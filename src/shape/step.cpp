@@ -14,7 +14,7 @@
 namespace medley::shape {
 namespace {
 
-/// Blocking collectives of a block, and those asynchronous ones that nothing of it hides.
+/// Time of a block's blocking collectives and of the asynchronous ones that no computation hides.
 double exchange_us(const Pricer& pricer, const Model& model, const Workload& work, const Block& block) {
   if (work.layout.tp == 1 && work.layout.cp == 1 && work.layout.ep == 1) return 0;
   const LinkTime links(pricer.machine());
@@ -27,7 +27,8 @@ double exchange_us(const Pricer& pricer, const Model& model, const Workload& wor
   return us;
 }
 
-// A stage receives activations before a forward and gradients before a backward, and 1F1B waits for both.
+// A stage receives activations before a forward pass and gradients before a backward pass, and 1F1B waits for
+// both.
 double stage_exchange_us(const Pricer& pricer, const Model& model, const Workload& work) {
   if (work.layout.pp == 1) return 0;
   const double split = work.layout.sp ? work.layout.tp : 1;
@@ -51,7 +52,7 @@ struct Stages {
   Cost slowest_cost;
 };
 
-// Layers are dealt out as the framework does.
+// Layers are distributed as the framework does it.
 Stages stages_of(const Model& model, const Workload& work, const Step& step, double exchange) {
   Stages out;
   for (int stage = 0; stage < work.layout.pp; ++stage) {
@@ -68,7 +69,7 @@ Stages stages_of(const Model& model, const Workload& work, const Step& step, dou
   return out;
 }
 
-// plan::check refuses these too; an advisor can say which counts would do.
+// plan::check rejects these too, but the advisor can say which counts would work.
 void refuse_heads(const Model& model, const Layout& layout) {
   if (layout.tp < 1 || model.heads % layout.tp == 0) return;
   const Count below = model.heads / layout.tp * layout.tp, above = below + layout.tp;
@@ -101,7 +102,7 @@ void check(const Model& model, Workload& work) {
 Count parameters_per_rank(const Model& model, const Layout& layout) {
   const Model local = plan::local_model(model, layout);
   Count total = 0, left = plan::ceil_div(model.layers, layout.pp);
-  // Largest kind first: the fullest stage has its even share of it.
+  // Largest kind first: the fullest stage has an even share of it.
   auto kinds = model.kinds();
   std::ranges::sort(kinds, std::greater{}, [](const auto& kind) { return kind.first; });
   for (const auto& [kind, count] : kinds) {
@@ -114,8 +115,8 @@ Count parameters_per_rank(const Model& model, const Layout& layout) {
   return total + (layout.pp == 1 ? first + last : std::max(first, last));
 }
 
-// The parts are those of the operators; the whole is the cost model's answer for the schedule, so that it is
-// the same as that of `medley plan`.
+// The parts come from the operators; the total is the cost model's time of the schedule, so that it equals
+// that of `medley plan`.
 Step step_time(Pricer& pricer, const Model& model, const Workload& work) {
   Step step;
   const auto block = [&](const Block& kind, const Operators& operators) {

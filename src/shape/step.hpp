@@ -1,5 +1,5 @@
-// The time of a layer and of a training step (or one forward of inference) on one GPU of a layout, from its
-// operators and the communication of tensor and pipeline parallelism. What the advisor compares shapes by.
+// The time of a layer and of a training step (or one forward pass of inference) on one GPU of a layout, from
+// its operators and the communication of tensor and pipeline parallelism. The advisor compares shapes by it.
 #pragma once
 
 #include <map>
@@ -9,11 +9,11 @@
 namespace medley::shape {
 
 struct Step {
-  std::map<plan::LayerKind, Cost> layers;  ///< of each kind of layer that the model has, one micro-batch
+  std::map<plan::LayerKind, Cost> layers;  ///< of each kind of layer in the model, one micro-batch
   Cost embedding, head;
   Cost stage;  ///< the slowest pipeline stage, one micro-batch
   Count micro_batches = 1;
-  Cost layer;            ///< the mean layer; of mixtures of experts, the mean one that routes
+  Cost layer;            ///< the mean layer; for mixtures of experts, the mean routed layer
   double layer_us = 0;   ///< of that layer
   double bubble_us = 0;  ///< pipeline stages waiting for each other
   double optimizer_us = 0;
@@ -24,15 +24,14 @@ struct Step {
   double efficiency = 0;    ///< tflops over the best dense rate of the GPU
 };
 
-/// Refuses what a rank cannot hold, with the rule: heads, ffn or layers that do not divide, zero, an unknown
-/// mode. Fills the layout's defaults (sequence, global batch; four micro-batches per stage where a pipeline
-/// is asked for).
+/// Rejects what a rank cannot hold, with the rule: heads, ffn or layers that do not divide, zero, an unknown
+/// mode. Fills the layout's defaults (sequence, global batch; with a pipeline, four micro-batches per stage).
 void check(const Model& model, Workload& work);
 
 /// Time of one step. `work` must have passed check().
 Step step_time(Pricer& pricer, const Model& model, const Workload& work);
 
-/// Parameters that one rank of the fullest stage holds.
+/// Parameters of one rank of the fullest stage.
 Count parameters_per_rank(const Model& model, const Layout& layout);
 
 }  // namespace medley::shape

@@ -15,7 +15,7 @@ class Random {
   std::uint64_t next() { return core::mix(state_ += 0x9e3779b97f4a7c15ull); }
   double uniform() { return double(next() >> 11) * 0x1p-53; }
   std::int64_t below(std::int64_t n) { return std::int64_t(uniform() * double(n)); }
-  /// Log-uniform between low and high, then rounded to a random power of two: odd sizes and round ones alike.
+  /// Log-uniform between low and high, then rounded to a random power of two: both odd and round sizes.
   std::int64_t extent(double low, double high) {
     const std::int64_t raw = std::int64_t(low * std::pow(high / low, uniform()));
     const std::int64_t unit = std::int64_t{1} << below(9);
@@ -41,7 +41,7 @@ Gemm batched(Random& random) {  // attention scores and values
 }  // namespace
 
 std::vector<Gemm> calibration_gemms(std::size_t count, std::uint64_t seed) {
-  constexpr double most_flops = 2e12, most_bytes = 8e9;  // a few ms each, so that a minute holds thousands
+  constexpr double most_flops = 2e12, most_bytes = 8e9;  // a few ms each, so that a minute has thousands
   Random random(seed);
   std::vector<Gemm> gemms;
   while (gemms.size() < count) {

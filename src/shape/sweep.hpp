@@ -1,4 +1,4 @@
-// The matrix products a calibration measures when no list is given: every size class, layout and alignment.
+// The default list of matrix products that a calibration measures: every size class, layout and alignment.
 // Used by `medley shape bench`.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace medley::shape {
 
-/// `count` products, the same for the same seed, in an order that leaves any prefix representative.
+/// `count` products, determined by the seed, in an order in which every prefix is representative.
 std::vector<Gemm> calibration_gemms(std::size_t count, std::uint64_t seed = 1);
 
 }  // namespace medley::shape

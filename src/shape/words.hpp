@@ -1,4 +1,4 @@
-// The words of src/cost inside medley::shape: the advisor compares what the cost model prices.
+// Imports the names of src/cost into medley::shape: the advisor compares the cost model's prices.
 #pragma once
 
 #include "cost/gpu_model.hpp"
@@ -6,7 +6,7 @@
 
 namespace medley::shape {
 using namespace cost;
-using cost::Attention;  // as kernels see them, not as schedules do
+using cost::Attention;  // the kernels' types, not the schedules'
 using cost::Gemm;
 using model::product;  // not the reductions of those names
 using model::sum;

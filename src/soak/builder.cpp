@@ -16,7 +16,7 @@ Builder::Builder(Program& program, Random& random, const GenerateOptions& option
       largest_part_(random.one_of({3, 10, 100})) {}
 
 void Builder::add_phase(int phase, int steps) {
-  // One comm is one thread's, so there are no more threads than comms.
+  // Each comm belongs to one thread, so there are no more threads than comms.
   const int most = options_.with_nccl() ? 1 : std::min<int>(options_.most_threads, static_cast<int>(alive_.size()));
   const int threads = random_.chance(60) ? 1 : random_.between(1, most);
   program_.threads.push_back(threads);
@@ -68,7 +68,7 @@ void Builder::choose_route(Step& step) {
   if (which > 0) step.backend = options_.backends[which - 1];
 }
 
-/// Where parts of different sizes go by how large they are.
+/// Random routing rules that depend on the message size.
 std::string Builder::rules_by_size() {
   std::string rules;
   for (const Op op : {Op::gatherv, Op::scatterv, Op::all_to_allv}) {

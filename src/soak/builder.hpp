@@ -1,4 +1,4 @@
-// The parts of the generator: one random step at a time, added to a program whose values are known so far.
+// Builds a random program step by step, tracking the values in memory so far.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ using core::Random;
 class Builder {
  public:
   Builder(Program& program, Random& random, const GenerateOptions& options);
-  /// A phase of one or more threads, each with comms and a part of memory of its own.
+  /// A phase of one or more threads, each with its own comms and its own part of memory.
   void add_phase(int phase, int steps);
 
  private:
@@ -32,13 +32,13 @@ class Builder {
   bool add_touch(Step& step, const Section& section);
   void choose_route(Step& step);
   std::string rules_by_size();
-  /// Whether the step's route is nccl, which is also what CUDA memory takes by itself.
+  /// Whether the step runs on nccl: named explicitly, or chosen because the memory is CUDA.
   bool over_nccl(const Step& step) const;
   void choose_reduction(Step& step);
   void place_collective(Step& step, const Section& section);
   void place_parts(Step& step, const Section& section);
   std::int64_t count_up_to(std::int64_t most);
-  /// Where blocks of these many elements lie, none over another.
+  /// Non-overlapping places for blocks of these element counts.
   std::vector<std::int64_t> place_apart(const std::vector<std::int64_t>& counts, DType dtype,
                                         const Section& section);
   int size_of_comm(int comm) const {
@@ -50,8 +50,8 @@ class Builder {
   const GenerateOptions& options_;
   Oracle oracle_;
   std::vector<int> alive_{0};  ///< comms
-  int by_size_ = -1;           ///< a comm that most steps are on: it takes some operations to agree on sizes
-  int largest_part_;           ///< of a section that one buffer takes, in percent
+  int by_size_ = -1;           ///< the comm that most steps use: agreeing on sizes takes some operations
+  int largest_part_;           ///< the largest share of a section that one buffer takes, in percent
 };
 
 }  // namespace medley::soak

@@ -1,4 +1,4 @@
-// Random collectives: which, of what, how large, and where each rank's buffers lie.
+// Random collectives: the operation, dtype, size and where each rank's buffers are.
 #include <algorithm>
 #include <numeric>
 
@@ -19,7 +19,7 @@ bool Builder::add_collective(Step& step, const Section& section) {
   }
   if (rooted(step.op)) step.root = random_.between(0, size_of_comm(step.comm) - 1);
   if (random_.chance(25)) step.algorithm = random_.one_of(algorithms::names(step.op));
-  if (over_nccl(step)) step.algorithm.clear();   // algorithms of ours run on host memory
+  if (over_nccl(step)) step.algorithm.clear();   // our own algorithms run on host memory
   step.deterministic = reduces(step.op) && random_.chance(10);
   step.shares.resize(static_cast<std::size_t>(size_of_comm(step.comm)));
   if (is_v_form(step.op)) {
@@ -31,7 +31,8 @@ bool Builder::add_collective(Step& step, const Section& section) {
   return true;
 }
 
-/// Where the values at hand have no exact result the same bytes are taken as integers, which always have one.
+/// Where the current values have no exact result, the same bytes are reduced as integers, which always have
+/// one.
 void Builder::choose_reduction(Step& step) {
   static const std::vector<ReduceOp> all{sum, avg, product, min, max, band, bor, bxor};
   for (int i = 0; i < 4; ++i) {
@@ -58,13 +59,14 @@ void Builder::place_collective(Step& step, const Section& section) {
   const int n = size_of_comm(step.comm);
   const std::int64_t elements =
       (section.end - section.begin) / static_cast<std::int64_t>(size_of(step.dtype));
-  // `part` is the smaller side; the larger one holds one of each rank.
+  // `part` is the smaller side; the larger side holds one part per rank.
   const bool one_to_one = step.op == Op::broadcast || step.op == Op::reduce || step.op == Op::all_reduce;
   const bool many_to_many = step.op == Op::all_to_all;
   const std::int64_t part =
       count_up_to(one_to_one ? elements / 2 : elements / (many_to_many ? 2 * n : n + 1));
   const auto element = static_cast<std::int64_t>(size_of(step.dtype));
-  // As programs do, and so that floats of a slab meet floats: the same place on all ranks, half of the time.
+  // Half of the time the same place on all ranks, as real programs do; it also makes floats of a slab meet
+  // floats.
   const bool same_place = random_.chance(50);
   std::vector<std::int64_t> last_counts, last_at;
   const auto place = [&](const std::vector<std::int64_t>& counts) {
@@ -94,7 +96,7 @@ void Builder::place_collective(Step& step, const Section& section) {
   }
 }
 
-/// The v-collectives: a table of what goes from whom to whom, and gaps between the parts.
+/// v-collectives: a table of how much each rank sends to each other, and gaps between the parts.
 void Builder::place_parts(Step& step, const Section& section) {
   const int n = size_of_comm(step.comm);
   const auto ranks = static_cast<std::size_t>(n);
@@ -119,7 +121,7 @@ void Builder::place_parts(Step& step, const Section& section) {
   for (auto& row : table) {
     for (auto& count : row) count = count_up_to(most);
   }
-  const std::vector<std::int64_t>& own = table[0];  // where all ranks know one list
+  const std::vector<std::int64_t>& own = table[0];  // for operations where all ranks know the same list
   for (std::size_t r = 0; r < ranks; ++r) {
     Share& share = step.shares[r];
     const bool root = static_cast<int>(r) == step.root;

@@ -1,4 +1,4 @@
-// Random messages: pairs, rings, crowds of pairs, and receives from whoever sends.
+// Random messages: pairs, rings, many pairs at once, and receives from any source.
 #include <algorithm>
 
 #include "soak/builder.hpp"
@@ -6,10 +6,11 @@
 namespace medley::soak {
 namespace {
 
-// Tags of the messages that may be queued behind one another; each backend, and the comm's own choice, has
-// its own.
+// Tags of messages that may queue behind one another. Each backend has its own, and so has the comm's own
+// choice.
 constexpr int tags_per_route = 3;
-// Beyond them: a tag for each step that receives from any source, so that nobody else's message is taken.
+// Above those, a unique tag for each step that receives from any source, so that it takes no other step's
+// message.
 constexpr int first_unique_tag = 1000;
 
 }  // namespace
@@ -27,7 +28,8 @@ bool Builder::add_messages(Step& step, const Section& section) {
   const std::int64_t dice = random_.below(10);
   if (dice < 6) {
     const int from = random_.between(0, n - 1);
-    // To itself only where both ends are one call; apart they would need an order of their own.
+    // A rank sends to itself only when both ends are one call; as two calls they would need an order of their
+    // own.
     pairs.push_back({from, n == 1 ? from : (from + random_.between(1, n - 1)) % n});
   } else if (dice < 8) {
     const int shift = n == 1 ? 0 : random_.between(1, n - 1);
@@ -36,7 +38,7 @@ bool Builder::add_messages(Step& step, const Section& section) {
     for (int i = random_.between(1, 2 * n); i > 0; --i)
       pairs.push_back({random_.between(0, n - 1), random_.between(0, n - 1)});
   }
-  // Each rank's messages lie apart; how much it has decides how large they can be.
+  // A rank's messages do not overlap, so its memory limits how large they can be.
   const auto element = static_cast<std::int64_t>(size_of(step.dtype));
   const std::int64_t most =
       (section.end - section.begin) / element / static_cast<std::int64_t>(4 * pairs.size());
@@ -74,7 +76,7 @@ bool Builder::add_any_source(Step& step, const Section& section) {
   const int packets = random_.between(1, 2 * (n - 1));
   const auto element = static_cast<std::int64_t>(size_of(step.dtype));
   const std::int64_t most = (section.end - section.begin) / element / (4 * packets);
-  const std::int64_t count = count_up_to(most);  // the same of all: any of them may come first
+  const std::int64_t count = count_up_to(most);  // the same for all, because any of them may arrive first
   std::vector<std::int64_t> counts(static_cast<std::size_t>(packets), count);
   const auto to_at = place_apart(counts, step.dtype, section);
   for (int i = 0; i < packets; ++i) {

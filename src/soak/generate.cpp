@@ -18,7 +18,7 @@ Program generate(std::uint64_t seed, int ranks, const GenerateOptions& options) 
   program.ranks = ranks;
   program.one_order = options.with_nccl();
   const std::int64_t dice = random.below(20);
-  // Mostly small: many operations meet on the same bytes, and a program takes a millisecond.
+  // Mostly small, so that many operations touch the same bytes and a program takes a millisecond.
   const std::int64_t memory = dice < 8    ? 2048 << random.below(3)
                               : dice < 17 ? 16384 << random.below(4)
                                           : (std::int64_t{1} << 20) << random.below(3);
@@ -43,8 +43,8 @@ Program generate(std::uint64_t seed, int ranks, const GenerateOptions& options) 
 Program without(const Program& program, const std::vector<int>& steps) {
   Program less = program;
   for (int number : steps) less.steps[static_cast<std::size_t>(number)].removed = true;
-  // What happens on a comm needs the step that made it, which may come later in the list than its own
-  // parent's.
+  // Steps on a comm need the step that made it, which may come later in the list than the step that made its
+  // parent.
   for (Step& step : less.steps) {
     const int maker = less.comms[static_cast<std::size_t>(step.comm)].made_by;
     if (maker >= 0 && less.steps[static_cast<std::size_t>(maker)].removed) step.removed = true;
@@ -52,7 +52,7 @@ Program without(const Program& program, const std::vector<int>& steps) {
   for (auto& rank : less.streams) {
     for (auto& phase : rank) {
       for (auto& stream : phase) {
-        // What covered a Work that was thrown away may be gone, so it is kept and waited for.
+        // The step that covered a dropped Work may be gone, so the Work is kept and waited for.
         for (const Action& action : stream) {
           if (action.dropped) rank.back()[0].push_back({.act = Act::finish, .step = action.step});
         }

@@ -1,5 +1,5 @@
 // Makes random programs that must finish on Medley: a pure function of the seed, the number of ranks and the
-// options, so that nothing but the seed travels between ranks.
+// options, so that ranks share only the seed.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@ namespace medley::soak {
 struct GenerateOptions {
   std::vector<std::string> backends{"shm"};
   int most_steps = 40;
-  std::int64_t most_memory = 4 << 20;  ///< bytes of each rank
+  std::int64_t most_memory = 4 << 20;  ///< bytes per rank
   int most_threads = 3;
-  Memory memory = Memory::host;        ///< of the buffers
-  /// NCCL needs one order of operations on all ranks, and its messages have neither tags nor lengths.
+  Memory memory = Memory::host;        ///< where the buffers are
+  /// NCCL needs the same order of operations on all ranks, and its messages have neither tags nor lengths.
   bool with_nccl() const;
 };
 
 Program generate(std::uint64_t seed, int ranks, const GenerateOptions& options);
 
-/// The program without some of its steps, and without what needs them.
+/// The program without some of its steps and without the steps that depend on them.
 Program without(const Program& program, const std::vector<int>& steps);
 
 }  // namespace medley::soak

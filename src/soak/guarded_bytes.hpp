@@ -1,5 +1,6 @@
-// Memory between two pages that nobody may touch, with a pattern in what is left of its own pages: whoever writes a byte
-// outside of it is found. What a rank of a random program works on, and what a program gets after an operation failed.
+// Memory between two inaccessible guard pages, with a pattern in the unused rest of its own pages, to detect
+// every out-of-bounds write. The memory of a rank of a random program, and the memory a program allocates
+// after an operation failed.
 #pragma once
 
 #include <sys/mman.h>
@@ -21,7 +22,7 @@ class GuardedBytes {
     if (all == MAP_FAILED) throw std::bad_alloc();
     begin_ = static_cast<std::byte*>(all) + page();
     if (capacity_ > 0 && mprotect(begin_, capacity_, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
-    std::fill_n(begin_, capacity_ - bytes_, pattern);   // the end lies at the page behind it, where most mistakes reach
+    std::fill_n(begin_, capacity_ - bytes_, pattern);   // the buffer ends at the guard page behind it, because most mistakes overrun the end
     if (bytes_ > 0) std::memcpy(data(), content.data(), bytes_);
   }
   ~GuardedBytes() { munmap(begin_ - page(), capacity_ + 2 * page()); }
@@ -31,7 +32,7 @@ class GuardedBytes {
   std::byte* data() { return begin_ + capacity_ - bytes_; }
   std::size_t size() const { return bytes_; }
   std::span<const std::byte> all() { return {data(), bytes_}; }
-  /// Whether the bytes in front of it are as they were.
+  /// Whether the pattern in front of the buffer is unchanged.
   bool intact() const {
     return std::all_of(begin_, begin_ + capacity_ - bytes_, [](std::byte b) { return b == pattern; });
   }

@@ -7,19 +7,18 @@
 namespace medley::soak {
 namespace {
 
-/// A collective, a message or the making of a comm: what all its ranks must start before it is complete.
+/// A collective, a message or the creation of a comm: all its ranks must start it before it completes.
 struct Unit {
   int parties = 0;
   int started = 0;
   bool complete() const { return parties > 0 && started == parties; }
 };
 
-/// One rank's side of a unit.
+/// One rank's part in a unit.
 struct Instance {
   int unit;
   std::vector<Interval> accesses{};
-  /// What it starts in order with: a comm's collectives, or one direction of a pair with one tag on one
-  /// backend.
+  /// The queue it starts in: a comm's collectives, or one direction of a pair with one tag on one backend.
   std::tuple<int, int, int, int, std::string> queue{};
   bool started = false;
 };
@@ -27,8 +26,8 @@ struct Instance {
 struct Rank {
   std::vector<Instance> issued{};  ///< in order of issue
   int phase = 0;
-  std::vector<std::size_t> position{};  ///< of each thread in its stream
-  std::vector<bool> entered{};          ///< whether the action there has issued already and waits
+  std::vector<std::size_t> position{};  ///< of each thread, in its stream
+  std::vector<bool> entered{};          ///< whether the action at that position has already issued and now waits
 };
 
 class Machine {
@@ -87,7 +86,7 @@ class Machine {
     return true;
   }
 
-  /// True when the thread may go on.
+  /// True when the thread may continue.
   bool act(int r, Rank& rank, const Action& action, std::size_t thread) {
     if (action.act == Act::delay || action.act == Act::test || action.act == Act::fork) return true;
     const Step& s = step(action.step);
@@ -120,7 +119,7 @@ class Machine {
     for (std::size_t i = 0; i < s.packets.size(); ++i) {
       const Packet& p = s.packets[i];
       if (p.from != me && p.to != me) continue;
-      // What is received as it comes lands beside the program's memory first.
+      // A receive from any source first writes outside the program's memory.
       auto touched = gathers ? std::vector<Interval>{} : accesses(program_, s, r, static_cast<int>(i));
       const bool sends = p.from == me;
       rank.issued.push_back({first + static_cast<int>(i),
@@ -129,7 +128,7 @@ class Machine {
     }
   }
 
-  /// Memory the rank itself touches must be nobody else's at that moment.
+  /// No pending operation may use memory that the rank itself touches.
   void must_be_free(int r, Rank& rank, int number) {
     const auto own = accesses(program_, step(number), r);
     for (Instance& earlier : rank.issued) {
@@ -141,7 +140,7 @@ class Machine {
     }
   }
 
-  /// A Work that was thrown away must be covered by something that was waited for.
+  /// A dropped Work must be covered by an operation that was waited for.
   void must_be_through() {
     for (Rank& rank : ranks_) {
       for (const Instance& instance : rank.issued) {
@@ -199,7 +198,7 @@ class Machine {
 
   const Program& program_;
   std::vector<Unit> units_;
-  std::vector<int> first_unit_;  ///< of each step
+  std::vector<int> first_unit_;  ///< by step
   std::vector<Rank> ranks_;
   Verdict verdict_;
 };

@@ -11,7 +11,7 @@
 
 namespace medley::soak {
 
-/// A thread of a rank that can go no further.
+/// A blocked thread of a rank.
 struct Stuck {
   int rank, phase, thread;
   std::size_t position;  ///< in its stream

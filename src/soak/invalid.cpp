@@ -1,4 +1,4 @@
-// The rank's side of a wrong program.
+// Runs one rank of a wrong program.
 #include "soak/invalid.hpp"
 
 #include <fmt/format.h>
@@ -32,14 +32,15 @@ class InvalidRank {
         faulty_(comm_.rank() == plan.victim),
         values_(static_cast<std::size_t>(plan.count) + 1) {}
 
-  /// Ends with an error on every rank but one that is killed.
+  /// Ends with an error on every rank except one that is killed.
   void run(Slot& slot) {
     for (int i = 0; i < plan_.before; ++i) all_reduce(plan_.count);
-    slot.ready_ns = core::clock_ns(CLOCK_MONOTONIC);   // before the barrier: the fault may end the comm while others are still in it
+    slot.ready_ns = core::clock_ns(CLOCK_MONOTONIC);   // before the barrier: the fault may end the comm while others are in it
     comm_.barrier();
     try {
       fault();
-      // A rank that has noticed nothing goes on as a program would; whatever it meets must tell it.
+      // A rank that has seen no error continues as a program would; its next operations must report the
+      // error.
       for (int i = 0; i < 8; ++i) comm_.barrier(options(false));
     } catch (const Error&) {
       slot.noticed_ns = core::clock_ns(CLOCK_MONOTONIC);
@@ -51,8 +52,8 @@ class InvalidRank {
  private:
   Options options(bool async) const { return {.backend = plan_.backend, .async = async}; }
 
-  /// The program goes on over another comm of the same library and takes new memory, some of which Medley has just given
-  /// back. Data of the failed operation that is still on its way may land in neither.
+  /// The program continues on another comm of the same library and allocates memory, some of which Medley has
+  /// just freed. Late data of the failed operation must land in neither.
   void go_on_beside() {
     const std::vector<std::byte> pattern(values_.size() * 8, std::byte{0x11});
     std::vector<std::vector<std::byte>> heap;   // of the sizes that Medley's own memory had
@@ -72,7 +73,7 @@ class InvalidRank {
     }
     require(std::ranges::equal(guarded.all(), pattern) && guarded.intact(), "guarded memory of the program was overwritten");
   }
-  static bf16 sum_of_ones(int ranks) {   // exact for all that can be started here
+  static bf16 sum_of_ones(int ranks) {   // exact for every number of ranks that can be started here
     const auto value = static_cast<float>(ranks);
     std::uint32_t bits = 0;
     std::memcpy(&bits, &value, sizeof bits);
@@ -119,7 +120,7 @@ class InvalidRank {
       case Fault::aborted: {
         const bool aborts = comm_.rank() == (plan_.victim + 1) % comm_.size();
         Work work = begin_all_reduce(options(true));
-        if (faulty_) std::this_thread::sleep_for(lateness);   // it has offered its data and does not move it on
+        if (faulty_) std::this_thread::sleep_for(lateness);   // it has sent its RTS and makes no progress on the data
         if (aborts) work.wait_for(20ms);
         if (aborts) comm_.abort();
         return work.wait();
@@ -135,7 +136,7 @@ class InvalidRank {
 
   const InvalidPlan& plan_;
   Comm comm_;
-  Comm beside_;   ///< which must not be disturbed
+  Comm beside_;   ///< must stay undisturbed
   bool faulty_;
   std::vector<float> values_;
 };
@@ -176,7 +177,8 @@ InvalidPlan plan_invalid(std::uint64_t seed, int ranks, const std::vector<std::s
   plan.async = random.chance(50);
   plan.count = random.one_of<std::int64_t>({1, 100, 5'000, 200'000});
   if (survives(plan.fault)) {
-    // Sizes that libraries send in several steps; without check mode, which would keep a late rank's data from leaving.
+    // Sizes that libraries send in several steps. Check mode is off: it would keep a late rank's data from
+    // being sent.
     plan.count = random.one_of<std::int64_t>({100, 5'000, 8'000, 16'000, 200'000});
     plan.filled_in = random.chance(80);
     plan.checked = random.chance(15);
@@ -219,14 +221,14 @@ void work_invalid(const WorkerOptions& options, int ranks, Slot& slot) {
       InvalidRank(plan, context.world()).run(slot);
       slot.finished = 1;
     } catch (const Error& error) {
-      tell(slot, error);   // here: taking a context down whose peer is stopped may take longer than an error has
+      tell(slot, error);   // here, because destroying a context whose peer is stopped may take longer than an error may
     }
   } catch (const Error& error) {
     tell(slot, error);
   } catch (const std::exception& error) {
     slot.tell(Told::error, -1, error.what());
   }
-  for (;;) pause();  // the fault's own is the only rank that may end
+  for (;;) pause();  // only the faulty rank may exit
 }
 
 }  // namespace medley::soak

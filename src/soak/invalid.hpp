@@ -1,5 +1,5 @@
-// Programs that are wrong on purpose, or lose a rank in the middle: every live rank must be told so, in the
-// right words and in time.
+// Programs that are wrong on purpose, or lose a rank midway: every live rank must report the right error in
+// time.
 #pragma once
 
 #include <chrono>
@@ -20,36 +20,36 @@ enum class Fault : std::uint8_t {
   swapped_order,
   other_count,
   other_type,
-  killed,   ///< SIGKILL in the middle
-  stopped,  ///< SIGSTOP in the middle
-  aborted,  ///< another rank aborts the comm while the victim's data is on its way
-  late,     ///< the victim comes, or moves its data on, after the deadline of the others
+  killed,   ///< SIGKILL midway
+  stopped,  ///< SIGSTOP midway
+  aborted,  ///< another rank aborts the comm while the victim's data is in flight
+  late,     ///< the victim arrives, or progresses its data, after the deadline of the others
 };
 inline constexpr int fault_count = 9;
 std::string_view name(Fault fault);
 
-/// What goes wrong where: a pure function of the seed, the number of ranks and the backends.
+/// The fault and where it happens: a pure function of the seed, the number of ranks and the backends.
 struct InvalidPlan {
   std::uint64_t seed = 0;
   Fault fault{};
   int victim = 0;
-  int before = 0;  ///< collectives that go well first
+  int before = 0;  ///< successful collectives before the fault
   std::string backend{};
   bool async = false;
-  std::int64_t count = 1;  ///< elements of each operation
-  bool filled_in = false;  ///< of bf16, which libraries do not reduce themselves, through scratch memory of Medley's own
+  std::int64_t count = 1;  ///< elements per operation
+  bool filled_in = false;  ///< bf16, which libraries do not reduce themselves: the data passes through Medley's own scratch memory
   bool checked = true;     ///< in check mode
 };
 InvalidPlan plan_invalid(std::uint64_t seed, int ranks, const std::vector<std::string>& backends);
 std::string to_text(const InvalidPlan& plan);
 
-/// Whether other comms go on after it.
+/// Whether other comms keep working after this fault.
 bool survives(Fault fault);
 
-/// On one of `ranks` ranks: runs it and tells in the slot with which error it ended.
+/// Runs the plan on one of `ranks` ranks and records in the slot the error it ended with.
 void work_invalid(const WorkerOptions& options, int ranks, Slot& slot);
 
-/// How long live ranks have to speak, from the moment of the fault.
+/// How long live ranks have to report the error, counted from the fault.
 std::chrono::nanoseconds time_allowed(Fault fault, std::chrono::nanoseconds deadline);
 
 struct InvalidFailure {
@@ -61,7 +61,8 @@ struct InvalidOutcome {
   std::vector<InvalidFailure> failures{};
 };
 
-/// Runs `programs` of them, each on fresh ranks, and compares what the live ranks say with what they must.
+/// Runs `programs` wrong programs, each on fresh ranks, and compares the errors of the live ranks with the
+/// expected ones.
 InvalidOutcome soak_invalid(int ranks, const WorkerOptions& options,
                             const std::function<void(const InvalidFailure&)>& failed);
 

@@ -1,4 +1,4 @@
-// The watching side of wrong programs: who must say what by when.
+// The supervisor's side of wrong programs: which rank must report what, and by when.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ bool takes_the_rank(Fault fault) {
   return fault == Fault::killed || fault == Fault::stopped;
 }
 
-/// A rank that only stops moving its data may have sent all of it before.
+/// A rank that stops making progress may have sent all its data before.
 bool may_go_well(const InvalidPlan& plan) { return plan.fault == Fault::late && plan.async; }
 
 bool right_kind(Fault fault, int kind) {
@@ -36,7 +36,7 @@ class InvalidWatch {
  public:
   InvalidWatch(int ranks, const WorkerOptions& options) : ranks_(ranks), options_(options), report_(ranks) {}
 
-  /// Empty when every live rank said the right thing in time.
+  /// Empty when every live rank reported the right error in time.
   std::string run(std::uint64_t seed) {
     plan_ = plan_invalid(seed, ranks_, options_.generate.backends);
     WorkerOptions work = options_;
@@ -109,15 +109,15 @@ class InvalidWatch {
 }  // namespace
 
 std::chrono::nanoseconds time_allowed(Fault fault, std::chrono::nanoseconds deadline) {
-  // A death is known within a second, and everything within the deadline and one more. The first is given
-  // two: the machine may be busy, and what is judged here is not its scheduler.
+  // A death is detected within a second, any other fault within the deadline plus one second. A death is
+  // allowed two seconds, because the machine may be busy and this test does not judge its scheduler.
   return fault == Fault::killed ? std::chrono::nanoseconds(2s) : deadline + 1s;
 }
 
 InvalidOutcome soak_invalid(int ranks, const WorkerOptions& options,
                             const std::function<void(const InvalidFailure&)>& failed) {
   InvalidOutcome outcome;
-  if (ranks < 2) return outcome;  // nobody is left to be told
+  if (ranks < 2) return outcome;  // no rank is left to report
   InvalidWatch watch(ranks, options);
   for (; outcome.programs < options.programs; ++outcome.programs) {
     const std::uint64_t seed = options.first + static_cast<std::uint64_t>(outcome.programs);

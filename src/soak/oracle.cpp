@@ -17,7 +17,7 @@ std::size_t bytes_of(std::int64_t count, DType dtype) {
   return static_cast<std::size_t>(count) * size_of(dtype);
 }
 
-/// Where part `r` of a side begins and how many elements it has; parts of the equal forms are cut evenly.
+/// Where part `r` of a side begins and how many elements it has. Without counts, the parts are equal.
 std::pair<std::int64_t, std::int64_t> part_of(const Side& side, int r, int n) {
   const auto i = static_cast<std::size_t>(r);
   if (!side.counts.empty()) return {side.offsets[i], side.counts[i]};
@@ -49,7 +49,7 @@ bool Oracle::exact(const Step& step) const {
   const auto n = static_cast<int>(step.shares.size());
   const auto element = static_cast<std::int64_t>(size_of(step.dtype));
   std::vector<const std::byte*> inputs(static_cast<std::size_t>(n));
-  // Parts of reduce_scatterv lie at other offsets on other ranks; the others are one part.
+  // The parts of reduce_scatterv are at different offsets on each rank; other reductions have one part.
   const bool parts = step.op == Op::reduce_scatterv;
   for (int p = 0; p < (parts ? n : 1); ++p) {
     const std::int64_t count =
@@ -66,7 +66,7 @@ bool Oracle::exact(const Step& step) const {
   return true;
 }
 
-/// What a member gives, its parts side by side.
+/// A member's input, its parts packed.
 std::vector<std::byte> Oracle::given_by(const Step& step, int member) const {
   const Side& side = step.shares[static_cast<std::size_t>(member)].in;
   std::vector<std::byte> bytes;
@@ -80,7 +80,7 @@ std::vector<std::byte> Oracle::given_by(const Step& step, int member) const {
   return bytes;
 }
 
-/// Puts elements into part `part` of what a member takes; -1: at its beginning.
+/// Writes elements into part `part` of a member's output; -1: at its beginning.
 void Oracle::take(const Step& step, int member, int part, const std::byte* from, std::int64_t count) {
   const Side& side = step.shares[static_cast<std::size_t>(member)].out;
   const std::int64_t offset = part < 0 ? 0 : part_of(side, part, static_cast<int>(step.shares.size())).first;
@@ -138,7 +138,7 @@ void Oracle::copy_collective(const Step& step, const std::vector<std::vector<std
           const bool to_all = step.op == Op::all_to_all || step.op == Op::all_to_allv;
           if (!to_all && from != step.root) continue;
           const Side& side = step.shares[static_cast<std::size_t>(from)].in;
-          std::int64_t skip = 0;  // parts lie side by side in what was given
+          std::int64_t skip = 0;  // the parts are packed in the input
           for (int before = 0; before < r; ++before) skip += part_of(side, before, n).second;
           take(step, r, to_all ? from : -1,
                given[static_cast<std::size_t>(from)].data() + bytes_of(skip, step.dtype),
@@ -167,8 +167,7 @@ void Oracle::apply(int number) {
     return write_touch(program_, number, place);
   }
   if (step.kind == Kind::collective) return collective(step);
-  // A step's messages touch different memory, but what is sent must not be what another of them has just
-  // written.
+  // A step's messages touch different memory, but a message must not send what another one has just written.
   std::vector<std::vector<std::byte>> sent;
   for (const Packet& p : step.packets) {
     const std::byte* from = at(step, p.from, p.from_at);

@@ -1,6 +1,6 @@
-// What a program must do to memory: carries out its steps one after the other, for all ranks, without the
-// runtime. The generator runs it along to know what values a reduction would meet; a rank compares its memory
-// with it.
+// The expected effect of a program on memory: executes its steps sequentially, for all ranks, without the
+// runtime. The generator runs it alongside to know the values that a reduction would combine; a rank compares
+// its memory with it.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@ namespace medley::soak {
 class Oracle {
  public:
   explicit Oracle(const Program& program);
-  /// Whether a reduction gives one exact result here, in whatever order its inputs are combined.
+  /// Whether a reduction has one exact result with the current values, in any order of combining.
   bool exact(const Step& step) const;
   void apply(int step);
   const std::vector<std::byte>& memory(int rank) const { return memory_[static_cast<std::size_t>(rank)]; }
-  /// A hash of what a touch finds.
+  /// A hash of the bytes that a touch reads.
   std::uint64_t found(int step) const { return found_[static_cast<std::size_t>(step)]; }
 
  private:
@@ -38,7 +38,7 @@ class Oracle {
 
 std::uint64_t hash(const std::byte* data, std::int64_t bytes);
 
-/// The oracle after all steps; nothing where some reduction has no exact result, as may happen in a shrunk
+/// The oracle after all steps; empty when some reduction has no exact result, as can happen in a shrunk
 /// program.
 std::optional<Oracle> expect(const Program& program);
 

@@ -1,4 +1,4 @@
-// Programs as pseudo-code: the comms, then what each rank does, line by line.
+// Prints programs as pseudo-code: the comms, then each rank's actions, line by line.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -73,7 +73,7 @@ bool collects(const Program& program, const Step& step, int world_rank) {
 std::vector<std::byte> initial_memory(const Program& program, int world_rank) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(program.memory));
   core::Random random(core::mix(program.seed) + static_cast<std::uint64_t>(world_rank));
-  // All ranks have the same type at the same place.
+  // All ranks have the same type at the same offset.
   const std::int64_t slab = std::max<std::int64_t>(program.memory / 4 / 8 * 8, 8);
   for (std::int64_t at = 0; at < program.memory; at += 8) {
     const auto which = static_cast<std::size_t>(at / slab) % program.palette.size();

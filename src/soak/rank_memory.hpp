@@ -1,5 +1,5 @@
-// The memory of one rank of a program, on the host or on a CUDA device. Used by run_program(), which compares it with
-// the oracle's.
+// The memory of one rank of a program, on the host or on a CUDA device. run_program() uses it and compares it
+// with the oracle's.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class RankMemory {
   Buffer buffer(std::int64_t at, std::int64_t count, DType dtype) {
     return {(image_ ? image_.data() : host_.data()) + at, count, dtype, image_ ? Memory::cuda : Memory::host, device_};
   }
-  /// A place that the program itself reads and writes: fetched from the device, put back by put().
+  /// Memory that the program itself reads and writes: copied from the device here, copied back by put().
   std::byte* take(std::int64_t at, std::int64_t bytes) {
     std::byte* here = host_.data() + at;
     if (image_) image_.read(here, static_cast<std::size_t>(at), static_cast<std::size_t>(bytes));
@@ -40,7 +40,7 @@ class RankMemory {
     take(0, static_cast<std::int64_t>(host_.size()));
     return host_.all();
   }
-  /// Whether nobody wrote beside it.
+  /// Whether no byte outside of it was written.
   bool intact() const { return host_.intact(); }
 
  private:

@@ -22,7 +22,7 @@ constexpr std::size_t most_output = 4000;
 [[noreturn]] void be_launcher(const LaunchOptions& options, const std::string& log,
                               const std::string& report) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  setpgid(0, 0);  // signals of a terminal are the watching process's
+  setpgid(0, 0);  // the supervising process handles the terminal's signals
   const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   dup2(file, 1);
   dup2(file, 2);
@@ -48,7 +48,7 @@ RanksJob::RanksJob(int ranks, const std::vector<std::string>& arguments, const s
   options.command.insert(options.command.end(), arguments.begin(), arguments.end());
   options.backends = backends;
   options.prefix = false;
-  options.keep_going = true;  // who ends them is us
+  options.keep_going = true;  // this process ends them
   fflush(nullptr);
   launcher_ = fork();
   if (launcher_ < 0) throw Error(ErrorKind::system, "cannot fork a launcher of ranks");
@@ -70,8 +70,8 @@ std::string RanksJob::output() const {
 }
 
 RanksJob::~RanksJob() {
-  // Asked once it lets the ranks end, asked again it kills them, and if it must be killed itself its keeper
-  // does.
+  // The first signal makes the launcher end the ranks, the second kills them; if the launcher itself must be
+  // killed, its supervisor process kills them.
   for (int i = 0; i < 40 && !ended(); ++i) {
     if (i == 0 || i == 4) kill(launcher_, SIGTERM);
     if (i == 30) kill(launcher_, SIGKILL);

@@ -1,5 +1,5 @@
-// Rank processes of this very command, started by a launcher of their own so that they can be watched and
-// ended whatever they are stuck in.
+// Rank processes of this command, started by their own launcher so that they can be watched and ended even
+// when stuck.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@ namespace medley::soak {
 
 class RanksJob {
  public:
-  /// `arguments` follow the command's own name; the ranks find `report` through the environment.
+  /// `arguments` follow the command's name; the ranks find `report` through the environment.
   RanksJob(int ranks, const std::vector<std::string>& arguments, const std::string& backends,
            const Report& report);
   ~RanksJob();  ///< ends all ranks
@@ -22,7 +22,7 @@ class RanksJob {
   RanksJob& operator=(const RanksJob&) = delete;
   /// The launcher's exit status once all ranks have ended.
   std::optional<int> ended();
-  /// The last of what ranks and launcher printed.
+  /// The last output of the ranks and the launcher.
   std::string output() const;
 
  private:
@@ -31,7 +31,7 @@ class RanksJob {
   std::string log_;
 };
 
-/// The environment variable with the report's path, set for ranks that this started.
+/// The environment variable that holds the report's path, set for the ranks started here.
 inline constexpr const char* report_variable = "MEDLEY_SOAK_REPORT";
 
 }  // namespace medley::soak

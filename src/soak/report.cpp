@@ -15,7 +15,7 @@
 namespace medley::soak {
 
 void Slot::tell(Told what, int kind, const std::string& sentence) {
-  if (told.load() != Told::nothing) return;  // the first counts
+  if (told.load() != Told::nothing) return;  // only the first report counts
   std::snprintf(text, sizeof text, "%s", sentence.c_str());
   error_kind = kind;
   told_ns = std::chrono::steady_clock::now().time_since_epoch().count();

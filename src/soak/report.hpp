@@ -1,4 +1,4 @@
-// What ranks tell the process that watches them: a file mapped by all, which outlives a rank that is killed.
+// What ranks report to the supervising process: a file mapped by all, which survives a killed rank.
 #pragma once
 
 #include <atomic>
@@ -9,17 +9,17 @@ namespace medley::soak {
 
 enum class Told : std::int32_t { nothing, mismatch, error };
 
-/// One rank's. Written by the rank, `told` last.
+/// One rank's slot. The rank writes it, `told` last.
 struct Slot {
   std::atomic<std::int64_t> started;   ///< programs begun
-  std::atomic<std::int64_t> finished;  ///< programs done, on this rank and by then on all others
+  std::atomic<std::int64_t> finished;  ///< programs completed on this rank, and by then on all others
   std::atomic<Told> told;
-  std::atomic<std::int32_t> through;    ///< 1 once the rank has run all it was to run
+  std::atomic<std::int32_t> through;    ///< 1 once the rank has run all its programs
   std::atomic<std::int32_t> process;
   std::int32_t error_kind;
   std::atomic<std::int64_t>
       ready_ns;  ///< when a rank of an invalid program was ready for the fault, steady clock
-  std::atomic<std::int64_t> noticed_ns;  ///< when it met the error, if it did something before it told
+  std::atomic<std::int64_t> noticed_ns;  ///< when it saw the error, if it did something before reporting it
   std::atomic<std::int64_t> told_ns;
   char text[1024];
 
@@ -28,9 +28,9 @@ struct Slot {
 
 class Report {
  public:
-  /// Makes a file in the temporary folder and removes it at the end.
+  /// Makes a temporary file and removes it at the end.
   explicit Report(int ranks);
-  /// Opens one that another process made.
+  /// Opens a file that another process made.
   explicit Report(const std::string& path);
   ~Report();
   Report(const Report&) = delete;

@@ -16,7 +16,7 @@
 namespace medley::soak {
 namespace {
 
-/// Counts and offsets of one call; spoiled when it returns, so that whoever still reads them gets nonsense.
+/// Counts and offsets of one call, overwritten when it returns, so that a late reader gets garbage.
 struct Lists {
   explicit Lists(const Share& share)
       : in_counts(share.in.counts), in_offsets(share.in.offsets), out_counts(share.out.counts), out_offsets(share.out.offsets) {}
@@ -104,10 +104,11 @@ class Runner {
     while (wait == Wait::test && !work.test()) std::this_thread::yield();
   }
 
-  /// A forked child has none of the parent's comms: it must be told so, and must leave them alone.
+  /// A forked child has none of the parent's comms: using one must be an error and must leave the parent's
+  /// comms alone.
   void try_in_child() {
     const pid_t child = fork();
-    if (child < 0) return;   // no process is to be had
+    if (child < 0) return;   // fork failed
     if (child == 0) {
       try {
         comms_[0].barrier();
@@ -169,7 +170,7 @@ class Runner {
     const Share& share = s.shares[static_cast<std::size_t>(c.rank())];
     const Buffer in = memory_.buffer(share.in.at, share.in.count, s.dtype),
                  out = memory_.buffer(share.out.at, share.out.count, s.dtype);
-    // Lists that are gone when the call returns, as those of most programs are.
+    // Freed when the call returns, like those of most programs.
     const std::unique_ptr<Lists> lists = std::make_unique<Lists>(share);
     const Parts ins{lists->in_counts, lists->in_offsets}, outs{lists->out_counts, lists->out_offsets};
     switch (s.op) {
@@ -224,7 +225,7 @@ class Runner {
     return c.batch(list, options);
   }
 
-  /// Receives as messages come and sorts them by sender, whose own must have kept their order.
+  /// Receives from any source and sorts the messages by sender; each sender's messages must be in order.
   Work any_source(int number, Options options) {
     const Step& s = step(number);
     Comm& c = comm(s);

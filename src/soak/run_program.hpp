@@ -1,4 +1,4 @@
-// Runs one rank's part of a program on the runtime and compares what it finds with the oracle.
+// Runs one rank's part of a program on the runtime and compares the results with the oracle.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,8 @@
 
 namespace medley::soak {
 
-/// Empty when all memory and every sender were as the oracle says; otherwise what was wrong. Throws the first
-/// error of the runtime, after `complain` was told of it: other threads of the rank may be stuck by then.
+/// Empty when all memory and every sender matched the oracle; otherwise what was wrong. Throws the runtime's
+/// first error, after passing it to `complain`: other threads of the rank may be stuck by then.
 std::string run_program(Context& context, const Program& program, const Oracle& oracle, Memory memory,
                         const std::function<void(const std::exception&)>& complain);
 

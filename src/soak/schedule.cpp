@@ -9,14 +9,14 @@
 namespace medley::soak {
 namespace {
 
-/// One rank's wishes, before they become a stream.
+/// How one rank would like to run its steps, before this becomes a stream.
 struct Wishes {
   std::vector<std::vector<std::vector<int>>> order{};  ///< steps, by phase and thread
   struct IssueStyle {
     bool blocking = false;
     bool dropped = false;
-    int delay = 0;      ///< before it, in microseconds
-    int max_wait = 0;   ///< of a blocking one, in microseconds
+    int delay = 0;      ///< before the step, in microseconds
+    int max_wait = 0;   ///< for a blocking step, in microseconds
     bool forks = false;
     int looks_at = -1;  ///< a step it tests or waits for afterwards
     bool only_tests = false;
@@ -34,7 +34,7 @@ class Scheduler {
     per_mille_forks_ = random.one_of({0, 0, 0, 0, 20});
     swaps_ = random.one_of({0, 1, 3});
     if (program.one_order) swaps_ = 0;
-    program.threads.push_back(1);  // a last phase, in which everything that is left is waited for
+    program.threads.push_back(1);  // a last phase that waits for everything still pending
     for (int r = 0; r < program.ranks; ++r) wishes_.push_back(wish(r));
   }
 
@@ -103,7 +103,7 @@ class Scheduler {
     if (independent(step(list[i]), step(list[i + 1]), rank)) std::swap(list[i], list[i + 1]);
   }
 
-  /// Whether a rank may issue two steps in either order without meaning something else.
+  /// Whether a rank may issue two steps in either order without changing the program's meaning.
   bool independent(const Step& a, const Step& b, int rank) {
     for (const auto& [x, y] : {std::pair(&a, &b), std::pair(&b, &a)}) {
       if (is_comm_maker(x->kind) && std::find(x->made.begin(), x->made.end(), y->comm) != x->made.end())
@@ -128,7 +128,7 @@ class Scheduler {
     for (int r = 0; r < program_.ranks; ++r) program_.streams.push_back(lower(r));
   }
 
-  /// Whether what the rank does in a step is over when the call returns, whatever it wishes.
+  /// Whether the rank's part in a step is always complete when the call returns.
   bool immediate(const Step& s, int rank) {
     return s.kind == Kind::touch || s.kind == Kind::drop || is_comm_maker(s.kind) ||
            collects(program_, s, rank);
@@ -137,13 +137,13 @@ class Scheduler {
   std::vector<std::vector<Stream>> lower(int rank) {
     const Wishes& wishes = wishes_[static_cast<std::size_t>(rank)];
     std::vector<std::vector<Stream>> streams;
-    std::vector<int> pending;  // at the beginning of a phase
+    std::vector<int> pending;  // at the start of a phase
     for (const auto& phase : wishes.order) {
       streams.emplace_back();
       std::vector<int> still = pending;
       std::set<int> finished;
       for (const auto& thread : phase) {
-        std::vector<int> seen = pending;  // what this thread knows to be pending
+        std::vector<int> seen = pending;  // pending as far as this thread knows
         streams.back().push_back(lower_thread(rank, thread, seen, finished));
         for (int number : seen) {
           if (std::find(still.begin(), still.end(), number) == still.end()) still.push_back(number);
@@ -172,7 +172,7 @@ class Scheduler {
         stream.push_back({.act = Act::delay, .step = number, .microseconds = style.delay});
       if (style.forks) stream.push_back({.act = Act::fork, .step = number});
       const bool now = immediate(s, rank);
-      if (s.kind == Kind::touch || collects(program_, s, rank)) {  // memory must be the rank's own then
+      if (s.kind == Kind::touch || collects(program_, s, rank)) {  // no pending operation may use the memory then
         const std::vector<int> earlier = pending;
         for (int other : earlier) {
           if (conflict(touched(step(other), rank), touched(s, rank))) finish(other, style.wait);
@@ -198,8 +198,8 @@ class Scheduler {
     return stream;
   }
 
-  /// Whether the rank may throw a step's Work away: one that comes later, touches the same memory and is kept
-  /// tells of its completion too.
+  /// Whether the rank may drop a step's Work: a later step that touches the same memory and keeps its Work
+  /// implies its completion.
   bool droppable(int rank, int number) {
     const Wishes& wishes = wishes_[static_cast<std::size_t>(rank)];
     if (!wishes.style[static_cast<std::size_t>(number)].dropped) return false;
@@ -220,8 +220,8 @@ class Scheduler {
     return covered;
   }
 
-  /// Whether a collective that is issued later starts only after all that the rank does in the first step: the
-  /// messages of a batch are operations of their own, and each of them must touch its memory.
+  /// Whether a later collective starts only after everything the rank does in the first step. The messages of
+  /// a batch are separate operations, so the collective must touch the memory of each of them.
   bool waits_for_all_of(int rank, const Step& first, const Step& later) {
     const int me = rank_in(program_.comms[static_cast<std::size_t>(first.comm)], rank);
     for (std::size_t i = 0; i < first.packets.size(); ++i) {
@@ -245,7 +245,7 @@ class Scheduler {
     }
   }
 
-  /// Takes back a wish of a rank that is stuck; false when none of them has one.
+  /// Withdraws one wish of a stuck rank; false when no stuck rank has one left.
   bool relax(const Verdict& verdict) {
     bool some = false;
     for (const Stuck& stuck : verdict.stuck) {
@@ -259,7 +259,7 @@ class Scheduler {
         some = true;
       }
       if (action.act != Act::finish) continue;
-      for (auto& style : manners) {  // waits that some step wished for; those a touch needs are not wishes
+      for (auto& style : manners) {  // waits that some step wished for; those that a touch needs stay
         if (style.looks_at != action.step || style.only_tests) continue;
         style.looks_at = -1;
         some = true;
@@ -273,7 +273,7 @@ class Scheduler {
     for (int r = 0; r < program_.ranks; ++r) {
       Wishes& wishes = wishes_[static_cast<std::size_t>(r)];
       wishes.order = plain_order(r);
-      if (restored_) {  // and everything that can be in the background is
+      if (restored_) {  // and everything that can run in the background does
         for (auto& style : wishes.style) style.blocking = false, style.looks_at = -1;
       }
     }

@@ -1,6 +1,6 @@
-// How each rank goes about a program's steps: in which order, from which thread, blocking or not, when it
-// waits. Filled in by generate(); whatever would not finish on the ideal machine is made more patient until
-// it does.
+// How each rank runs a program's steps: in which order, from which thread, blocking or not, and when it
+// waits. Called by generate(). A schedule that would not finish on the ideal machine is relaxed until it
+// does.
 #pragma once
 
 #include "base/random.hpp"

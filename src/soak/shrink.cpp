@@ -8,7 +8,7 @@ std::vector<int> shrink(int steps, const std::function<bool(const std::vector<in
                         const std::function<bool()>& enough) {
   std::vector<int> left_out, kept;
   for (int i = 0; i < steps; ++i) kept.push_back(i);
-  // From the end: later steps are more often of no consequence.
+  // From the end: later steps are more often irrelevant.
   for (std::size_t piece = std::max<std::size_t>(kept.size() / 2, 1); piece > 0; piece /= 2) {
     bool again = true;
     while (again) {
@@ -22,7 +22,7 @@ std::vector<int> shrink(int steps, const std::function<bool(const std::vector<in
         left_out = candidate;
         kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(begin),
                    kept.begin() + static_cast<std::ptrdiff_t>(end));
-        again = piece == 1;  // one step less may make another one useless
+        again = piece == 1;  // removing one step may make another one useless
       }
     }
   }

@@ -1,5 +1,5 @@
-// Finds few steps of a failing program that fail on their own: larger and larger halves are left out while
-// what is left still fails.
+// Reduces a failing program to few steps that still fail: removes halves, then smaller and smaller groups of
+// steps, as long as the rest fails.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace medley::soak {
 
-/// Of the steps 0 to `steps` - 1, those that can be left out. `fails` is asked with steps left out, and says
-/// whether the rest fails; `enough` ends the search early.
+/// The steps among 0 to `steps` - 1 that can be left out. `fails` tells whether the program fails without the
+/// given steps; `enough` ends the search early.
 std::vector<int> shrink(int steps, const std::function<bool(const std::vector<int>& left_out)>& fails,
                         const std::function<bool()>& enough);
 

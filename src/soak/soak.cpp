@@ -17,18 +17,18 @@ namespace {
 using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-// Beyond the deadline that ranks give themselves: only what hangs outside of Medley's own waits meets this.
+// On top of the ranks' own deadline: only a hang outside of Medley's own waits reaches it.
 constexpr auto last_patience = 10s;
-// For the others to say what happened to them once one has spoken.
+// Time for the other ranks to report once one has reported a failure.
 constexpr auto time_to_speak = 300ms;
-// A program that hung is tried again with less patience; most take milliseconds.
+// A program that hung is rerun with a shorter deadline; most take milliseconds.
 constexpr auto shrink_deadline = 5s;
-// Runs of a candidate before it counts as right: many failures depend on timing.
+// Runs of a candidate before it counts as passing: many failures depend on timing.
 constexpr int tries = 3;
 
 struct Watched {
-  std::int64_t done = 0;             ///< programs that went well on all ranks
-  std::optional<Failure> failure{};  ///< of the one after them
+  std::int64_t done = 0;             ///< programs that passed on all ranks
+  std::optional<Failure> failure{};  ///< of the program after those
 };
 
 class Watch {
@@ -36,7 +36,7 @@ class Watch {
   Watch(const SoakOptions& options, Report& report, const std::function<void(std::int64_t)>& progress)
       : options_(options), report_(report), progress_(progress) {}
 
-  /// Runs programs on fresh ranks until they are through or one fails.
+  /// Runs programs on fresh ranks until all are done or one fails.
   Watched run(const WorkerOptions& work) {
     report_.clear();
     RanksJob job(options_.ranks, worker_words(work),
@@ -97,7 +97,7 @@ class Watch {
     }
     return text;
   }
-  /// Deadlines that passed, on whichever ranks, are a hang; wrong memory or any other error is a mismatch.
+  /// A hang is when the only errors are timeouts; wrong memory or any other error is a mismatch.
   bool only_timeouts() const {
     for (int r = 0; r < options_.ranks; ++r) {
       if (report_[r].told == Told::mismatch) return false;
@@ -193,7 +193,7 @@ Outcome soak(const SoakOptions& options, const std::function<void(std::int64_t)>
     }
     Watched seen = watch.run(work);
     outcome.programs += seen.done;
-    if (!seen.failure) break;  // through, or out of time
+    if (!seen.failure) break;  // finished, or out of time
     ++outcome.programs;
     const auto shrink_begun = steady_clock::now();
     const std::function<void(std::int64_t)> silent = [](std::int64_t) {};

@@ -1,5 +1,5 @@
-// Watches ranks run random programs, ends those that hang, cuts failing programs down and counts. Runs in the
-// process that the user started; the ranks are processes of their own.
+// Supervises ranks that run random programs: ends those that hang, shrinks failing programs and counts. Runs
+// in the process that the user started; the ranks are separate processes.
 #pragma once
 
 #include <chrono>
@@ -21,8 +21,8 @@ struct SoakOptions {
 struct Failure {
   enum class What : std::uint8_t { mismatch, hang } what{};
   std::uint64_t program = 0;
-  std::string text{};           ///< what the ranks said
-  std::vector<int> left_out{};  ///< steps it fails without
+  std::string text{};           ///< what the ranks reported
+  std::vector<int> left_out{};  ///< steps that can be removed while it still fails
 };
 
 struct Outcome {
@@ -30,12 +30,12 @@ struct Outcome {
   std::vector<Failure> failures{};
 };
 
-/// `progress` is told now and then how many programs are done; `failed` of each failure as it is found,
-/// shrunk.
+/// `progress` receives the number of finished programs from time to time; `failed` receives each failure when
+/// found, already shrunk.
 Outcome soak(const SoakOptions& options, const std::function<void(std::int64_t)>& progress,
              const std::function<void(const Failure&)>& failed);
 
-/// The words with which a rank is started for these programs.
+/// The command-line arguments that start a rank for these programs.
 std::vector<std::string> worker_words(const WorkerOptions& options);
 
 }  // namespace medley::soak

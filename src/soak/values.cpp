@@ -21,7 +21,7 @@ double f16_value(std::uint16_t bits) {
   return sign * std::ldexp(1024 + mantissa, exponent - 25);
 }
 
-/// Exact for what the oracle stores: multiples of small powers of two with few digits.
+/// Exact for the values that the oracle stores: multiples of small powers of two with few digits.
 std::uint16_t f16_bits(double value) {
   const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   if (value == 0) return sign;
@@ -64,7 +64,7 @@ void store_float(std::byte* to, DType dtype, double value) {
   }
 }
 
-/// Whole numbers up to this are exact.
+/// Integers up to this are exact.
 double largest_whole(DType dtype) {
   switch (dtype) {
     case DType::f64:
@@ -82,7 +82,7 @@ bool exact_float(DType dtype, ReduceOp op, const std::vector<const std::byte*>& 
   double total = op == ReduceOp::product ? 1 : 0;
   for (const std::byte* input : inputs) {
     const double value = value_of(dtype, input);
-    // A zero of either sign among others may end with either.
+    // With zeros of both signs, the result may have either sign.
     if (!std::isfinite(value) || (value == 0 && (std::signbit(value) || op == ReduceOp::product)))
       return false;
     if (op == ReduceOp::min || op == ReduceOp::max) continue;
@@ -91,7 +91,7 @@ bool exact_float(DType dtype, ReduceOp op, const std::vector<const std::byte*>& 
     if (total > largest_whole(dtype)) return false;
   }
   const bool power_of_two = (inputs.size() & (inputs.size() - 1)) == 0;
-  return op != ReduceOp::avg || power_of_two;  // others are rounded, and where is the backend's business
+  return op != ReduceOp::avg || power_of_two;  // other results are rounded, and the backend decides where
 }
 
 template <class T>
@@ -145,7 +145,7 @@ void combine_bools(std::byte* to, ReduceOp op, const std::vector<const std::byte
 }
 
 void combine_floats(std::byte* to, DType dtype, ReduceOp op, const std::vector<const std::byte*>& inputs) {
-  if (op == ReduceOp::min || op == ReduceOp::max) {  // the bits of one of them, whatever they stand for
+  if (op == ReduceOp::min || op == ReduceOp::max) {  // the result has the bits of one of the inputs, whatever they mean
     const std::byte* best = inputs[0];
     for (const std::byte* input : inputs) {
       const double value = value_of(dtype, input), found = value_of(dtype, best);

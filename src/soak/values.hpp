@@ -1,5 +1,5 @@
-// Numbers as the oracle sees them: what an element is worth, and which inputs give one exact result whatever
-// the order they are combined in. Shares nothing with the kernels it judges.
+// Numbers as the oracle sees them: the value of an element, and which inputs have one exact result in any
+// order of combining. Shares no code with the kernels it checks.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@ namespace medley::soak {
 
 bool floating(DType dtype);
 
-/// Eight bytes of elements made from random bits: any integers, bools of 0 and 1, floats that are small whole
-/// numbers.
+/// Eight bytes of elements made from random bits: any integers, bools of 0 and 1, floats that are small
+/// integers.
 void fill_word(std::byte* to, DType dtype, std::uint64_t bits);
 
 /// Whether the elements at `inputs` (one pointer per rank) combine to the same bits in every order and
-/// grouping: integers always do; floats when all are whole and every partial result is small enough to be
-/// exact.
+/// grouping: integers always do; floats do when all are integral and every partial result is small enough to
+/// be exact.
 bool exact(DType dtype, ReduceOp op, const std::vector<const std::byte*>& inputs);
 
 /// Combines one element of each rank into `to`.

@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// Contexts of a rank: programs with a progress thread have one of their own.
+/// A rank's contexts: programs with a progress thread use a separate one.
 class Contexts {
  public:
   explicit Contexts(const WorkerOptions& options) : options_(options) {}
@@ -49,7 +49,7 @@ class Contexts {
 
 Tally work(const WorkerOptions& options, Slot* slot) {
   if (slot) slot->process = getpid();
-  setenv("MEDLEY_POISON", "1", 1);   // before the first block is kept
+  setenv("MEDLEY_POISON", "1", 1);   // before the first block is pooled
   Contexts contexts(options);
   Tally tally;
   const auto complain = [&](const std::exception& problem) {
@@ -72,7 +72,7 @@ Tally work(const WorkerOptions& options, Slot* slot) {
         if (slot) slot->tell(Told::mismatch, 0, wrong);
         if (!slot) fmt::print(stderr, "rank {}, program {}: {}\n", context.rank(), program.seed, wrong);
       }
-      // All agree on when to stop, and nobody is ahead: what a rank tells is about this program.
+      // All ranks agree on when to stop, and none runs ahead, so a rank's report is about this program.
       std::int32_t go_on =
           options.seconds <= 0 || steady_clock::now() - begun < std::chrono::duration<double>(options.seconds)
               ? 1

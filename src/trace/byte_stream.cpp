@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t block_bytes = std::size_t{1} << 18;
 constexpr std::size_t longest_line = std::size_t{1} << 20;
-// A file of a few bytes can unpack to terabytes; no trace is as large as this.
+// A file of a few bytes can decompress to terabytes; no trace is this large.
 constexpr std::uint64_t most_unpacked = std::uint64_t{1} << 38;
 
 [[noreturn]] void refuse_stream(const std::string& place, const std::string& sentence) {
@@ -24,7 +24,7 @@ constexpr std::uint64_t most_unpacked = std::uint64_t{1} << 38;
 
 }  // namespace
 
-/// Gives the bytes block by block.
+/// Yields the decompressed bytes block by block.
 class ByteStream::Unpacker {
  public:
   virtual ~Unpacker() = default;
@@ -65,7 +65,7 @@ struct ByteStream::Gzip final : Unpacker {
       const int status = inflate(&stream, Z_NO_FLUSH);
       between = status == Z_STREAM_END;
       if (between) {
-        inflateReset(&stream);  // several streams after each other are one file
+        inflateReset(&stream);  // several concatenated streams make one file
       } else if (status != Z_OK && status != Z_BUF_ERROR) {
         refuse_stream(name, fmt::format("is damaged: its gzip stream cannot be unpacked at byte {}",
                                         taken - stream.avail_in));

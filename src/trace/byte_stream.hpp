@@ -1,5 +1,5 @@
-// The bytes of a file as a stream, unpacked on the way where it is gzip or zstd: traces are usually kept so,
-// and a gigabyte of one must not be in memory at once. Readers of other tools' traces take this.
+// A file as a byte stream, decompressed on the fly when it is gzip or zstd: traces are usually compressed,
+// and a trace of a gigabyte must not be in memory at once. Used by the readers of other tools' traces.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace medley::trace {
 
 class ByteStream final : public std::streambuf {
  public:
-  /// Throws Error(invalid) when it cannot be opened. `name` opens error messages.
+  /// Throws Error(invalid) when it cannot be opened. `name` begins error messages.
   explicit ByteStream(const std::filesystem::path& path);
   /// Text that is already in memory.
   ByteStream(std::string_view text, std::string name);
@@ -21,11 +21,11 @@ class ByteStream final : public std::streambuf {
   ByteStream& operator=(const ByteStream&) = delete;
 
   const std::string& name() const { return name_; }
-  /// The first bytes, unpacked, without taking them: as many as the first block has.
+  /// The first block of decompressed bytes, without consuming them.
   std::string_view head();
-  /// The next line without its end; false at the end of the stream. Lines longer than 1 MiB are cut.
+  /// The next line without its line end; false at the end of the stream. Lines longer than 1 MiB are cut.
   bool line(std::string& into);
-  /// Everything from here on; refuses more than `most` bytes.
+  /// The rest of the stream; refuses more than `most` bytes.
   std::string rest(std::size_t most);
 
  protected:

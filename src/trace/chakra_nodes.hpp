@@ -1,5 +1,5 @@
-// Writes the nodes of a Chakra trace. Three kinds of protobuf fields are all that the schema's nodes need,
-// which is less than a generated reader and writer of it would bring along.
+// Writes the nodes of a Chakra trace. The schema's nodes need only three kinds of protobuf fields, which is
+// less code than a generated reader and writer.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class ChakraNodes {
     put_message(metadata);
   }
 
-  /// Starts a node; attributes follow, then end(). Gives its number.
+  /// Starts a node; attributes follow, then end(). Returns its number.
   std::uint64_t begin(std::string_view name, Kind kind, double start_ns, double duration_ns,
                       const std::vector<std::uint64_t>& after) {
     node_.clear();

@@ -8,8 +8,8 @@
 namespace medley::trace {
 namespace {
 
-// A completion on two ranks is one moment give or take a microsecond; this many give the median of each
-// window.
+// Two ranks complete a collective at the same moment, within about a microsecond. Completions are divided into
+// at most this many windows; each contributes its median.
 constexpr std::size_t windows = 64;
 constexpr std::size_t most_moments = 1 << 18;
 
@@ -19,8 +19,8 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
-/// All ranks that take part are there when one completes. Its state tells that it did: a time on another rank's clock may
-/// be negative.
+/// Collectives that complete only after all ranks have joined. The state tells whether one completed: on
+/// another rank's clock its time may be negative.
 bool ends_together(const Event& event) {
   if (!event.matched || event.state != State::complete) return false;
   switch (event.op) {
@@ -50,7 +50,7 @@ Moments completions(const RankTrace& rank) {
   return moments;
 }
 
-/// Both started from one clock: the counter of the processor, if the two agree on when they started.
+/// Both use the same clock, the processor's counter, if they agree on when they started.
 bool share_a_counter(const RankTrace& a, const RankTrace& b) {
   if (a.host.empty() || a.host != b.host || a.start.ticks == 0 || b.start.ticks == 0) return false;
   const double by_ticks =
@@ -65,10 +65,10 @@ void set_from_counter(RankTrace& rank, const RankTrace& first) {
   rank.clock.drift = first.start.ns_per_tick / rank.start.ns_per_tick - 1;
 }
 
-/// Line through the medians of the windows: where the rank's clock stands against the first's. Gives the
-/// median distance of single completions from it.
+/// Fits a line through the medians of the windows: the offset of the rank's clock from the first rank's.
+/// Returns the median distance of single completions from that line.
 double refine(RankTrace& rank, const Moments& reference) {
-  std::vector<std::pair<double, double>> apart;  // own time, distance
+  std::vector<std::pair<double, double>> apart;  // own time, difference
   rank.for_each([&](const Event& event) {
     if (!ends_together(event)) return;
     const auto there = reference.find(completion_key(event));
@@ -123,7 +123,7 @@ void align_clocks(Trace& trace) {
     for (RankTrace* rank : elsewhere) {
       trace.clock_error = std::max(trace.clock_error, refine(*rank, reference));
       reference.merge(
-          completions(*rank));  // a rank that shares no comm with the first may share one with this
+          completions(*rank));  // a rank that shares no comm with the first may share one with this rank
     }
   }
   double earliest = std::numeric_limits<double>::infinity();
@@ -136,7 +136,8 @@ void align_clocks(Trace& trace) {
     }
   }
   if (!std::isfinite(earliest)) return;
-  // A nanosecond before it all begins: a first event at 0 could be rounded below it, which means "not known".
+  // The trace starts a nanosecond before its first event: a first event at 0 could be rounded to below 0,
+  // which means "not known".
   for (RankTrace& rank : trace.ranks) rank.clock.offset -= earliest - 1;
 }
 

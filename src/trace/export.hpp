@@ -1,5 +1,5 @@
-// Traces in other people's formats: the JSON of CONTRACT.md, CSV with one line per operation, Chrome's trace
-// format, which ui.perfetto.dev opens, and MLCommons' Chakra, which simulators replay.
+// Traces in other formats: the JSON of CONTRACT.md, CSV with one line per operation, Chrome's trace format,
+// which ui.perfetto.dev opens, and MLCommons' Chakra, which simulators replay.
 #pragma once
 
 #include <nlohmann/json.hpp>

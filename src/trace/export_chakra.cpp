@@ -1,6 +1,6 @@
-// Chakra execution traces (MLCommons, schema 0.0.4), which network simulators replay: per rank a file of
-// protobuf messages, each behind its length. What the program did between its calls becomes nodes of
-// computation, so that a replay keeps what overlapped and what was waited for.
+// Chakra execution traces (MLCommons, schema 0.0.4), which network simulators replay: one file per rank of
+// protobuf messages, each preceded by its length. The time between a program's calls becomes computation
+// nodes, so that a replay keeps overlaps and waits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double least_computation = 1000;  // ns: the schema counts microseconds
+constexpr double least_computation = 1000;  // ns: the schema counts in microseconds
 
-/// CollectiveCommType of the schema, which does not tell uneven parts from even ones.
+/// CollectiveCommType of the schema, which does not distinguish v-collectives.
 std::int64_t chakra_collective(Op op) {
   switch (core::equal_counts_form(op)) {
     case Op::all_reduce:
@@ -43,13 +43,13 @@ std::int64_t chakra_collective(Op op) {
   }
 }
 
-/// Chakra counts what a rank gives: the shard of an all_gather.
+/// Chakra counts a rank's input: the shard of an all_gather.
 std::int64_t given_bytes(const Event& event, const Group& group) {
   const bool shard = event.op == Op::all_gather || event.op == Op::all_gatherv || event.op == Op::gather;
   return shard && group.size > 0 ? event.bytes / group.size : event.bytes;
 }
 
-/// One rank's calls and waits in order of time, with its computation between them.
+/// One rank's calls and waits in order of time, with the computation between them.
 class ChakraRank {
  public:
   ChakraRank(const Trace& trace, const RankTrace& rank, std::ostream& out)
@@ -108,14 +108,14 @@ class ChakraRank {
       const std::int64_t own = rank_.rank;
       nodes_.attribute("comm_src", e.op == Op::send ? own : e.peer);
       nodes_.attribute("comm_dst", e.op == Op::send ? e.peer : own);
-      nodes_.attribute("comm_tag", static_cast<std::int64_t>(e.group));  // each comm matches for itself
+      nodes_.attribute("comm_tag", static_cast<std::int64_t>(e.group));  // matching is per comm
     }
     nodes_.end();
   }
 
   void come_back(const Call& call) {
     compute_until(call.event.completed - call.event.exposed);
-    // What the call came after, it stands for.
+    // Depending on the call implies depending on its own dependencies.
     std::erase_if(after_, [&](std::uint64_t id) {
       return std::find(call.after.begin(), call.after.end(), id) != call.after.end();
     });
@@ -128,9 +128,9 @@ class ChakraRank {
   ChakraNodes nodes_;
   std::vector<Call> calls_;
   std::vector<std::pair<double, std::size_t>>
-      moments_;                       ///< twice the call's number, and one more for its end
-  std::vector<std::uint64_t> after_;  ///< what comes next depends on these nodes
-  double free_since_ = 0;             ///< the program computes since then
+      moments_;                       ///< twice the call's number, plus one for its end
+  std::vector<std::uint64_t> after_;  ///< the next node depends on these nodes
+  double free_since_ = 0;             ///< the program has been computing since then
 };
 
 }  // namespace
@@ -143,7 +143,7 @@ void write_chakra(const Trace& trace, const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   for (const RankTrace& rank : trace.ranks) {
-    if (rank.context > 1) continue;  // a second context of a process has ranks of its own
+    if (rank.context > 1) continue;  // a second context of a process has its own ranks
     core::write_file(fs::path(folder) / fmt::format("medley.{}.et", rank.rank),
             [&](std::ostream& out) { ChakraRank(trace, rank, out).write(); });
   }

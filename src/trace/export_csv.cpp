@@ -7,7 +7,7 @@
 namespace medley::trace {
 namespace {
 
-/// Names come from users: quotes are doubled as spreadsheets want it.
+/// Names come from users: quotes are doubled, as spreadsheets expect.
 std::string quoted(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string out = "\"";

@@ -1,5 +1,5 @@
-// Chrome's trace format: a process per rank, a track per comm; operations that overlap get tracks beside each
-// other, and the time in which the program waited lies on a track of its own.
+// Chrome's trace format: a process per rank, a track per comm. Overlapping operations get adjacent tracks,
+// and the time in which the program waited has its own track.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -84,7 +84,7 @@ void write_perfetto(const Trace& trace, std::ostream& out) {
           e.sequence, name(e.dtype), name(e.state), text_of(trace.names[e.scope]),
           text_of(trace.names[e.backend]), text_of(trace.names[e.algorithm]), e.issued / 1e3, e.exposed / 1e3));
       const double begin =
-          std::max(e.completed - e.exposed, waits_until);  // several may be waited for at once
+          std::max(e.completed - e.exposed, waits_until);  // the program may wait for several at once
       if (e.exposed <= 0 || e.completed <= begin) return;
       waits_until = e.completed;
       writer.add(fmt::format(

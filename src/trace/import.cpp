@@ -12,13 +12,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Formats that are read as a whole: dumps of a ring of some thousand entries.
+// Formats that are read whole: dumps of a ring of some thousand entries.
 constexpr std::size_t most_bytes = std::size_t{1} << 30;
 
 enum class Format { none, pickle, kineto, flight_json, chakra, chakra_json, execution_trace, log };
 
-/// A Chakra trace opens with the length of a short message: the schema's version as text, or attributes, each
-/// of which opens with its name.
+/// A Chakra trace starts with the length of a short message: the schema's version as text, or attributes,
+/// each of which starts with its name.
 bool looks_like_chakra(std::string_view head) {
   if (head.size() < 5 || head[0] < 4 || head[2] < 1 || head[2] > head[0] - 2) return false;
   const bool version = head[1] == '\x0a' && head[3] >= '0' && head[3] <= '9';
@@ -44,12 +44,12 @@ Format format_of(std::string_view head) {
   return json && head[first] == '{' ? Format::flight_json : Format::none;
 }
 
-/// Text without a byte that no log has.
+/// Text without bytes that never occur in logs.
 bool looks_like_text(std::string_view head) {
   return !head.empty() && head.find('\0') == std::string_view::npos;
 }
 
-/// A job may print both: NCCL's lines have groups and exact sizes, and win.
+/// A job may print both: NCCL's lines take precedence, because they have groups and exact sizes.
 void import_log(ByteStream& in, Trace& trace) {
   Trace other = trace;
   DeepSpeedLog deepspeed(in.name(), other);
@@ -79,7 +79,7 @@ bool looks_importable(const fs::path& path) {
     ByteStream in(path);
     return format_of(in.head()) != Format::none;
   } catch (const Error&) {
-    return false;  // damaged: it says so when it is named itself
+    return false;  // damaged: opening the file by its own name reports it
   }
 }
 

@@ -1,6 +1,6 @@
-// Chakra execution traces: nodes of a graph in protobuf, each behind its length, or the JSON that Chakra's
-// feeder reads. comm_size is what one rank gives. Groups are numbers whose ranks stand in comm_group.json
-// beside it.
+// Chakra execution traces: nodes of a graph in protobuf, each preceded by its length, or the JSON that
+// Chakra's feeder reads. comm_size is one rank's input. Groups are numbers; comm_group.json in the same
+// folder lists their ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t most_node_bytes = std::size_t{64} << 20;
 
-/// One node, as far as it is about communication.
+/// The communication fields of one node.
 struct ChakraNode {
   std::uint64_t id = 0, kind = 0;
   std::string name, group;
@@ -26,7 +26,7 @@ struct ChakraNode {
   bool on_host = false;
 };
 
-/// Reads protobuf's wire format out of a piece of memory.
+/// Reads protobuf's wire format from memory.
 class Wire {
  public:
   Wire(std::string_view bytes, const std::string& where) : bytes_(bytes), where_(where) {}
@@ -144,7 +144,7 @@ std::optional<Op> op_of(const ChakraNode& node) {
   return foreign_op(node.name);
 }
 
-/// The groups of comm_group.json beside the trace: name to ranks.
+/// The groups of the comm_group.json in the trace's folder: name to ranks.
 std::map<std::string, std::vector<int>> groups_beside(const std::string& place) {
   std::map<std::string, std::vector<int>> out;
   std::ifstream file(std::filesystem::path(place).parent_path() / "comm_group.json");
@@ -178,7 +178,7 @@ class ChakraImporter {
   }
 
   void finish() {
-    // A converted profile has every collective twice: the call and its kernel. Kernels are what ran.
+    // A converted profile has every collective twice: the call and its kernel. The kernels are what ran.
     std::vector<ChakraNode>& nodes = on_device_.empty() ? on_host_ : on_device_;
     if (nodes.empty())
       refuse_import(
@@ -280,7 +280,7 @@ void import_chakra(ByteStream& in, Trace& trace) {
     if (in.sgetn(message.data(), static_cast<std::streamsize>(size)) != static_cast<std::streamsize>(size))
       refuse_import(where, fmt::format("is cut off: {} bytes were due", size));
     at += size;
-    if (number > 0) importer.take(node_of(message, where));  // the first is about the whole trace
+    if (number > 0) importer.take(node_of(message, where));  // the first describes the whole trace
   }
 }
 
@@ -304,7 +304,7 @@ void import_chakra_json(std::string_view text, const std::string& place, Trace& 
     node.destination = number_in(entry, "comm_dst", -1);
     node.root = number_in(entry, "root_rank", -1);
     node.duration_us = real_in(entry, "runtime", 0);
-    node.start_us = static_cast<double>(i);  // it has no times: the order of the file
+    node.start_us = static_cast<double>(i);  // without times, the order of the file
     const auto host = entry.find("is_cpu_op");
     node.on_host = host != entry.end() && host->is_boolean() && host->get<bool>();
     importer.take(node);

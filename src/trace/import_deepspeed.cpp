@@ -1,7 +1,7 @@
-// DeepSpeed's comms logger prints a table of sums per operation and message size, a second one with the time
-// spent on stragglers where asked, and in verbose mode a line per operation. It has no groups, rounds sizes
-// to two decimals of a binary unit and logs what one rank gives: the shard of an all_gather. It synchronises
-// the device after every operation, so its times say nothing about overlap.
+// DeepSpeed's comms logger prints a table of sums per operation and message size, on request a second table
+// with the time spent on stragglers, and in verbose mode a line per operation. It has no groups, rounds sizes
+// to two decimals of a binary unit and logs one rank's input: the shard of an all_gather. It synchronises the
+// device after every operation, so its times say nothing about overlap.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,8 +44,8 @@ class DeepSpeedLog::Reader {
   void line(const std::string& text, std::size_t number) {
     where_ = fmt::format("{}: line {}", place_, number);
     if (text.find("Comm. Op") != std::string::npos) {
-      // A summary holds everything since the start: only the last one counts. The table of stragglers repeats
-      // it; where it stands alone its columns count.
+      // A summary covers everything since the start, so only the last one counts. The table of stragglers
+      // repeats it; its columns count only when it is the only table.
       const bool stragglers = text.find("straggler") != std::string::npos;
       in_table_ = !stragglers || list_->events.empty() || verbose_;
       if (in_table_) list_->events.clear();
@@ -136,14 +136,14 @@ class DeepSpeedLog::Reader {
       return;
     }
     if (!indented || !op_) {
-      in_table_ = false;  // the table is over; the log goes on
+      in_table_ = false;  // the table has ended; the log continues
       return;
     }
     row(fields);
   }
 
-  /// busbw is (n-1)/n of tput for these operations, n the world's size; the larger the figures, the better
-  /// they tell it.
+  /// busbw is (n-1)/n of tput for these operations, where n is the size of the world. Large figures give n
+  /// most precisely.
   void look_for_world(const std::vector<std::string>& fields, std::size_t at) {
     if (fields.size() < at + 5 ||
         (*op_ != Op::all_gather && *op_ != Op::all_to_all && *op_ != Op::reduce_scatter))

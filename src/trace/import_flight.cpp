@@ -1,5 +1,5 @@
 // PyTorch's flight recorder: one file per rank with the process groups and the last collectives. Sizes are
-// lists of shapes of what a rank gives and takes; states are scheduled, started, completed.
+// lists of the shapes of a rank's inputs and outputs; states are scheduled, started, completed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The rank is in the file's name alone: nccl_trace_rank_3, rank3.json, …3.
+/// Only the file's name gives the rank: nccl_trace_rank_3, rank3.json, …3.
 int rank_of_name(const std::string& place, std::size_t otherwise) {
   const std::string name = std::filesystem::path(place).stem().string();
   const std::size_t word = name.rfind("rank");
@@ -30,7 +30,7 @@ int rank_of_name(const std::string& place, std::size_t otherwise) {
   return digits.empty() ? static_cast<int>(otherwise) : std::stoi(digits);
 }
 
-/// Elements and bytes of all tensors of a side.
+/// Elements and bytes of all input tensors or all output tensors.
 struct Side {
   std::int64_t elements = 0;
   DType dtype = DType::u8;
@@ -44,7 +44,7 @@ Side side_of(const Json& entry, const char* sizes, const char* dtypes, const std
     if (!dtype) refuse_import(where, fmt::format("\"{}\" is not an element type that is known", name));
     side.dtype = *dtype;
   } else {
-    side.dtype = DType::f32;  // before version 2.2 the recorder did not write it
+    side.dtype = DType::f32;  // PyTorch's recorder writes it since version 2.2
   }
   const auto shapes = entry.find(sizes);
   if (shapes == entry.end() || !shapes->is_array()) return side;
@@ -84,8 +84,8 @@ std::map<std::string, Group> groups_of(const Json& root) {
   return groups;
 }
 
-/// The last collective of each group that is known to be complete, by the group's number. gloo never marks
-/// single entries.
+/// The last collective of each group that is known to be complete, by group number. gloo never marks single
+/// entries.
 std::map<std::string, std::int64_t> completed_of(const Json& root) {
   std::map<std::string, std::int64_t> out;
   const auto status = root.find("pg_status");
@@ -105,7 +105,7 @@ Group group_of(const Json& entry, const std::map<std::string, Group>& known) {
   }
   if (const auto found = known.find(key); found != known.end()) return found->second;
   Group group;
-  // gloo lists its ranks under no name at all; those of the default group are meant.
+  // gloo lists its ranks under an empty name; it means those of the default group.
   if (const auto unnamed = known.find(""); unnamed != known.end() && desc == "default_pg")
     group = unnamed->second;
   group.name = desc.empty() ? key : fmt::format("{} ({})", key, desc);
@@ -184,12 +184,12 @@ void import_dump(const Json& root, const std::string& place, Trace& trace) {
     if (!entry.is_object()) refuse_import(where, "must be an object");
     if (text_in(entry, "profiling_name").find("coalesced") != std::string::npos &&
         !foreign_op(text_in(entry, "profiling_name"))) {
-      continue;  // the bracket around a batch; its members have entries of their own
+      continue;  // the entry of a whole batch; its members have their own entries
     }
     list->events.push_back(event_of(entry, where, trace, groups, completed));
     if (first < 0) first = list->events.back().issued;
   }
-  // Nanoseconds since 1970 do not fit a double: from the first entry on.
+  // Nanoseconds since 1970 do not fit a double, so times are relative to the first entry.
   for (Event& event : list->events) {
     for (double* time : {&event.issued, &event.started, &event.completed}) {
       if (*time >= 0) *time = std::max(0.0, *time - first);

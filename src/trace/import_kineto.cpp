@@ -1,6 +1,6 @@
-// Chrome traces of torch.profiler. record_param_comms on the host says what was issued, the nccl kernel that
-// belongs to it how long it ran. Older profiles have no arguments there: then the annotation
-// ("nccl:all_reduce") and the kernel's name tell the operation, and sizes and groups are unknown.
+// Chrome traces of torch.profiler. record_param_comms on the host says what was issued; the nccl kernel that
+// belongs to it says how long it ran. Older profiles have no arguments there: the annotation
+// ("nccl:all_reduce") and the kernel's name then give the operation, and sizes and groups are unknown.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view step_mark = "ProfilerStep#";
 
-/// Something on the host that issues, or says that it issues, a collective.
+/// A host event that issues or annotates a collective.
 struct Issue {
   Event event;
   std::int64_t thread = 0, id = -1;
@@ -27,14 +27,13 @@ struct Issue {
 
 struct NcclKernel {
   Event event;             ///< from its arguments or its name
-  bool described = false;  ///< it has arguments of its own
-  bool named = false;      ///< its name tells the operation
+  bool described = false;  ///< has arguments of its own
+  bool named = false;      ///< its name gives the operation
   double begin = -1, end = -1;
   std::int64_t id = -1;
 };
 
-/// A call of the CUDA runtime that launched something: the way from a kernel to the thread and time of its
-/// issue.
+/// A CUDA runtime call that launched a kernel: it links the kernel to the thread and time of its issue.
 struct Launch {
   std::int64_t id = -1, thread = 0;
   double time = 0;
@@ -88,7 +87,7 @@ class KinetoImporter {
       kernel.described = true;
     } else if (const auto op = foreign_op(e.name); op && *op != Op::send && *op != Op::recv) {
       kernel.event = of_unknown_size(*op);
-      kernel.named = true;  // SendRecv is an all_to_all, a gather, a message …: its name does not say
+      kernel.named = true;  // SendRecv may be an all_to_all, a gather, a message …: its name does not say
     }
     kernel.id = e.external_id;
     kernels_.push_back(kernel);
@@ -111,7 +110,7 @@ class KinetoImporter {
     return out;
   }
 
-  /// An operation from the arguments that PyTorch gives it.
+  /// An operation from the arguments that PyTorch recorded.
   Event described(const KinetoEvent& e) {
     const std::string where = fmt::format("{}: traceEvents[{}]", place_, e.number);
     const Op op = *foreign_op(e.collective);
@@ -124,8 +123,8 @@ class KinetoImporter {
     out.dtype = *dtype;
     checked_bytes(in, *dtype, where);
     checked_bytes(given, *dtype, where);
-    // Lists of tensors are summed on one side only by some versions; the larger side rules where both should
-    // be equal.
+    // Some versions sum lists of tensors on one side only; where both sides should be equal, the larger one
+    // counts.
     out.bytes = checked_bytes(
         std::min(full_count(out.op, in, given, std::max<std::int64_t>(1, size)), std::int64_t{1} << 52),
         *dtype, where);
@@ -158,7 +157,7 @@ class KinetoImporter {
         std::stable_sort(list.begin(), list.end(),
                          [&](std::size_t a, std::size_t b) { return issues[a].begin < issues[b].begin; });
     }
-    /// The last issue that contains this stretch of time, or nothing.
+    /// The last issue whose interval contains this one, if any.
     std::optional<std::size_t> around(std::int64_t thread, double begin, double end) const {
       const auto list = by_thread_.find(thread);
       if (list == by_thread_.end()) return std::nullopt;
@@ -175,8 +174,8 @@ class KinetoImporter {
     std::map<std::int64_t, std::vector<std::size_t>> by_thread_;
   };
 
-  /// An annotation inside a record_param_comms is the same operation, and its id may be the one that the
-  /// kernel has. Others are operations of their own.
+  /// An annotation inside a record_param_comms is the same operation, and the kernel may carry the
+  /// annotation's id. Other annotations are separate operations.
   void join_annotations() {
     const Timeline timeline(issues_);
     std::vector<Issue> alone;
@@ -190,7 +189,8 @@ class KinetoImporter {
     issues_.insert(issues_.end(), alone.begin(), alone.end());
   }
 
-  /// Kernels carry the id of what issued them, or, in older profiles, of the call that launched them.
+  /// Kernels carry the id of the event that issued them or, in older profiles, of the call that launched
+  /// them.
   void join_kernels() {
     for (std::size_t i = 0; i < issues_.size(); ++i)
       if (issues_[i].id >= 0) issue_of_id_.emplace(issues_[i].id, i);
@@ -278,7 +278,7 @@ class KinetoImporter {
     trace_.format = "chrome trace of torch.profiler";
   }
 
-  /// The profiler's own steps, as places in the list.
+  /// The profiler's own steps, as indexes of the list.
   void add_marks(double first, const std::vector<Event>& events, RankTrace& rank) {
     std::sort(marks_.begin(), marks_.end());
     const auto place = [&](double time) {

@@ -1,6 +1,5 @@
 // NCCL's log: with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL it prints a line per call and one per
-// comm. There are no times, and counts are those of the call: one rank's part of an all_gather or
-// reduce_scatter.
+// comm. There are no times. Counts are those of the call: one rank's part of an all_gather or reduce_scatter.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +14,7 @@
 namespace medley::trace {
 namespace {
 
-/// The word behind `key`, up to a blank or closing bracket.
+/// The word after `key`, up to a blank or closing bracket.
 std::string_view word_after(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return {};
@@ -30,14 +29,14 @@ std::int64_t number_after(std::string_view text, std::string_view key) {
   return std::atoll(word.c_str());
 }
 
-// ncclDataType_t; fp8 has no type of its own here.
+// ncclDataType_t; fp8 has no dtype of its own here.
 constexpr std::array<DType, 12> nccl_types = {DType::i8,  DType::u8,   DType::i32, DType::i32,
                                               DType::i64, DType::i64,  DType::f16, DType::f32,
                                               DType::f64, DType::bf16, DType::u8,  DType::u8};
 constexpr std::array<ReduceOp, 5> nccl_reductions = {ReduceOp::sum, ReduceOp::product, ReduceOp::max,
                                                      ReduceOp::min, ReduceOp::avg};
 
-/// Elements of the full tensor of a call.
+/// Elements of a call's full tensor.
 std::int64_t full_elements(Op op, std::int64_t count, std::int64_t ranks) {
   const bool parts = op == Op::all_gather || op == Op::reduce_scatter || op == Op::all_to_all ||
                      op == Op::gather || op == Op::scatter;
@@ -139,8 +138,8 @@ bool NcclLog::found() const {
 void NcclLog::finish() {
   if (!found())
     refuse_import(place_, "holds no call: NCCL logs them with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL");
-  // The largest comm of a process is the world: its rank there is the job's. Comms that several processes
-  // logged under one id are known by their ranks.
+  // The largest comm of a process is the world: the rank there is the job's rank. The ranks of a comm are
+  // known when several processes logged it under one id.
   std::map<std::string, std::map<int, int>> members;  // comm id: comm rank to world rank
   std::map<std::string, int> rank_of;
   int next = 0;

@@ -10,7 +10,7 @@
 namespace medley::trace {
 namespace {
 
-/// Lower case, letters alone.
+/// Lower case, letters only.
 std::string bare(std::string_view name) {
   std::string out;
   for (const char c : name) {
@@ -24,7 +24,7 @@ struct Spelling {
   std::string_view part;
   Op op;
 };
-// Longer ones first: "reducescatter" holds "scatter" and "reduce".
+// Longer names first: "reducescatter" contains "scatter" and "reduce".
 constexpr std::array<Spelling, 14> spellings = {{{"reducescatter", Op::reduce_scatter},
                                                  {"allreduce", Op::all_reduce},
                                                  {"allgather", Op::all_gather},
@@ -122,7 +122,7 @@ std::vector<int> rank_list(const nlohmann::json& value, std::int64_t size) {
       }
     }
     if (number >= 0) ranks.push_back(static_cast<int>(number));
-    // Kineto cuts long lists; groups are regular, so the first two tell the rest.
+    // Kineto cuts long lists; groups are regular, so the first two ranks give the rest.
     const bool cut = text.find("...") != std::string::npos;
     if (cut && (ranks.size() < 2 || size > most_ranks)) return {};
     while (cut && static_cast<std::int64_t>(ranks.size()) < size)

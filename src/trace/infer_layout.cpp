@@ -12,12 +12,12 @@
 namespace medley::trace {
 namespace {
 
-/// What one group carries in a step of one rank.
+/// What one rank sends on one group in a step.
 struct Traffic {
   std::uint32_t group = 0;
   std::map<Op, std::int64_t> count;
   std::map<Op, std::int64_t> bytes;
-  std::map<std::int64_t, std::int64_t> sizes;  ///< of reductions and gathers: how often each occurs
+  std::map<std::int64_t, std::int64_t> sizes;  ///< of reductions and gathers: the number of each size
   std::int64_t gathers_before_scatter = -1;    ///< all_gathers before the first reduce_scatter
   std::int64_t of(Op op) const {
     const auto found = count.find(op);
@@ -42,7 +42,7 @@ Step0 traffic_of(const Trace& trace, const RankTrace& rank) {
   const Steps steps = find_steps(trace, rank);
   Step0 out;
   std::map<std::uint32_t, Traffic> groups;
-  // A step in the middle: the first ones differ in many frameworks.
+  // A step in the middle: the first steps differ in many frameworks.
   const Step step = steps.steps.empty() ? Step{0, rank.events->size()} : steps.steps[steps.steps.size() / 2];
   Event event;
   for (std::size_t i = step.begin; i < step.end; ++i) {
@@ -73,11 +73,11 @@ std::string group_words(const Trace& trace, std::uint32_t number) {
              : fmt::format("{} ({})", group.name, core::ranks_text(group.ranks));
 }
 
-/// Activations of every layer have one size, and are exchanged in both passes; gradients have many sizes.
+/// Activations of all layers have one size and are exchanged in both passes; gradients have many sizes.
 bool looks_like_tensor_parallelism(const Traffic& t) {
   const bool same = t.all() >= 6 && t.most_common() * 10 >= t.all() * 6;
   if (t.of(Op::reduce_scatter) == 0) return same && t.of(Op::all_reduce) > t.of(Op::all_gather);
-  // Parameters are gathered through the whole forward pass before the first gradient is scattered.
+  // All forward parameters are gathered before the first gradient is scattered.
   return same && t.gathers_before_scatter * 4 < t.of(Op::all_gather);
 }
 
@@ -161,7 +161,7 @@ InferredLayout infer_layout(const Trace& trace) {
                                        group_words(trace, t.group), t.of(Op::all_to_all)));
   }
   std::erase_if(step.groups, [](const Traffic& t) { return t.all() == 0; });
-  // Of groups that could be either, the one with the most operations is the tensor group.
+  // If several groups could be the tensor group, it is the one with the most operations.
   std::stable_sort(step.groups.begin(), step.groups.end(),
                    [](const Traffic& a, const Traffic& b) { return a.all() > b.all(); });
   if (!step.groups.empty() && looks_like_tensor_parallelism(step.groups.front())) {
@@ -173,8 +173,8 @@ InferredLayout infer_layout(const Trace& trace) {
         out.sp ? ",sp=on" : "", group_words(trace, t.group), t.all(), t.most_common()));
     step.groups.erase(step.groups.begin());
   }
-  // The group with the most bytes is left for the gradients; with experts, which have gradients on groups of
-  // their own, the group with the most ranks.
+  // The gradients take the group with the most bytes; with experts, whose gradients have their own groups,
+  // the group with the most ranks.
   const auto volume = [](const Traffic& t) {
     std::int64_t sum = 0;
     for (const auto& [op, bytes] : t.bytes) sum += op == Op::all_to_all ? 0 : bytes;

@@ -1,5 +1,5 @@
-// The parallel layout behind a trace, guessed from which ranks communicate, by what and how often, with the
-// evidence for each part. Used by `medley trace` where nobody says how a job was laid out.
+// Infers the parallel layout of a trace from which ranks communicate, with which operations and how often,
+// and gives the evidence for each part. Used by `medley trace` when the layout is not given.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace medley::trace {
 
 struct InferredLayout {
   int dp = 1, tp = 1, pp = 1, ep = 1;
-  int zero = 0;  ///< 1: also stage 2, which sends the same; 3: also FSDP
+  int zero = 0;  ///< 1 includes stage 2, which sends the same; 3 includes FSDP
   bool sp = false;
   bool complete = false;  ///< dp·tp·pp is the number of ranks
   std::vector<std::string> evidence;
-  /// "dp=4,tp=2", as --layout takes it; empty: nothing is known.
+  /// "dp=4,tp=2", as --layout takes it; empty: unknown.
   std::string text() const;
 };
 

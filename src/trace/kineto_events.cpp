@@ -63,7 +63,7 @@ Slot slot_of(const std::string& key, bool args) {
   return found == map.end() ? Slot::none : found->second;
 }
 
-/// Follows the nesting and fills the event at hand.
+/// Tracks the nesting and fills the current event.
 class Handler {
  public:
   Handler(const std::string& place, const std::function<void(KinetoEvent&)>& visit)

@@ -1,5 +1,5 @@
-// The events of a Chrome trace of torch.profiler, one at a time: only the fields that tell about
-// communication, so that a trace of a gigabyte needs no more memory than its collectives.
+// The events of a Chrome trace of torch.profiler, one at a time: reads only the fields about communication,
+// so that a trace of a gigabyte needs memory only for its collectives.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace medley::trace {
 
 struct KinetoEvent {
-  std::size_t number = 0;  ///< place in traceEvents
+  std::size_t number = 0;  ///< index in traceEvents
   std::string category, name;
   double ts = -1, dur = 0;  ///< µs
   std::int64_t tid = 0;
@@ -24,10 +24,10 @@ struct KinetoEvent {
 
 struct KinetoInfo {
   std::int64_t rank = -1, world = -1;
-  bool has_events = false;  ///< there was a list of events
+  bool has_events = false;  ///< the file has a list of events
 };
 
-/// Calls `visit` for every event in the order of the file. Refuses what is not JSON, with the byte.
+/// Calls `visit` for every event in file order. Rejects what is not JSON, with the byte.
 KinetoInfo read_kineto_events(ByteStream& in, const std::function<void(KinetoEvent&)>& visit);
 
 }  // namespace medley::trace

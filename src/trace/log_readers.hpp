@@ -1,5 +1,5 @@
-// Readers of what training jobs print: DeepSpeed's comms logger and NCCL's log. Both take a log line by line
-// and ignore what is not theirs.
+// Readers of training logs: DeepSpeed's comms logger and NCCL's log. Both take a log line by line and ignore
+// other lines.
 #pragma once
 
 #include <map>
@@ -11,8 +11,8 @@
 
 namespace medley::trace {
 
-/// "[rank3]: text", "[default0]:text", "3: text" of launchers that label the lines of their ranks: the rank,
-/// and the line without the label. -1: it has none.
+/// "[rank3]: text", "[default0]:text", "3: text" from launchers that label their ranks' lines: the rank, and
+/// the line without the label. -1: no label.
 struct LabelledLine {
   int rank = -1;
   std::string_view text;
@@ -25,7 +25,7 @@ class DeepSpeedLog {
   ~DeepSpeedLog();
   void line(std::string_view text, std::size_t number);
   bool found() const;
-  /// Adds the ranks to the trace; refuses a log without a single row.
+  /// Adds the ranks to the trace; rejects a log without a single row.
   void finish();
 
  private:

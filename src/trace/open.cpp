@@ -1,4 +1,4 @@
-// Finds out what a path holds and lets the right reader have it.
+// Detects what a path holds and calls its reader.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,7 +25,7 @@ std::vector<fs::path> record_files(const fs::path& folder) {
   return files;
 }
 
-/// Files of other tools in a folder: one per rank, as torch writes them.
+/// Other tools' files in a folder: one per rank, as torch writes them.
 std::vector<fs::path> other_files(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code ignored;
@@ -36,7 +36,7 @@ std::vector<fs::path> other_files(const fs::path& folder) {
   return files;
 }
 
-/// A folder of flight recorders holds a folder per job.
+/// A flight recorder's folder holds a folder per job.
 fs::path only_job(const fs::path& folder) {
   std::vector<std::string> jobs;
   std::error_code ignored;

@@ -16,16 +16,16 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A pickle may name one list many times over; what it stands for in the open is bounded.
+// A pickle may refer to one list many times; its expanded size is bounded.
 constexpr std::size_t most_values = 20'000'000;
 constexpr int deepest = 32;
 
-/// A value; children are numbers of values, so that what is shared or circular stays small until it is
-/// written out.
+/// A value. Children are indexes of values, so that shared or circular values stay small until they are
+/// expanded.
 struct Value {
   enum class Kind : std::uint8_t { scalar, list, dict, mark, function } kind = Kind::scalar;
   Json scalar;
-  std::vector<std::uint32_t> children;  ///< of a dict: key, value, key, value
+  std::vector<std::uint32_t> children;  ///< for a dict: key, value, key, value
 };
 
 class Machine {
@@ -137,7 +137,7 @@ class Machine {
     const std::uint32_t arguments = pop();
     if (values_[pop()].kind != Value::Kind::function || values_[arguments].kind != Value::Kind::list)
       refuse("it calls what is no function");
-    // torch's build_intlist(list) and restore_type_tag(list, type) give back the list.
+    // torch's build_intlist(list) and restore_type_tag(list, type) return the list.
     const auto& given = values_[arguments].children;
     if (given.empty())
       push(Value::Kind::dict);
@@ -249,7 +249,8 @@ class Machine {
     function(word(parts[0]), word(parts[1]));
   }
 
-  /// How many values it is written out, each shared one as often as it is named; counted once per value.
+  /// The number of values after expansion, where each reference to a shared value counts; computed once per
+  /// value.
   std::size_t size_of(std::uint32_t number, int depth) {
     if (depth > deepest) refuse("what it holds is too deep or contains itself");
     if (sizes_[number] != 0) return sizes_[number];

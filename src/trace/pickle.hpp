@@ -1,6 +1,6 @@
 // Reads pickles of plain values (None, booleans, numbers, text, lists, tuples, dictionaries) as JSON. Nothing
-// in a pickle is run: of functions, only torch's marks of list types are known, and are passed over; all
-// others are refused.
+// in a pickle is run: of all functions, only torch's list type tags are accepted, and skipped; others are
+// rejected.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 
 namespace medley::trace {
 
-/// Throws Error(invalid) with the byte at which it went wrong; `place` names the file.
+/// Throws Error(invalid) with the byte of the error; `place` names the file.
 nlohmann::json read_pickle(std::string_view bytes, const std::string& place);
 
 }  // namespace medley::trace

@@ -17,12 +17,12 @@ bool at_fault(const Event& event) {
   return event.state != State::complete;
 }
 
-/// Uneven parts look even on a rank whose own happen to be.
+/// A v-collective looks like the regular operation on a rank whose own parts are equal.
 Op kind_of(Op op) {
   return op == Op::all_to_allv ? Op::all_to_all : op;
 }
 
-/// Whether two ranks of a collective called different ones.
+/// Whether two ranks called different operations for one collective.
 bool differ(const Event& a, const Event& b) {
   if (kind_of(a.op) != kind_of(b.op)) return true;
   return a.bytes != b.bytes && a.op != Op::all_to_allv && b.op != Op::all_to_allv;
@@ -34,7 +34,7 @@ std::string group_text(const Group& group) {
   return fmt::format("{} ({})", group.name, core::ranks_text(group.ranks));
 }
 
-/// What one rank did about a collective.
+/// One rank's part in a collective.
 struct Part {
   Event event;
   bool issued = false;
@@ -84,7 +84,7 @@ Evidence gather(const Trace& trace, std::size_t most) {
   return out;
 }
 
-/// Ranks by what they did, in words.
+/// Groups the ranks by what they did, in words.
 std::string story(const Trace& trace, const Evidence& evidence, const Group& group, const Event& event,
                   Problem& problem, const std::map<int, Part>& parts) {
   std::map<std::string, std::vector<int>> said;

@@ -1,6 +1,6 @@
-// What went wrong in a run, first things first: operations that failed or never completed, who did not get
-// there, and ranks that called different things. In the terms of PyTorch's flight recorder: collective
-// number, state, ranks.
+// Problems of a run, the most important first: operations that failed or never completed, ranks that did not
+// arrive, and desyncs, where ranks called different operations. In the terms of PyTorch's flight recorder:
+// collective number, state, ranks.
 #pragma once
 
 #include <map>
@@ -19,8 +19,8 @@ struct Problem {
 };
 
 struct Problems {
-  std::vector<Problem> list;  ///< mismatches first, then by the time at which they were issued
-  std::size_t left_out = 0;   ///< more of the same
+  std::vector<Problem> list;  ///< mismatches first, then by time of issue
+  std::size_t left_out = 0;   ///< further problems of the same kind
 };
 
 Problems find_problems(const Trace& trace, std::size_t most = 50);

@@ -35,7 +35,7 @@ using core::TraceHeader;
   throw Error(ErrorKind::invalid, fmt::format("{}: {}", place, sentence));
 }
 
-/// A file as memory, until the last of its records is read.
+/// A mapped file, kept until its last record is read.
 class Mapping {
  public:
   explicit Mapping(const std::filesystem::path& path) {
@@ -60,7 +60,7 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
-/// The notes of a file as numbers of the trace, by kind and number in the file.
+/// Maps the notes of a file to the trace's numbers, by kind and number in the file.
 struct NoteNumbers {
   std::array<std::vector<std::uint32_t>, 5> by_kind;
   std::uint32_t find(NoteKind kind, std::uint32_t number) const {
@@ -71,7 +71,7 @@ struct NoteNumbers {
 
 class RecordSource final : public EventSource {
  public:
-  std::shared_ptr<Mapping> mapping;  ///< null for bytes the caller keeps
+  std::shared_ptr<Mapping> mapping;  ///< null when the caller owns the bytes
   std::span<const std::byte> records;
   std::string place;
   std::uint64_t records_at = 0;  ///< bytes before the first record
@@ -80,18 +80,19 @@ class RecordSource final : public EventSource {
   std::uint64_t last = 0;
   TraceHeader header{};
   NoteNumbers notes;
-  std::vector<Group> groups;     ///< by the trace's number, only those of this file are filled
+  std::vector<Group> groups;     ///< by the trace's number; only those of this file are set
   std::vector<bool> has_phase;  ///< by the trace's number of a scope
   std::uint32_t by_nccl_profiler = 0;  ///< number of that backend's name; 0: the file has none of its records
-  std::vector<std::pair<std::uint32_t, int>> own_places;  ///< comms whose members are not noted: group, rank in it
+  std::vector<std::pair<std::uint32_t, int>> own_places;  ///< comms whose members are not recorded: group, own rank in it
 
   std::size_t size() const override { return static_cast<std::size_t>(last + 1 - first); }
 
   bool read(std::size_t number, Event& event) const override {
     const std::uint64_t index = first + number, slot = (index - 1) % capacity;
-    if (!written(index, slot)) return false;  // killed while writing it
-    // Of a job that runs: the fields are read after a state that says they are there, and before it is asked whether they changed
-    // meanwhile. Pairs with the engine's store of the state, and with the write_barrier() in Recorder::next().
+    if (!written(index, slot)) return false;  // the process was killed while writing it
+    // In a running job, the fields are read after a state that says they are complete, and before checking
+    // whether they have changed since. Pairs with the engine's store of the state, and with the
+    // write_barrier() in Recorder::next().
     read_barrier();
     Record record;
     std::memcpy(&record, records.data() + slot * sizeof record, sizeof record);
@@ -133,7 +134,7 @@ class RecordSource final : public EventSource {
   }
 
  private:
-  /// Whether the slot holds this record, and all of it.
+  /// Whether the slot holds this record completely.
   bool written(std::uint64_t index, std::uint64_t slot) const {
     const std::byte* at = records.data() + slot * sizeof(Record);
     std::uint64_t found = 0;
@@ -146,7 +147,7 @@ class RecordSource final : public EventSource {
         0.0, static_cast<double>(static_cast<std::int64_t>(ticks - header.start_ticks)) * header.ns_per_tick);
   }
   double exposed(const Record& r) const {
-    // On a device it is the caller's stream that waits, unless the host does.
+    // On a device the caller's stream waits, unless the host does.
     const bool on_device = r.gpu_completed != 0;
     const std::uint64_t end = on_device ? r.gpu_completed : r.completed;
     const std::uint64_t begin = r.gpu_waited != 0                             ? r.gpu_waited
@@ -155,7 +156,7 @@ class RecordSource final : public EventSource {
     return begin == 0 || end <= begin ? 0 : static_cast<double>(end - begin) * header.ns_per_tick;
   }
   void check(const Record& r, std::uint64_t slot) const {
-    constexpr std::int64_t most = std::int64_t{1} << 56;  // times eight bytes and still a number
+    constexpr std::int64_t most = std::int64_t{1} << 56;  // times eight bytes still fits 64 bits
     const auto bad = [&](const char* what, auto value) {
       refuse(place, fmt::format("record {} at byte {}: {} {}", r.index, records_at + slot * sizeof(Record),
                                 what, value));
@@ -208,7 +209,7 @@ TraceHeader read_header(std::span<const std::byte> bytes, const std::string& pla
   return h;
 }
 
-/// `place` becomes the rank's own in the comm where its members are not noted.
+/// Sets `place` to the rank's own rank in the comm where the members are not recorded.
 Group group_of(const std::string& text, const std::string& where, const TraceHeader& header, int context, int& place) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   const bool named = json.is_object() && json.contains("name") && json["name"].is_string();
@@ -217,7 +218,7 @@ Group group_of(const std::string& text, const std::string& where, const TraceHea
   Group group;
   group.name = json["name"].get<std::string>();
   if (context > 1) group.name += fmt::format(" (context {})", context);
-  if (!json.contains("ranks")) {  // NCCL tells a rank its own place alone
+  if (!json.contains("ranks")) {  // NCCL gives a rank only its own rank in the comm
     const std::int64_t size = number_in(json, "size", 0);
     place = static_cast<int>(std::clamp<std::int64_t>(number_in(json, "rank", -1), -1, most_ranks));
     if (size < 1 || size > header.size || place < 0 || place >= size)
@@ -340,7 +341,7 @@ void read_record_file(const std::filesystem::path& path, Trace& trace) {
 }
 
 void join_comms(Trace& trace) {
-  std::map<std::uint32_t, std::map<int, int>> members;  // group: place in it to rank of the job
+  std::map<std::uint32_t, std::map<int, int>> members;  // group: rank in it to rank of the job
   for (const RankTrace& rank : trace.ranks) {
     const auto source = std::dynamic_pointer_cast<RecordSource>(rank.events);
     if (!source) continue;

@@ -1,5 +1,5 @@
-// Reads the record files of record/record.hpp: mapped, checked, record by record. A file that was cut off is
-// read to its last whole record; one that contradicts itself is refused with the place.
+// Reads the record files of record/record.hpp: mapped, checked, record by record. A truncated file is read to
+// its last whole record; an inconsistent one is rejected, with the place.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@ namespace medley::trace {
 
 bool is_record_file(const std::filesystem::path& path);
 
-/// Adds the rank that the file is about.
+/// Adds the file's rank.
 void read_record_file(const std::filesystem::path& path, Trace& trace);
 
-/// Puts together the members of comms of which each file knows only its own place: those of NCCL's profiler plugin.
+/// Joins the members of comms of which each file knows only its own rank: those of NCCL's profiler plugin.
 void join_comms(Trace& trace);
 
-/// The same of bytes in memory, which must outlive the trace; `place` names them in errors.
+/// The same for bytes in memory, which must outlive the trace; `place` names them in errors.
 void read_records(std::span<const std::byte> bytes, const std::string& place, Trace& trace);
 
 }  // namespace medley::trace

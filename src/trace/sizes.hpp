@@ -1,5 +1,5 @@
-// Size conventions: from what a call or another tool's log says about an operation to the full tensor of
-// CONTRACT's `bytes`. All readers go through here.
+// Size conventions: converts the sizes of a call or of another tool's log to the full tensor of CONTRACT's
+// `bytes`. All readers use this.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace medley::trace {
 
-/// The full tensor in elements, from what one rank gives and takes in a group of `size`. A rank that is not
-/// the root of a gather or scatter knows its part alone; all parts are equal there, except in the v-collectives,
-/// which count what is known.
+/// The full tensor in elements, from one rank's input and output in a group of `size`. A rank that is not the
+/// root of a gather or scatter knows only its own part. All parts are equal, except in v-collectives, which
+/// count only what is known.
 constexpr std::int64_t full_count(Op op, std::int64_t in, std::int64_t out, std::int64_t size) noexcept {
   const std::int64_t larger = in > out ? in : out, smaller = in > out ? out : in;
   switch (op) {

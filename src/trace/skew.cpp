@@ -7,7 +7,7 @@ namespace medley::trace {
 namespace {
 
 constexpr std::size_t most_kept = std::size_t{1}
-                                  << 20;  // of a longer trace every n-th collective is looked at
+                                  << 20;  // in a longer trace, every n-th collective is used
 
 struct Arrival {
   double first = 0, second_last = 0, last = 0;
@@ -32,7 +32,7 @@ void arrive(Arrival& at, double time, int rank) {
 
 struct Gathered {
   std::vector<double> apart;
-  std::map<int, std::pair<std::int64_t, double>> last;  ///< by rank: how often, how late in all
+  std::map<int, std::pair<std::int64_t, double>> last;  ///< by rank: how often it was last, and its total lateness
 };
 
 Skew skew_of(std::uint32_t group, Op op, Gathered& found) {

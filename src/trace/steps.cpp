@@ -7,12 +7,11 @@
 namespace medley::trace {
 namespace {
 
-// A run ends with a few operations of its own: a barrier, a last loss. More of them than this are not a
-// step's end.
+// A run ends with a few extra operations: a barrier, a last loss. A longer tail is not the end of a run.
 constexpr std::size_t longest_tail = 64;
 constexpr std::size_t most_keys = std::size_t{1} << 20;  // the last steps tell as much as all
 
-/// z[i]: how many keys from i on equal those from the start on.
+/// z[i]: how many keys from i on equal the keys from the start.
 std::vector<std::size_t> matches(const std::vector<std::uint64_t>& keys) {
   std::vector<std::size_t> z(keys.size(), 0);
   for (std::size_t i = 1, left = 0, right = 0; i < keys.size(); ++i) {
@@ -38,7 +37,7 @@ std::uint64_t kind_key(const Event& event) {
 struct Keys {
   std::vector<std::uint64_t> keys;
   std::vector<std::size_t> places;
-  std::vector<std::size_t> borders;  ///< places under the scope "step"
+  std::vector<std::size_t> borders;  ///< indexes of events under the scope "step"
 };
 
 Keys read_keys(const Trace& trace, const RankTrace& rank) {
@@ -82,8 +81,7 @@ Period find_period(const std::vector<std::uint64_t>& keys) {
   Period best;
   const std::size_t kept = std::min(keys.size(), most_keys), skipped = keys.size() - kept;
   for (std::size_t tail = 0; tail < longest_tail && tail + 2 <= kept; ++tail) {
-    // Backwards, since what is set up at the start does not repeat: the run of equal steps reaches to the
-    // end.
+    // Backwards, because the set-up at the start does not repeat: the equal steps extend to the end.
     std::vector<std::uint64_t> backwards(keys.rbegin() + static_cast<std::ptrdiff_t>(tail),
                                          keys.rend() - static_cast<std::ptrdiff_t>(skipped));
     const std::vector<std::size_t> z = matches(backwards);
@@ -92,7 +90,7 @@ Period find_period(const std::vector<std::uint64_t>& keys) {
       if (z[p] < p || covered <= best.end - best.begin) continue;
       best = {p, keys.size() - tail - covered, keys.size() - tail};
     }
-    if (best.length > 0 && best.end - best.begin >= (kept - tail) / 2) break;  // no later tail can do better
+    if (best.length > 0 && best.end - best.begin >= (kept - tail) / 2) break;  // no later tail can be better
     if (kept > (std::size_t{1} << 16) && best.length == 0 && tail > 4) break;
   }
   if (best.length == 0 || best.end - best.begin < kept / 2) return {};

@@ -1,4 +1,4 @@
-// Finds the training steps in a rank's operations: by operations under the scope "step" that stand between
+// Finds the training steps in a rank's operations: by the operations under the scope "step" that separate
 // them, or by the period with which the operations repeat.
 #pragma once
 
@@ -10,22 +10,21 @@
 
 namespace medley::trace {
 
-/// Places (EventSource's numbers) from `begin` up to, not including, `end`.
+/// Events (EventSource's indexes) from `begin` up to, but not including, `end`.
 struct Step {
   std::size_t begin = 0, end = 0;
 };
 
 struct Steps {
   std::vector<Step> steps;
-  std::string found_by;  ///< "scope", "mark" (the source's own), "period", "count", "nothing": the whole trace is one step
+  std::string found_by;  ///< "scope", "mark" (the source's own), "period", "count", "nothing" (the whole trace is one step)
 };
 
-/// `given` steps, or 0 to look for them. With a number the operations before the first of equal steps are
-/// left out.
+/// `given` steps, or 0 to detect them. With a number, operations before the first of the equal steps are left
+/// out.
 Steps find_steps(const Trace& trace, const RankTrace& rank, std::size_t given = 0);
 
-/// The shortest period with which the longest stretch of `keys` repeats at least twice, and where the stretch
-/// lies.
+/// The shortest period with which the longest range of `keys` repeats at least twice, and that range.
 struct Period {
   std::size_t length = 0;  ///< 0: none
   std::size_t begin = 0, end = 0;

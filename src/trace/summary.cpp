@@ -30,8 +30,7 @@ struct Hash {
   }
 };
 
-/// Durations in a histogram of 16 bins per doubling: quantiles within 4.5 %, whatever the number of
-/// operations.
+/// Durations in a histogram of 16 bins per doubling: quantiles within 4.5 % for any number of operations.
 class Durations {
  public:
   void add(double ns, double exposed, std::int64_t count) {
@@ -100,7 +99,7 @@ void read_step(const Trace& trace, const RankTrace& rank, const Step& step, Read
   out.steps.push_back(std::move(seen));
 }
 
-/// The step most others are like.
+/// The step that most other steps equal.
 std::size_t typical_of(const std::vector<std::vector<std::pair<std::size_t, std::int64_t>>>& steps,
                        std::size_t& unlike) {
   std::map<std::vector<std::pair<std::size_t, std::int64_t>>, std::pair<std::size_t, std::size_t>> kinds;

@@ -1,5 +1,5 @@
-// A Trace is a schedule as it happened: the operations of every rank of a job, in the order they were issued,
-// with times. Readers of record files and importers make it; summaries, exports and reconcile read it.
+// A Trace is a schedule as it ran: the operations of every rank of a job, in order of issue, with times. Made
+// by the readers of record files and the importers; read by summaries, exports and reconcile.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace medley::trace {
 enum class State : std::uint8_t { issued, started, complete, failed };
 std::string_view name(State state) noexcept;
 
-/// What a source may not carry about an operation. Reconcile compares the fields that both sides know.
+/// Facts about an operation that a source may lack. Reconcile compares the fields that both sides have.
 enum class Field : std::uint8_t { group, bytes, dtype, reduce, root, phase, async, order, rounding };
 inline constexpr int field_count = 9;
 std::string_view name(Field field) noexcept;
@@ -43,56 +43,55 @@ class Fields {
   std::uint16_t bits_ = 0;
 };
 
-/// One operation on one rank. Times are nanoseconds from the start of the trace; those it has not reached are
-/// -1.
+/// One operation on one rank. Times are nanoseconds from the start of the trace; -1 for states not reached.
 struct Event {
   Op op = Op::all_reduce;
   DType dtype = DType::u8;
   ReduceOp reduce = ReduceOp::sum;
   State state = State::complete;
   bool async = false;
-  bool on_device = false;   ///< it started and completed there, not when the host said so
-  bool matched = true;      ///< its sequence number is one that all ranks of the group share
-  std::uint32_t group = 0;  ///< of Trace::groups
-  std::uint32_t scope = 0;  ///< of Trace::names, like backend and algorithm; 0: none
+  bool on_device = false;   ///< its times are the device's, not the host's
+  bool matched = true;      ///< all ranks of the group share its sequence number
+  std::uint32_t group = 0;  ///< index in Trace::groups
+  std::uint32_t scope = 0;  ///< index in Trace::names, like backend and algorithm; 0: none
   std::uint32_t backend = 0;
   std::uint32_t algorithm = 0;
-  std::uint64_t sequence = 0;  ///< on its group
-  std::int64_t bytes = 0;      ///< the full tensor, whatever the source's convention was
-  std::int64_t peer = -1;      ///< of a message: the other rank, of the world; of rooted collectives the root
-  std::int64_t count = 1;      ///< operations that this stands for, where a log only has sums
-  Fields unknown;              ///< what the source does not say; `rounding`: its sizes are rounded
+  std::uint64_t sequence = 0;  ///< in its group
+  std::int64_t bytes = 0;      ///< the full tensor, whatever the source's convention
+  std::int64_t peer = -1;      ///< of a message: the other world rank; of a rooted collective: the root
+  std::int64_t count = 1;      ///< number of operations this represents, where a log only has sums
+  Fields unknown;              ///< fields the source lacks; `rounding`: its sizes are rounded
   double issued = -1, started = -1, completed = -1;
-  double exposed = 0;  ///< ns in which the program did nothing but wait for it
-  /// Without the time in a stream behind other work of the device.
+  double exposed = 0;  ///< ns in which the program only waited for it
+  /// Without the time queued in a stream behind other work of the device.
   double duration() const {
     const double begin = on_device ? started : issued;
     return completed >= 0 && begin >= 0 ? completed - begin : 0;
   }
 };
 
-/// A comm, by another tool's name a process group.
+/// A comm; other tools call it a process group.
 struct Group {
   std::string name;
-  std::vector<int> ranks;  ///< of the world; empty where the source does not say
+  std::vector<int> ranks;  ///< world ranks; empty when the source does not say
   int size = 0;            ///< 0: not known
 };
 
-/// How to come from a rank's own clock to that of the trace: t + offset + drift · t.
+/// Converts a rank's clock to the trace's: t + offset + drift · t.
 struct ClockShift {
   double offset = 0, drift = 0;
 };
 
-/// Where the events of one rank come from: a mapped record file, or memory.
+/// The events of one rank: a mapped record file, or memory.
 class EventSource {
  public:
   virtual ~EventSource() = default;
   virtual std::size_t size() const = 0;
-  /// False for a place that holds no whole record.
+  /// False when there is no whole record at this index.
   virtual bool read(std::size_t place, Event& event) const = 0;
 };
 
-/// One moment on three clocks, as the rank saw it; all zero where the source has no such thing.
+/// One moment on three clocks, as the rank read them; all zero when the source has none.
 struct StartTimes {
   std::uint64_t ticks = 0;
   std::int64_t monotonic_ns = 0, real_ns = 0;
@@ -101,15 +100,16 @@ struct StartTimes {
 
 struct RankTrace {
   int rank = 0;
-  int context = 1;  ///< a process may make several contexts; each has its own events
+  int context = 1;  ///< a process may have several contexts, each with its own events
   std::string host;
   std::int64_t pid = 0;
   std::string file;
-  std::int64_t issued = 0;           ///< operations the rank issued; more than are kept, in a ring
+  std::int64_t issued = 0;           ///< operations the rank issued; a ring may keep fewer
   std::vector<std::string> remarks;  ///< "cut off after …"
   StartTimes start;
   ClockShift clock;
-  /// Steps that the source marks itself (torch.profiler's): places from the first up to, not including, the second.
+  /// Steps that the source marks itself (torch.profiler's): from the first index up to, but not including,
+  /// the second.
   std::vector<std::pair<std::size_t, std::size_t>> marked_steps;
   std::shared_ptr<EventSource> events;
 
@@ -135,15 +135,15 @@ struct Trace {
   std::vector<Group> groups;
   std::vector<std::string> names{""};
   std::vector<RankTrace> ranks;      ///< by rank
-  std::vector<std::string> remarks;  ///< what a reader of figures must know
+  std::vector<std::string> remarks;  ///< remarks that a reader of the figures must know
   bool timed = true;                 ///< false: a log without times
-  bool waits_known = true;           ///< false: nobody wrote down when the program waited
-  double clock_error = 0;            ///< ns that aligned clocks may be apart
+  bool waits_known = true;           ///< false: the source does not record when the program waited
+  double clock_error = 0;            ///< largest error of the aligned clocks, ns
 
   std::uint32_t name(std::string_view text);
-  /// The number of the group, made when it is new.
+  /// The group's number; adds a new group.
   std::uint32_t group(const Group& group);
-  const RankTrace& rank(int rank) const;  ///< throws Error(invalid) when it is not there
+  const RankTrace& rank(int rank) const;  ///< throws Error(invalid) when there is no such rank
 
  private:
   std::map<std::string, std::uint32_t, std::less<>> name_numbers_;
@@ -161,8 +161,7 @@ class EventList final : public EventSource {
   }
 };
 
-/// Reads a folder of record files, one of them, or what another tool wrote; tells them apart by their
-/// content.
+/// Reads a folder of record files, a single one, or another tool's file; detects the format by content.
 Trace open_trace(const std::string& path);
 
 /// "forward/layer3.attention" is phase and module; a scope without a phase is a module.
@@ -170,7 +169,7 @@ struct ScopeParts {
   std::string_view phase, module;
 };
 ScopeParts parts_of_scope(std::string_view scope) noexcept;
-/// Operations under this scope stand between two steps and belong to none.
+/// Operations under this scope separate two steps and belong to none.
 inline constexpr std::string_view step_scope = "step";
 
 }  // namespace medley::trace

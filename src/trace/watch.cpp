@@ -15,7 +15,8 @@
 namespace medley::trace {
 namespace {
 
-/// The last records of a rank, with times since 1970: hosts of a job agree on them well enough for seconds.
+/// The last records of a rank, with times since 1970: the hosts of a job agree on those to within seconds,
+/// which is enough.
 class Tail final : public EventSource {
  public:
   Tail(std::shared_ptr<EventSource> all, std::size_t most, double start)
@@ -51,7 +52,7 @@ void find_lost(const Trace& trace, const std::vector<RankNow>& processes, WatchR
   }
 }
 
-/// What a rank did last, on any comm.
+/// A rank's last operation, on any comm.
 std::string last_of(const Trace& trace, int number) {
   for (const RankTrace& rank : trace.ranks) {
     if (rank.rank != number) continue;
@@ -87,7 +88,7 @@ void find_stuck(const Trace& trace, double now, const WatchOptions& options, Wat
   }
 }
 
-/// When each rank came to one collective.
+/// When each rank arrived at one collective.
 struct Arrivals {
   double first = 0, second_last = 0, last = -1;
   int last_rank = -1, ranks = 0;
@@ -123,14 +124,14 @@ void find_late(const Trace& trace, double now, const WatchOptions& options, Watc
       ++whole;
       late[at.last_rank].push_back(at.last - at.second_last);
     }
-    if (whole < 8) continue;  // too few to call anybody a straggler
+    if (whole < 8) continue;  // too few to call a rank a straggler
     for (auto& [rank, by] : late) {
       if (static_cast<double>(by.size()) < options.late_share * static_cast<double>(whole)) continue;
       double sum = 0;
       for (const double ns : by) sum += ns;
       std::nth_element(by.begin(), by.begin() + static_cast<std::ptrdiff_t>(by.size() / 2), by.end());
       const double median = by[by.size() / 2];
-      // Somebody is always last; a straggler is who costs the others time.
+      // Some rank is always last; a straggler is a rank that costs the others time.
       if (sum < 0.02 * options.window_s * 1e9 && median < 1e6) continue;
       double since = now;
       for (const auto& [sequence, at] : collectives)
@@ -146,7 +147,7 @@ void find_late(const Trace& trace, double now, const WatchOptions& options, Watc
   }
 }
 
-/// Kinds of operations whose time has changed against what was before the window.
+/// Kinds of operations whose time has changed from before the window.
 void find_changes(const Trace& trace, double now, const WatchOptions& options, WatchReport& out) {
   struct Times {
     std::vector<double> before, lately;
@@ -242,7 +243,7 @@ ProcessState process_state(std::int64_t pid) {
   std::ifstream stat(fmt::format("/proc/{}/stat", pid));
   std::string text;
   std::getline(stat, text);
-  const std::size_t end = text.rfind(')');  // the name may hold anything
+  const std::size_t end = text.rfind(')');  // the process name may hold any character
   if (end == std::string::npos || end + 2 >= text.size()) return ProcessState::unknown;
   const char state = text[end + 2];
   return state == 'T' || state == 't'   ? ProcessState::stopped
@@ -267,7 +268,7 @@ std::string prometheus_text(const WatchReport& report) {
     }
     return safe;
   };
-  std::set<std::string> seen;  // a series may occur once
+  std::set<std::string> seen;  // a series may appear only once
   for (const WatchVerdict& v : report.verdicts) {
     std::string ranks;
     for (const int rank : v.ranks) ranks += (ranks.empty() ? "" : ",") + std::to_string(rank);

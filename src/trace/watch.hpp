@@ -1,6 +1,6 @@
-// Verdicts on a running job, from what its recorders hold at one moment: who is stuck in what, whose process
-// is gone or stopped, who comes late and since when, what became slower, what is exposed. Used by `medley
-// watch`.
+// Verdicts on a running job, from the current content of its recorders: which ranks are stuck and in what,
+// which processes are gone or stopped, which ranks are late and since when, what became slower, what is
+// exposed. Used by `medley watch`.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@
 namespace medley::trace {
 
 struct WatchOptions {
-  double stuck_s = 1;        ///< an operation that takes longer is stuck
-  double window_s = 60;      ///< what is judged: the last minute, against what was before
-  double late_share = 0.5;   ///< of the collectives at which a straggler comes last
-  std::size_t tail = 16384;  ///< records of each rank that are looked at
+  double stuck_s = 1;        ///< an operation that takes longer counts as stuck
+  double window_s = 60;      ///< the last minute is compared with the time before
+  double late_share = 0.5;   ///< a straggler arrives last at this share of the collectives
+  std::size_t tail = 16384;  ///< records read per rank
 };
 
 enum class ProcessState : std::uint8_t { unknown, running, stopped, gone };
@@ -28,11 +28,11 @@ struct RankNow {
 
 struct WatchVerdict {
   std::string kind;        ///< "gone", "stopped", "stuck", "mismatch", "failed", "late", "slower", "exposed"
-  bool alarming = false;   ///< a job script should act
-  std::vector<int> ranks;  ///< who is to blame; empty: nobody can be named
+  bool alarming = false;   ///< a job script should react
+  std::vector<int> ranks;  ///< the ranks at fault; empty: unknown
   std::string group, op;
   double since_s = -1;  ///< seconds ago
-  double us = 0;        ///< lateness, slowdown or exposed time, as the sentence says
+  double us = 0;        ///< lateness, slowdown or exposed time, as the text says
   std::string sentence;
 };
 
@@ -41,18 +41,18 @@ struct WatchReport {
   int world = 0;
   std::size_t ranks = 0;
   std::int64_t operations = 0;         ///< issued by all ranks so far
-  std::vector<WatchVerdict> verdicts;  ///< the worst first
+  std::vector<WatchVerdict> verdicts;  ///< worst first
   bool alarming() const;
 };
 
-/// `now_ns` is the time since 1970; processes in any order, ranks without one are unknown.
+/// `now_ns` is the time since 1970. Processes in any order; a rank without one is unknown.
 WatchReport watch_report(Trace& trace, const std::vector<RankNow>& processes, double now_ns,
                          const WatchOptions& options);
 
-/// The state of a process of this host.
+/// The state of a process on this host.
 ProcessState process_state(std::int64_t pid);
 
-/// The report as Prometheus reads it.
+/// The report in Prometheus' text format.
 std::string prometheus_text(const WatchReport& report);
 
 }  // namespace medley::trace

@@ -1,5 +1,5 @@
 // Every algorithm by its name, on the backend under test: against the sequential reference, many at once, and
-// refused when there is no such name.
+// rejected when there is no such name.
 #include <deque>
 
 #include "algorithms/registry.hpp"
@@ -18,7 +18,7 @@ void each_algorithm(Visit visit) {
   }
 }
 
-/// Sizes around nothing, one element per rank, odd ones, and one of several segments.
+/// Sizes around zero, one element per rank, odd ones, and one of several segments.
 std::vector<std::int64_t> counts_for(Op op, DType dtype) {
   if (op == Op::barrier) return {0};
   if (dtype != DType::f32 && dtype != DType::bf16) return {17};
@@ -81,7 +81,7 @@ TEST_P(AlgorithmsTest, many_at_once_do_not_mix) {
         trials.emplace_back(comm, c).start(comm, {.async = true, .algorithm = name});
       });
     }
-    // Waited for from the last to the first on some ranks: completion must not depend on it.
+    // Some ranks wait from the last to the first: completion must not depend on the order.
     if (comm.rank() % 2 == 1) {
       for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial) trial->finish(Style::wait);
     }

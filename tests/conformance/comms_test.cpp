@@ -23,7 +23,7 @@ void exercise(Comm& comm, std::uint64_t seed) {
 
 TEST(MakeComm, a_comm_is_made_while_a_large_send_is_on_its_way) {
   if (kind_of_ranks() == "launched" || over_nccl()) GTEST_SKIP() << "needs a context of its own, and host memory";
-  // Ranks that make a comm by name, of the world's context: the receiver comes to it only when it has the message.
+  // Ranks that make a comm by name in the world's context: the receiver joins only after it has the message.
   const auto body = [](Context& context) {
     Comm world = context.world();
     std::vector<std::uint8_t> bytes(std::size_t{8} << 20, world.rank() == 0 ? 7 : 0);
@@ -101,7 +101,7 @@ TEST_P(Comms, nested_and_many_comms_work_side_by_side) {
     }
     for (int i = 0; i < 12; ++i) many.push_back(comm.dup());
     for (std::size_t i = 0; i < many.size(); ++i) exercise(many[i], 100 * i);
-    many.erase(many.begin(), many.begin() + 6);  // letting some go does not disturb the others
+    many.erase(many.begin(), many.begin() + 6);  // destroying some does not disturb the others
     for (std::size_t i = 0; i < many.size(); ++i) exercise(many[i], 77 * i);
     exercise(comm, 5);
     comm.barrier();

@@ -1,5 +1,5 @@
-// What CUDA memory adds to the promises: streams instead of the host wait, one order of memory across backends, refusals
-// where a library has no way, and errors that end what runs on the device.
+// What CUDA memory adds to the guarantees: streams wait instead of the host, one memory order across
+// backends, errors where a library lacks support, and failures that also end what runs on the device.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -58,7 +58,7 @@ TEST_P(Cuda, wait_orders_the_stream_and_wait_host_the_host) {
 
 TEST_P(Cuda, another_stream_than_that_of_the_issue_can_wait) {
   with_ranks(GetParam(), [](Comm& comm) {
-    void* const own = test_device().make_stream();   // which the legacy stream, that reads the numbers, does not wait for
+    void* const own = test_device().make_stream();   // the legacy stream, which reads the numbers, does not wait for it
     for (std::size_t count : {1u, 3'000u, 700'000u}) {
       Numbers a(count, comm.rank() + 1);
       Work work = comm.all_reduce(a.buffer(), sum, {.async = true, .stream = own});
@@ -81,7 +81,7 @@ TEST_P(Cuda, a_barrier_may_come_after_a_stream) {
   });
 }
 
-// Taking a comm down must not wait for another's kernel, which waits for a rank that waits for this one.
+// Destroying a comm must not wait for another comm's kernel, which waits for a rank that waits for this one.
 TEST_P(Cuda, a_comm_goes_while_an_operation_of_another_waits) {
   with_ranks(GetParam(), [](Comm& comm) {
     Numbers a(5'000, 1), b(1, 1);
@@ -147,7 +147,7 @@ TEST_P(Cuda, backends_take_turns_on_the_same_memory) {
   });
 }
 
-// Reading waits with CUDA's locks held, without which the message that rank 0 waits for first cannot be staged.
+// Reading waits with CUDA's locks held, but staging the message that rank 0 waits for first needs them.
 TEST_P(Cuda, the_host_reads_a_result_while_a_message_of_another_library_is_on_its_way) {
   if (backends_under_test().size() < 2) GTEST_SKIP() << "needs a second backend";
   with_ranks(GetParam(), [](Comm& comm) {
@@ -209,7 +209,7 @@ TEST_F(CudaErrors, a_deadline_ends_what_waits_on_the_device_and_names_who_is_mis
       ASSERT_TRUE(error);
       EXPECT_EQ(error->kind(), ErrorKind::timeout) << error->what();
       EXPECT_EQ(error->context().ranks, std::vector<int>{1}) << error->what();
-      a.values();   // the device is free again: a stuck kernel would keep this waiting
+      a.values();   // the device is free again: a stuck kernel would block this
     }
     comm.barrier();
   });
@@ -221,7 +221,7 @@ TEST_F(CudaErrors, a_deadline_that_nobody_waits_for_ends_it_too) {
     if (comm.rank() == 0) {
       Numbers a(1000, 1);
       Work work = victim.all_reduce(a.buffer(), sum, {.async = true, .deadline = 200ms});
-      while (!work.complete()) std::this_thread::yield();   // nobody calls in
+      while (!work.complete()) std::this_thread::yield();   // no thread calls Medley
       ASSERT_NE(work.error(), nullptr);
       EXPECT_EQ(work.error()->kind(), ErrorKind::timeout) << work.error()->what();
       a.values();
@@ -237,7 +237,7 @@ TEST_F(CudaErrors, an_abort_reaches_every_rank) {
     if (comm.rank() == 0) {
       victim.abort();
     } else {
-      // The news may come before the call, which then throws itself.
+      // The notice may arrive before the call, which then throws itself.
       const auto error = error_of([&] { victim.all_reduce(a.buffer(), sum, {.async = true}).wait_host(20s); });
       ASSERT_TRUE(error);
       EXPECT_EQ(error->kind(), ErrorKind::aborted) << error->what();
@@ -286,7 +286,7 @@ TEST_F(CudaErrors, check_mode_tells_of_comms_that_ranks_issue_in_different_order
     Comm first = comm.dup(), second = comm.dup(), apart = comm.split(comm.rank());
     Numbers a(100, 1), b(100, 1);
     first.all_reduce(a.buffer(), sum);
-    if (comm.rank() == 0) apart.all_reduce(b.buffer(), sum);   // of one rank alone: nobody's order
+    if (comm.rank() == 0) apart.all_reduce(b.buffer(), sum);   // by one rank only: no other rank's order
     second.all_reduce(b.buffer(), sum).wait_host();
     a.expect(2);
     std::vector<Comm> order{first, second};

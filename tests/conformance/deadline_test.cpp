@@ -1,4 +1,4 @@
-// Deadlines and aborts: a rank that does not take part gives the others an error that names it, never a hang.
+// Deadlines and aborts: when a rank does not take part, the others get an error that names it, never a hang.
 #include <algorithm>
 
 #include "conformance/errors.hpp"
@@ -21,7 +21,7 @@ void expect_names(const std::optional<Error>& error, ErrorKind kind, int rank, c
   EXPECT_NE(text.find("comm " + comm.name()), std::string::npos) << text;
 }
 
-/// Every rank but the last runs `call` on a comm; the last one stays away until all have had their error.
+/// Every rank but the last runs `call` on a comm; the last one joins only after all have had their error.
 template <class Call>
 void without_the_last_rank(int size, Call call) {
   with_ranks(size, [&](Comm& comm) {
@@ -34,8 +34,8 @@ void without_the_last_rank(int size, Call call) {
 TEST(Deadline, a_collective_names_the_rank_that_is_missing) {
   without_the_last_rank(3, [](Comm& comm) {
     std::vector<float> values(10, 1.0f);
-    // Who comes second may learn of the deadline from the first; both say who is missing, also where the
-    // collective is filled in and a rank awaits one that itself awaits the missing one.
+    // The second rank may learn of the deadline from the first. Both name the missing rank, even when the
+    // collective is filled in and a rank waits for one that itself waits for the missing one.
     expect_names(error_of([&] { comm.all_reduce(values, sum, {.deadline = 50ms}); }), ErrorKind::timeout, 2,
                  comm, "all_reduce");
   });
@@ -104,7 +104,7 @@ TEST(Deadline, of_any_length_is_a_deadline) {
     std::vector<float> values(10, 1.0f);
     Comm endless = comm.dup({.deadline = std::chrono::nanoseconds::max()});
     for (const auto length : {std::chrono::nanoseconds::max(), std::chrono::nanoseconds(std::chrono::hours(24 * 365 * 290L))}) {
-      // One rank comes later than the time it takes to look for deadlines: the other must still be waiting.
+      // One rank arrives later than the interval of deadline checks: the other must still be waiting.
       if (comm.rank() == 1) std::this_thread::sleep_for(60ms);
       comm.all_reduce(values, sum, {.deadline = length});
       Work first = comm.all_reduce(values, sum, {.async = true}), second = endless.all_reduce(values, sum, {.async = true});
@@ -131,7 +131,7 @@ TEST(Abort, gives_every_rank_an_error_that_names_who_aborted) {
         expect_names(error_of([&] { victim.all_reduce(values, sum); }), ErrorKind::aborted, 0, victim,
                      "all_reduce");
       }
-      comm.barrier();  // other comms are as they were
+      comm.barrier();  // other comms are unaffected
     });
   }
 }
@@ -169,7 +169,7 @@ TEST(Departure, of_a_rank_that_is_done_does_not_disturb_the_others) {
       comm.recv(Buffer(&token, 1, DType::i32), 2);
       EXPECT_EQ(token, 8);
     } else {
-      std::this_thread::sleep_for(300ms);  // work that takes longer than noticing an ended process
+      std::this_thread::sleep_for(300ms);  // work that takes longer than detecting an ended process
       token = 8;
       comm.send(ConstBuffer(&token, 1, DType::i32), 1);
     }

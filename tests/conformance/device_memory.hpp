@@ -1,5 +1,5 @@
 // Device memory for the conformance suite, through the core's own interface: the suite links no CUDA.
-// MEDLEY_TEST_MEMORY=cuda puts the buffers of cases and letters there.
+// MEDLEY_TEST_MEMORY=cuda allocates the buffers of cases and letters there.
 #pragma once
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ inline Device& test_device() {
   return *device;
 }
 
-/// Blocks are kept for the next image of their size, since freeing waits for all kernels.
+/// Blocks are reused for the next image of their size, because freeing waits for all kernels.
 class DeviceImage {
  public:
   explicit DeviceImage(std::size_t bytes) : bytes_(bytes), data_(kept().take(bytes)) {

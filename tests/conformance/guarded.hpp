@@ -1,4 +1,4 @@
-// Memory with known bytes around and in it, for finding every write that should not have happened.
+// Memory with known bytes around and in it, to detect every stray write.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace medley::conformance {
 inline constexpr std::byte canary{0xA5};
 inline constexpr std::size_t guard_bytes = 256;
 
-/// Room for elements between two guard zones; starts off cache lines, as users' memory does.
+/// Elements between two guard zones; not aligned to cache lines, like users' memory.
 class Guarded {
  public:
   Guarded(std::int64_t count, std::size_t element)
@@ -24,19 +24,20 @@ class Guarded {
   std::byte* data() { return bytes_.data() + front_; }
   const std::byte* data() const { return bytes_.data() + front_; }
 
-  /// A view for an operation, of elements at `at` (a place in data()): of this memory, or of its image on the device.
+  /// A view for an operation, of elements at `at` (an address in data()): of this memory, or of its image on
+  /// the device.
   Buffer buffer(std::byte* at, std::int64_t count, DType dtype) {
     if (!on_device()) return {at, count, dtype};
     if (!image_) image_ = std::make_shared<DeviceImage>(bytes_.size());
     image_->write(bytes_.data());
     return {image_->data() + (at - bytes_.data()), count, dtype, Memory::cuda, 0};
   }
-  /// What the operation left on the device. Its stream waits for the operation already.
+  /// Copies the result from the device. Its stream already waits for the operation.
   void fetch() {
     if (image_) image_->read(bytes_.data());
   }
 
-  /// Where this differs first from what it should be, in words; empty if nowhere.
+  /// The first difference from the expected memory, in words; empty if none.
   std::string difference(const Guarded& expected, std::size_t element) const {
     if (std::memcmp(bytes_.data(), expected.bytes_.data(), bytes_.size()) == 0) return {};
     std::size_t i = 0;

@@ -1,4 +1,4 @@
-// More than 2^31 elements in one operation; only in the full suite, and where memory allows.
+// More than 2^31 elements in one operation; only in the full suite, and if memory allows.
 #include <algorithm>
 #include <fstream>
 

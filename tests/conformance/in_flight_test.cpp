@@ -1,4 +1,4 @@
-// Several operations at a time: on one comm and on many, waited for in another order, and on the same memory.
+// Several pending operations: on one comm and on many, waited for in another order, and on the same memory.
 #include <algorithm>
 #include <numeric>
 
@@ -47,7 +47,7 @@ TEST_P(InFlight, comms_go_on_independently_whatever_order_their_operations_are_i
       trials.emplace_back(comms[i % comms.size()], nth_case(i));
       order.push_back(i);
     }
-    // Each rank starts with another comm; within a comm the order stays.
+    // Each rank starts with a different comm; within a comm the order is the same.
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       const auto place = [&](std::size_t i) {
         return (i + static_cast<std::size_t>(comm.rank())) % comms.size();
@@ -149,7 +149,7 @@ TEST_P(InFlight, a_rank_inside_any_call_moves_its_other_operations_on) {
     Work pending;
     if (comm.rank() != 0) {
       pending = other.all_reduce(values, sum, {.async = true});
-      comm.recv(Buffer(&token, 1, DType::i32), 0);  // comes only after the all_reduce is complete on rank 0
+      comm.recv(Buffer(&token, 1, DType::i32), 0);  // arrives only after the all_reduce has completed on rank 0
     } else {
       other.all_reduce(values, sum);
       for (int r = 1; r < comm.size(); ++r) comm.send(ConstBuffer(&token, 1, DType::i32), r);

@@ -1,5 +1,6 @@
-// A rank that comes late to a v-collective: the others are inside, or have come back with a pending Work, and the lists of
-// counts and offsets that they gave are gone. The delay is the attack itself; nothing is synchronised by it.
+// A rank that comes late to a v-collective: the others are inside the call, or have returned with a pending
+// Work, and their lists of counts and offsets are freed. The delay is the attack itself; it synchronises
+// nothing.
 #include <algorithm>
 #include <memory>
 
@@ -12,8 +13,8 @@ using namespace std::chrono_literals;
 
 enum class How { blocking, patient, async };
 
-/// The call's lists as most programs have them: gone when it returns. What still reads them finds nonsense, or is caught by a
-/// sanitizer.
+/// The call's lists as most programs have them: freed when it returns. A late reader finds garbage, or a
+/// sanitizer catches it.
 class Vanishing {
  public:
   explicit Vanishing(const PartLists& lists) : counts_(lists.counts), offsets_(lists.offsets) {}
@@ -59,7 +60,7 @@ void try_late(Comm& comm, const Case& c, int late, std::chrono::milliseconds del
   if (me == late) std::this_thread::sleep_for(delay);
   Work work = start(comm, c, s, in, out,
                     {.async = how == How::async, .max_wait = how == How::patient ? std::chrono::nanoseconds(5ms) : 0ns});
-  // What the program does next, in memory that the lists may have been in.
+  // The program's next allocations, in memory that the lists may have used.
   const std::vector<std::unique_ptr<std::int64_t>> next = [] {
     std::vector<std::unique_ptr<std::int64_t>> made;
     for (int i = 0; i < 64; ++i) made.push_back(std::make_unique<std::int64_t>(0x4343434343));
@@ -72,7 +73,7 @@ void try_late(Comm& comm, const Case& c, int late, std::chrono::milliseconds del
 
 class Late : public testing::TestWithParam<Op> {};
 
-/// With MEDLEY_TEST_FULL every rank is late by every delay, otherwise one of them by the shortest.
+/// With MEDLEY_TEST_FULL every rank is late by every delay, otherwise one rank by the shortest.
 TEST_P(Late, a_rank_that_comes_late_changes_no_element) {
   if (over_nccl()) GTEST_SKIP() << "on host memory";
   with_ranks(3, [](Comm& comm) {

@@ -12,7 +12,7 @@ constexpr Op collectives[] = {Op::broadcast,       Op::reduce,     Op::all_reduc
                               Op::barrier,         Op::gatherv,    Op::scatterv,       Op::all_gatherv,
                               Op::reduce_scatterv, Op::all_to_allv};
 
-/// All types and reductions, or those that stand for the others where each case takes long.
+/// All types and reductions, or a representative few where each case takes long.
 struct Selection {
   std::vector<DType> dtypes;
   std::vector<ReduceOp> reductions;
@@ -57,7 +57,7 @@ class Matrix {
     }
   }
 
-  /// In place or not, where both would take too long.
+  /// Either in place or not, where both would take too long.
   void one_placement_each() { one_placement_each_ = true; }
 
   void one_case(Case c) {
@@ -70,7 +70,7 @@ class Matrix {
     if (c.op == Op::all_reduce) tried_.push_back(c);
   }
 
-  /// all_reduce must give the same bits on every rank, whatever order a backend combines in.
+  /// all_reduce must give the same bits on every rank, in whatever order a backend combines.
   void compare_bits() {
     std::vector<std::int64_t> all(bits_.size() * static_cast<std::size_t>(comm_.size()));
     comm_.all_gather(bits_, all);

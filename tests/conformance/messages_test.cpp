@@ -8,9 +8,9 @@ namespace medley::conformance {
 namespace {
 
 constexpr std::int64_t sizes[] = {
-    0, 1, 3, 17, 1024, 5'000, (1 << 18) + 1};  // of f32: eager, offered and streamed
+    0, 1, 3, 17, 1024, 5'000, (1 << 18) + 1};  // of f32: eager, rendezvous and streamed
 
-/// Message number `id` from `from`: memory with its contents, or room for it.
+/// Message number `id` from `from`: memory with its contents, or empty memory for it.
 struct Letter {
   Letter(std::int64_t n, DType type) : count(n), dtype(type), memory(n, size_of(type)) {}
   static Letter written(std::uint64_t id, int from, std::int64_t count, DType dtype = DType::f32) {
@@ -205,7 +205,7 @@ TEST_P(Messages, in_a_batch_complete_together_in_any_order_of_the_list) {
       }
       Work work = comm.batch(list, {.async = count % 2 == 1});
       work.wait();
-      if (on_device()) work.wait_host();   // wait() only holds up the stream there
+      if (on_device()) work.wait_host();   // there wait() blocks only the stream
       EXPECT_TRUE(work.test());
       EXPECT_EQ(work.error(), nullptr);
       for (int r = 0; r < n; ++r)
@@ -218,7 +218,7 @@ TEST_P(Messages, in_a_batch_complete_together_in_any_order_of_the_list) {
 
 TEST_P(Messages, pass_pending_collectives_and_are_passed_by_them) {
   with_ranks(GetParam(), [](Comm& comm) {
-    // Rank 0 enters the collective only after it got a message that the others send after they issued it.
+    // Rank 0 enters the collective only after receiving a message that the others send after they issued it.
     std::vector<float> sums(1000, 1.0f), expected(1000, static_cast<float>(comm.size()));
     std::int32_t token = 0;
     Work collective;
@@ -228,7 +228,7 @@ TEST_P(Messages, pass_pending_collectives_and_are_passed_by_them) {
     if (comm.rank() == 0) collective = comm.all_reduce(sums, sum, {.async = true});
     collective.wait();
     EXPECT_EQ(sums, expected);
-    // And the other way round: an unmatched receive does not hold up a collective.
+    // And the other way round: an unmatched receive does not block a collective.
     std::int32_t late = -1;
     Work receive =
         comm.recv(Buffer(&late, 1, DType::i32), (comm.rank() + 1) % comm.size(), {.async = true, .tag = 9});

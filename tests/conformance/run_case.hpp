@@ -53,7 +53,7 @@ inline Work issue(Comm& comm, const Case& c, const Shape& s, ConstBuffer in, Buf
   }
 }
 
-/// A case on its way: its memory, what that must become, and its Work.
+/// A pending case: its memory, the expected result, and its Work.
 class Trial {
  public:
   Trial(const Comm& comm, const Case& c)
@@ -62,7 +62,7 @@ class Trial {
         n_(comm.size()),
         shape_(shape_of(c, rank_, n_)),
         element_(size_of(c.dtype)) {
-    // Where a rank only gives or only takes there is nothing to share.
+    // On a rank with only an input or only an output there is nothing to share.
     shared_ = c.in_place && shape_.gives && shape_.takes;
     const std::int64_t in = shape_.gives ? shape_.in : 0, out = shape_.takes ? shape_.out : 0;
     if (shared_) {
@@ -88,7 +88,7 @@ class Trial {
                                         : ConstBuffer{};
     const Buffer out =
         shape_.takes ? memory_.back().buffer(out_data(memory_), shape_.out, case_.dtype) : Buffer{};
-    // An algorithm that is named combines in its own order.
+    // An explicitly named algorithm combines in its own order.
     rank_order_ = rank_order_promised() && (options.algorithm.empty() || options.algorithm == "native");
     work_ = issue(comm, case_, shape_, in, out, options);
   }
@@ -107,8 +107,7 @@ class Trial {
     if (reduces(case_.op) && floating(case_.dtype)) {
       for (const Move& move : shape_.moves) {
         const std::byte* got = out_data(memory_) + bytes(move.to);
-        // Where every bit is compared below, the slow arithmetic of the bound need not see all of a large
-        // tensor.
+        // Where every bit is compared below, the slow arithmetic of the bound skips most of a large tensor.
         const std::int64_t stride = rank_order_ && move.count > 100'000 ? 17 : 1;
         const std::int64_t i =
             first_beyond_bound(got, case_.dtype, case_.reduce, case_.seed, n_, move.at, move.count, stride);
@@ -123,7 +122,7 @@ class Trial {
     return {};
   }
 
-  /// Stands for the bits of the output.
+  /// A hash of the output's bits.
   std::int64_t fingerprint() {
     std::uint64_t hash = 1;
     const std::byte* data = out_data(memory_);
@@ -151,7 +150,7 @@ class Trial {
   Work work_;
 };
 
-/// Runs a case; a wrong result is reported and counted, an exception passes.
+/// Runs a case; reports and counts a wrong result, and lets exceptions pass.
 inline std::string run_case(Comm& comm, const Case& c, Style style,
                             std::vector<std::int64_t>* bits = nullptr) {
   Trial trial(comm, c);

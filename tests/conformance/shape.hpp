@@ -1,5 +1,5 @@
-// What each operation does to memory, written down independently of any backend: how much a rank gives and
-// takes, and from whose input each element of its output comes. The reference of the conformance suite.
+// What each operation does to memory, written independently of any backend: the size of a rank's input and
+// output, and which input each element of its output comes from. The reference of the conformance suite.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace medley::conformance {
 
 /// One operation to try. `count` is what the op's name counts: the tensor, or one rank's part of it; in
-/// v-collectives the unit that parts are zero to three times of.
+/// v-collectives, parts are zero to three times this unit.
 struct Case {
   Op op{};
   DType dtype = DType::f32;
@@ -20,7 +20,7 @@ struct Case {
   std::int64_t count = 0;
   int root = 0;
   bool in_place = false;
-  bool gaps = false;  ///< v-collectives: parts in reverse order with room between them
+  bool gaps = false;  ///< v-collectives: parts in reverse order with gaps between them
   std::uint64_t seed = 1;
 };
 
@@ -70,12 +70,12 @@ struct Move {
 struct Shape {
   bool gives = false, takes = false;
   std::int64_t in = 0, out = 0;        ///< elements of the two buffers
-  std::int64_t in_at = 0, out_at = 0;  ///< where they lie when they share memory
+  std::int64_t in_at = 0, out_at = 0;  ///< their offsets when they share memory
   PartLists in_parts{}, out_parts{};
   std::vector<Move> moves{};
 };
 
-/// What rank `from` gives to rank `to` in v-collectives: unequal, and nothing for some.
+/// What rank `from` sends to rank `to` in v-collectives: unequal, and nothing for some.
 inline std::int64_t v_count(const Case& c, int from, int to) {
   const std::uint64_t step =
       (static_cast<std::uint64_t>(from) * 5 + static_cast<std::uint64_t>(to) * 3 + c.seed) % 4;
@@ -138,7 +138,7 @@ inline Shape v_shape(const Case& c, int rank, int n) {
   const auto me = static_cast<std::size_t>(rank);
   const bool root = rank == c.root;
   Shape s{.gives = true, .takes = true};
-  // What each rank has, for the forms where it gives or gets one part.
+  // Each rank's part, for operations where it sends or receives one part.
   const PartLists each(v_counts(n, [&](int r) { return v_count(c, r, 0); }), c.gaps);
   switch (c.op) {
     case Op::gatherv:

@@ -1,10 +1,9 @@
-// Which backend the suite judges and how its ranks are started; taken from the environment, so that one build
+// Which backend the suite tests and how its ranks are started; taken from the environment, so that one build
 // of the suite serves every backend and launcher.
 //   MEDLEY_TEST_BACKEND  a backend's name (shm)
 //   MEDLEY_TEST_RANKS    processes: forked here (the default); threads: for sanitizers; launched: this
-//   program is one
-//                        rank of a job that a launcher started, and smaller rank counts are subsets of it
-//   MEDLEY_TEST_MEMORY   cuda: the buffers of cases and letters lie on the device (host)
+//                        is one rank of a launcher's job, and smaller rank counts are subsets of it
+//   MEDLEY_TEST_MEMORY   cuda: the buffers of cases and letters are on the device (host)
 //   MEDLEY_TEST_FULL     1: also what takes long or needs much memory
 #pragma once
 
@@ -26,12 +25,12 @@ inline std::string environment(const char* variable, const char* otherwise) {
 inline std::string backend_under_test() {
   return environment("MEDLEY_TEST_BACKEND", "shm");
 }
-/// NCCL moves no host memory; what a test compares goes over shm beside it.
+/// NCCL does not move host memory; the data that a test compares uses shm.
 inline std::vector<std::string> backends_under_test() {
   if (backend_under_test() == "nccl") return {"nccl", "shm"};
   return {backend_under_test()};
 }
-/// What NCCL does not have: tags, any source, messages shorter than their receive, comms issued in different orders.
+/// What NCCL lacks: tags, any source, messages shorter than their receive, comms issued in different orders.
 inline bool over_nccl() {
   return backend_under_test() == "nccl";
 }
@@ -41,12 +40,12 @@ inline std::string kind_of_ranks() {
 inline bool full() {
   return environment("MEDLEY_TEST_FULL", "0") == "1";
 }
-/// Sanitizers see threads only and are slow: fewer cases each, the same kinds.
+/// Sanitizers see only threads and are slow: fewer cases of each kind.
 inline bool reduced() {
   return kind_of_ranks() == "threads" || environment("MEDLEY_TEST_REDUCED", "0") == "1";
 }
 
-/// Backends that combine in the order of the ranks: their floats are compared bit for bit as well.
+/// Backends that combine in rank order: their floats are also compared bit for bit.
 inline bool rank_order_promised() {
   return backend_under_test() == "shm";
 }
@@ -58,7 +57,7 @@ inline Context& launched_context() {
   return context;
 }
 
-/// Runs the body on every rank of a comm of `size` ranks. `deadline` is that of the context.
+/// Runs the body on every rank of a comm of `size` ranks. `deadline` is the context's.
 inline void with_ranks(int size, const CommBody& body,
                        std::chrono::nanoseconds deadline = std::chrono::minutes(5)) {
   if (kind_of_ranks() == "launched") {

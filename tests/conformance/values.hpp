@@ -1,6 +1,6 @@
-// The numbers of the conformance suite: what element i of a rank's input is, and what a reduction over all
-// ranks must give. Any rank can compute any other's input, so nothing but the operation under test is ever
-// communicated.
+// The numbers of the conformance suite: the value of element i of a rank's input, and the result of a
+// reduction over all ranks. Any rank can compute any other's input, so only the operation under test
+// communicates.
 #pragma once
 
 #include <cmath>
@@ -80,7 +80,7 @@ struct Bf16 : Float<std::uint16_t, float, 7, 126> {
   static std::uint16_t narrow(float value) { return reference::to_bf16(value); }
 };
 
-/// Calls visit with the type above that stands for `dtype`.
+/// Calls visit with the type above that represents `dtype`.
 template <class Visit>
 auto with_type(DType dtype, Visit visit) {
   switch (dtype) {
@@ -140,8 +140,8 @@ inline void write_reduced(std::byte* to, DType dtype, ReduceOp op, std::uint64_t
   });
 }
 
-/// The first element of a float reduction that lies beyond the stated bound, or -1. The bound holds for any
-/// order and for rounding after every step: n·u·Σ|x| for a sum (divided by n for an average), n·u·|Πx| for a
+/// The first element of a float reduction that exceeds the stated bound, or -1. The bound holds for any order
+/// and for rounding after every step: n·u·Σ|x| for a sum (divided by n for an average), n·u·|Πx| for a
 /// product; u is the type's unit roundoff. min and max are exact. Looks at every `stride`th element.
 inline std::int64_t first_beyond_bound(const std::byte* got, DType dtype, ReduceOp op, std::uint64_t seed,
                                        int n, std::int64_t at, std::int64_t count, std::int64_t stride) {

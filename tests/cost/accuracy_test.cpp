@@ -1,4 +1,4 @@
-// How far the time model is from measured steps, through the same path that `medley plan --machine` takes.
+// The error of the time model on measured steps, through the same path as `medley plan --machine`.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 namespace medley::cost {
 namespace {
 
-/// The folder of data that is not part of the repository; empty where it is absent.
+/// The folder of data that is not part of the repository; empty if absent.
 std::filesystem::path shared_data() {
   if (const char* shared = std::getenv("MEDLEY_SHARED")) return std::filesystem::path(shared) / "data";
   return std::filesystem::path(MEDLEY_SOURCE_DIR).parent_path() / "shared" / "data";

@@ -1,4 +1,4 @@
-// Laws that every step's time obeys, whatever the framework.
+// Laws that every step's time obeys, for every framework.
 #include "cost/cost.hpp"
 
 #include <gtest/gtest.h>

@@ -30,7 +30,7 @@ TEST(Fit, HeldOutHalfIsAHalf) {
   EXPECT_NEAR(double(split.seen.size()) / double(sweep().size()), 0.5, 0.03);
 }
 
-// The promise of the model: what it has not seen, misaligned shapes included, within 6 % on average.
+// The model's guarantee: within 6 % on average on what it was not fitted to, including misaligned shapes.
 TEST(Fit, PredictsTheHeldOutHalfOfTheH200Sweep) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "fitting to 8000 products takes minutes under a sanitizer";

@@ -1,4 +1,4 @@
-// Machines: the built-in ones are whole, files are read, and what is wrong in a file is named.
+// Machines: the built-in ones are complete, files are read, and errors in a file are named.
 #include "cost/machine.hpp"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST(Links, LargeAllReduceRunsAtTheRingsRate) {
   EXPECT_NEAR(inside, 2 * bytes * 0.75 / (300e3 * m.constants.inside_share), 0.02 * inside);
   const double between = links.collective_us(Op::all_reduce, bytes, {.size = 4, .hosts = 4, .per_host = 1});
   EXPECT_NEAR(between, 2 * bytes * 0.75 / (25e3 * m.constants.between_share), 0.02 * between);
-  // gather halves what all_reduce moves
+  // gather moves half of what all_reduce moves
   EXPECT_NEAR(links.collective_us(Op::all_gather, bytes, {.size = 4, .hosts = 1, .per_host = 4}), inside / 2,
               0.02 * inside);
 }

@@ -1,4 +1,4 @@
-// What a GPU holds, against published formulas.
+// A GPU's memory, compared with published formulas.
 #include "cost/memory.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ TEST(Memory, FollowsKorthikantiAndZero) {
   Layout l = plan::layout(1, 8, 1);
   l.flags.flash_attention = false;
   check(l, m);
-  // One layer keeps s·b·h·(10 + 24/t + 5·a·s/(h·t)) bytes; logits are there in 16 bits and in f32.
+  // One layer keeps s·b·h·(10 + 24/t + 5·a·s/(h·t)) bytes; logits exist in 16 bits and in f32.
   const double sbh = 2048.0 * 12288, layer = sbh * (10 + 24.0 / 8 + 5.0 * 96 * 2048 / (12288 * 8.0));
   const Memory memory = memory_per_gpu(m, l, Framework::megatron, 0);
   EXPECT_NEAR(static_cast<double>(memory.activations), 96 * layer + 2048.0 * 51200 / 8 * 10, 1e6);

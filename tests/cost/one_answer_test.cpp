@@ -1,5 +1,5 @@
-// One question has one answer: the step times of plan, of shape and of replay's prediction are those of the
-// cost model.
+// One question has one answer: the step times of plan, shape and replay's prediction are those of the cost
+// model.
 #include <gtest/gtest.h>
 
 #include "cost/cost.hpp"
@@ -50,10 +50,9 @@ TEST(OneAnswer, PlanAndShapeAgree) {
   }
 }
 
-// Replay runs operations one after another as the schedule has them; what the host and overlapping
-// collectives add is left out of the question: CUDA graphs, and a schedule that blocks. Messages between
-// stages wait for both sides in a replay, and leave at once on a GPU's stream: pipelines are another
-// question.
+// Replay runs operations one after another in schedule order. CUDA graphs and a blocking schedule exclude
+// what the host and overlapping collectives add. Messages between stages wait for both sides in a replay but
+// start at once on a GPU's stream, so pipelines are not compared.
 TEST(OneAnswer, PlanAndReplaysPredictionAgree) {
   const cost::Machine machine = cost::find_machine("dgx-h200");
   for (const Question& q : questions) {

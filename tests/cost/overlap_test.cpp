@@ -1,4 +1,5 @@
-// What a schedule says is hidden costs less in the simulation, and each second is booked under its own axis.
+// Operations that a schedule marks as hidden cost less in the simulation, and time is attributed to the right
+// axis.
 #include <gtest/gtest.h>
 
 #include "cost/cost.hpp"
@@ -44,7 +45,7 @@ TEST(Overlap, TensorParallelCollectivesHideBehindTheirProducts) {
 }
 
 TEST(Overlap, TheRingOfContextParallelismIsBookedAsContext) {
-  // Messages slow enough to show: what is not hidden behind attention counts under cp, and nothing under pp.
+  // Messages slow enough to show: what attention does not hide counts under cp, and nothing under pp.
   Layout l = spread(1, 1, 8);
   Machine slow = find_machine("dgx-h100");
   slow.inside.gb_per_s /= 50;
@@ -52,7 +53,8 @@ TEST(Overlap, TheRingOfContextParallelismIsBookedAsContext) {
   const StepCost cost = Step(model_7b, l, Framework::megatron, 0).cost(slow);
   EXPECT_GT(at(cost.spent, Cause::cp), 0);
   EXPECT_EQ(at(cost.spent, Cause::pp), 0);
-  // Backwards the gradients of keys and values travel as well: the ring has three times its forward messages.
+  // In backward the gradients of keys and values are sent as well: the ring has three times its forward
+  // messages.
   Count forward = 0, backward = 0;
   make_schedule(model_7b, l, Framework::megatron, 0).tally([&](const Entry& entry, Count count) {
     if (entry.kind != Kind::comm || entry.group != "cp" || entry.op != Op::send) return;
@@ -71,7 +73,8 @@ TEST(Overlap, DecodingReadsItsCache) {
   const double brief = cost_of(model_7b, l, Framework::textbook).step_us;
   l.seq = 3072;
   const double longer = cost_of(model_7b, l, Framework::textbook).step_us;
-  // 2,048 tokens more of 32 sequences: 2·4096 values of 2 bytes a token and layer, at no more than 3.35 TB/s.
+  // 2,048 more tokens of 32 sequences: 2·4096 values of 2 bytes per token and layer, at no more than 3.35
+  // TB/s.
   const double bytes = 2048.0 * 32 * 2 * 4096 * 2 * 32;
   EXPECT_GT(longer - brief, bytes / 3.35e6);
   EXPECT_LT(longer - brief, 2 * bytes / 3.35e6);

@@ -1,4 +1,4 @@
-// Pipelines whose step time is known in closed form: the simulator must find exactly that.
+// Pipelines whose step time has a closed form, which the simulator must match exactly.
 #include "cost/run_pipeline.hpp"
 
 #include <gtest/gtest.h>
@@ -65,8 +65,8 @@ TEST(Pipeline, OneStageIsThePlainSum) {
 }
 
 TEST(Pipeline, GpipeTakesMicroBatchesPlusStagesLessOne) {
-  // With free transfers a GPipe step is (m + p − 1)(f + b); here every hop adds its transfer to the fill and
-  // the drain, and a middle stage pays for receiving and sending each micro-batch.
+  // With free transfers a GPipe step takes (m + p − 1)(f + b). Here every hop adds its transfer to the fill
+  // and the drain, and a middle stage pays for receiving and sending each micro-batch.
   for (const int stages : {2, 3, 6}) {
     for (const int micro_batches : {1, 4, 9}) {
       std::vector<StageProgram> programs = gpipe(stages, micro_batches);

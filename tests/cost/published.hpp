@@ -1,4 +1,5 @@
-// Published measurements that the time model is compared with, as steps it can run. None of them is fitted.
+// Published measurements that the time model is compared with, as steps it can run. It is fitted to none of
+// them.
 #pragma once
 
 #include <string>

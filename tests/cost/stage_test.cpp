@@ -1,4 +1,4 @@
-// Folding a schedule: what hides behind what, and when the host is the slower one.
+// Folding a schedule: what overlaps what, and when the host is the slower side.
 #include "cost/stage.hpp"
 
 #include <gtest/gtest.h>
@@ -108,7 +108,7 @@ TEST(Stage, ASlowHostSetsThePace) {
 }
 
 TEST(Stage, TheHostRunsAheadWhileTheGpuIsBusy) {
-  // 100 µs of kernels give the host time to issue those that follow: only what is left is waited for.
+  // 100 µs of kernels give the host time to issue the next ones: only the rest is waited for.
   Schedule s;
   s.add(0, kernel());
   s.add(0, kernel());
@@ -125,11 +125,11 @@ TEST(Stage, CollectivesSlowTheKernelsTheyOverlap) {
   s.add(0, wait_for_token(3));
   const std::vector<EntryCost> costs{comm(50), compute(100), {}};
   const StageTime time = run_pipeline({fold_stage(s, Layout{}, costs, 0, Overlap{.slowdown = 0.25})})[0];
-  EXPECT_DOUBLE_EQ(time.end_us, 110);  // 50 µs beside the collective do the work of 40
+  EXPECT_DOUBLE_EQ(time.end_us, 110);  // 50 µs of overlap with the collective do the work of 40
 }
 
 TEST(Stage, OperationsCompleteOneByOne) {
-  // A layer waits for its own bucket, not for all that are under way.
+  // A layer waits for its own bucket, not for all pending ones.
   Schedule s;
   s.add(0, reduction(64));
   s.add(0, reduction(65));

@@ -1,4 +1,4 @@
-// sliding_window counts: in the FLOPs of attention, in the cache of keys and values and in the time of a
+// sliding_window takes effect in the FLOPs of attention, in the cache of keys and values and in the time of a
 // step.
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ Layout layout_for(const Model& m, Mode mode, Count seq = 32768) {
   Layout l;
   l.mode = mode;
   l.seq = seq;
-  l.flags.cuda_graphs = true;  // a token of one sequence is too little work for an eager host
+  l.flags.cuda_graphs = true;  // one token of one sequence is too little work for an eager host
   check(l, m);
   return l;
 }
@@ -64,8 +64,8 @@ TEST(Window, StepsAreShorterByTheAttentionSaved) {
     EXPECT_LT(step_us(sliding, l), step_us(half, l));
     EXPECT_LT(step_us(half, l), step_us(full, l));
   }
-  // Of a 32k sequence attention is two thirds of the step; a window of 4k leaves a quarter of it, edges
-  // included.
+  // With a 32k sequence, attention is two thirds of the step; a window of 4k leaves a quarter of it,
+  // including edges.
   const Layout l = layout_for(full, Mode::train);
   const Model narrow = with_window(",window=1");
   const double attention = step_us(full, l) - step_us(narrow, l);

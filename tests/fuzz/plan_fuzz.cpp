@@ -1,5 +1,5 @@
-// Fuzzes every reader of the planning room with one input: each must return or refuse, never crash or run
-// away.
+// Fuzzes every reader of the plan module with one input: each must return or reject it, and never crash or
+// hang.
 
 #include "fuzz/survives.hpp"
 #include "plan/aicb.hpp"

@@ -1,4 +1,4 @@
-// What every fuzzer demands of a reader: it returns or refuses its input as invalid.
+// What every fuzzer demands of a reader: it returns, or rejects its input as invalid.
 #pragma once
 
 #include <medley/error.hpp>

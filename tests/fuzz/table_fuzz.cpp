@@ -1,5 +1,5 @@
-// Fuzzes the reader of route tables and of rules: each must return or refuse, and what was read can be written, read
-// again and chosen from.
+// Fuzzes the reader of route tables and rules: each must return or reject, and what was read can be written,
+// read again and chosen from.
 #include <medley/error.hpp>
 
 #include "route/choose.hpp"

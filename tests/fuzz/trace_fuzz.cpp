@@ -1,5 +1,5 @@
-// Fuzzes every reader of traces and schedules with one input: each must return or refuse, never crash or run
-// away.
+// Fuzzes every reader of traces and schedules with one input: each must return or reject it, and never crash
+// or hang.
 #include <cstring>
 #include <sstream>
 
@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       default: {
         const auto json = nlohmann::json::parse(text, nullptr, false);
-        if (json.is_discarded() || json.contains("plan")) return;  // plans again: fuzzed by plan_fuzz
+        if (json.is_discarded() || json.contains("plan")) return;  // contains a plan: plan_fuzz fuzzes those
         medley::replay::schedule_from_json(json, "f").of(0, 2);
       }
     }

@@ -1,5 +1,5 @@
-// In place of src/cost/ in a fuzzer of readers: a schedule may name a machine, whose file would be read and whose kernels
-// would be priced; neither is what the fuzzer is after, and the file would be one of this machine.
+// Replaces src/cost/ in a fuzzer of readers: a schedule may name a machine, whose file would be read (from
+// this computer) and whose kernels would be priced; neither is the fuzzer's subject.
 #include <medley/error.hpp>
 
 #include "cost/cost.hpp"

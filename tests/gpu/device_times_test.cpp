@@ -1,4 +1,5 @@
-// Times on the device in a trace: over mocks of CUDA and NCCL, or over the real ones where MEDLEY_BACKEND_PATH names them.
+// Device times in a trace: over mocks of CUDA and NCCL, or over the real ones if MEDLEY_BACKEND_PATH names
+// them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -18,11 +19,11 @@ using namespace std::chrono_literals;
 using trace::Event;
 
 constexpr double ms = 1e6;
-constexpr auto lateness = 240ms;   // long beside what a busy machine takes for an operation
+constexpr auto lateness = 240ms;   // long compared with an operation on a busy machine
 constexpr double much = 160 * ms;
 
-/// The operations of both ranks; rank 1 comes late to the first and the second. Nobody's stream waits for the second, and the
-/// third is long done when one does.
+/// The operations of both ranks; rank 1 comes late to the first and the second. No stream waits for the
+/// second, and the third has long completed when one does.
 std::vector<std::vector<Event>> traced() {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("medley_times_" + std::to_string(getpid()));
   setenv("MEDLEY_CUDA", "1", 1);
@@ -35,7 +36,7 @@ std::vector<std::vector<Event>> traced() {
     const auto late = [&] {
       if (world.rank() == 1) std::this_thread::sleep_for(lateness);
     };
-    world.barrier(Memory::cuda).wait_host();   // connected: the first operation would wait for that on the host, not on the device
+    world.barrier(Memory::cuda).wait_host();   // connects first: the first operation would wait for that on the host, not on the device
     late();
     world.all_reduce(numbers, sum, {.async = true}).wait();
     std::byte last{};
@@ -69,7 +70,7 @@ TEST(DeviceTimes, TellWhenAnOperationRanAndHowLongTheStreamStood) {
     ASSERT_EQ(rank.size(), 3u);
     for (const Event& event : rank) {
       EXPECT_TRUE(event.on_device);
-      EXPECT_GE(event.started, event.issued - 0.5 * ms);   // as near as the clocks are tied
+      EXPECT_GE(event.started, event.issued - 0.5 * ms);   // within the precision of the clocks' alignment
       EXPECT_GE(event.completed, event.started);
     }
   }

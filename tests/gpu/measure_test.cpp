@@ -1,5 +1,5 @@
-// medley bench, tune and bench --mix on CUDA memory, over mocks of CUDA and NCCL: what rows say, that wrong values are found,
-// and that auto takes the cells of CUDA memory.
+// medley bench, tune and bench --mix on CUDA memory, over mocks of CUDA and NCCL: the content of rows,
+// detection of wrong values, and that auto uses the cells of CUDA memory.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ class MeasureCuda : public ::testing::Test {
     return {"tune", "-n", "2", "--memory", memory, "--backends", backends, "--op", "all_reduce,send", "--sizes", "64:1K",
             "--dtype", "f32,bf16", "--seconds", "1.5", "-o", file("t.json")};
   }
-  /// The backends and algorithms that all_reduce took in a bench of auto.
+  /// The backends and algorithms that all_reduce used in a bench of auto.
   std::string routes_of_auto(const Words& table) const {
     Words words{"bench", "-n", "2", "--memory", "cuda", "--backends", "nccl,shm,auto", "--op", "all_reduce", "--sizes", "64:64",
                 "--seconds", "0.2"};
@@ -158,7 +158,7 @@ TEST_F(MeasureCuda, WithoutADeviceItIsRefusedOnceAndClearly) {
   }
 }
 
-/// Dies with 0 if the rank has the device 0 and an NCCL_HOSTID of its own or not, as it should.
+/// Exits with 0 if the rank has device 0 and, as expected, has or has not its own NCCL_HOSTID.
 [[noreturn]] void be_rank(const char* local_rank, const char* launcher_variable, bool own_host) {
   setenv("MEDLEY_CUDA", "1", 1);
   setenv("MEDLEY_BACKEND_PATH", MOCK_BACKENDS, 1);

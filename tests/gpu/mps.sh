@@ -1,6 +1,6 @@
-# Sourced by what runs several ranks on one GPU: starts the MPS daemon, which lets their kernels run side by side, and stops
-# it at the end. $work: a folder that goes then, too. Every rank needs its own NCCL_HOSTID, so that NCCL takes them for
-# ranks of different hosts and talks over sockets.
+# Sourced by scripts that run several ranks on one GPU: starts the MPS daemon, which lets their kernels run
+# concurrently, and stops it at the end. $work: a folder that is then removed, too. Every rank needs its own
+# NCCL_HOSTID, so that NCCL takes them for ranks of different hosts and uses sockets.
 export NCCL_SOCKET_IFNAME=lo
 work=$(mktemp -d)
 export CUDA_MPS_PIPE_DIRECTORY="$work/pipe" CUDA_MPS_LOG_DIRECTORY="$work/log"

@@ -1,5 +1,5 @@
-// nccl looks into the store for a peer's abort, because NCCL itself says nothing. What it finds there, and that there is no store any
-// more. Over mocks of CUDA and NCCL.
+// nccl polls the store for a peer's abort, because NCCL itself reports none. Tests what it finds there, and
+// the case of a lost store. Over mocks of CUDA and NCCL.
 #include "backends/nccl/lane.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A store whose server has left once the test says so.
+/// A store whose server leaves when the test says so.
 class LeavingStore final : public Store {
  public:
   void set(const std::string& key, const std::string& value) override { there().set(key, value); }
@@ -22,7 +22,7 @@ class LeavingStore final : public Store {
   void erase(const std::string& key) override { there().erase(key); }
   void erase_prefix(const std::string& prefix) override { there().erase_prefix(prefix); }
 
-  std::atomic<bool> gone = false;   // asked by the thread of the agent
+  std::atomic<bool> gone = false;   // read by the agent's thread
   std::atomic<int> asked_in_vain = 0;
 
  private:
@@ -44,7 +44,7 @@ struct Alone {
     group.progress = [] {};
     lane = std::make_unique<NcclLane>(group, store_agent, 0, nullptr);
   }
-  /// Checks until the lane has looked into the store, which it does only now and then.
+  /// Checks until the lane has polled the store, which it does only from time to time.
   template <typename Looked>
   void check_until(Looked looked) {
     while (!looked()) {
@@ -63,8 +63,8 @@ TEST(NcclLane, GoesOnWhenTheStoreHasGone) {
   EXPECT_NO_THROW(rank.check_until([&] { return rank.store->asked_in_vain >= 3; }));
 }
 
-/// Whoever waits looks for some time before it gives a comm up (the grace of Engine::look_for_lost), so that an abort must be found
-/// by every check from then on.
+/// A event_count checks for some time before it gives up a comm (the grace of Engine::look_for_lost), so every
+/// check from then on must find the abort.
 TEST(NcclLane, KeepsFindingAPeersAbort) {
   Alone rank;
   rank.store->set("aborted", std::to_string(static_cast<int>(ErrorKind::rank_lost)) + " 2 1 3");

@@ -1,5 +1,5 @@
-"""A job over plain NCCL for tests/gpu/nccl_profiler: DDP steps of a small GPT, or token exchanges as a MoE layer has them.
-Prints how many bytes its own calls gave to each operation."""
+"""A job over plain NCCL for tests/gpu/nccl_profiler: DDP steps of a small GPT, or the token exchanges of a MoE layer.
+Prints how many bytes its own calls passed to each operation."""
 
 import argparse
 import json

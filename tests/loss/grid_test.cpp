@@ -1,6 +1,5 @@
 // The grid of failures: operations, sizes, victims and moments, with a rank killed or stopped. Every survivor
-// must end with the right error in time, whatever backend carries the job (MEDLEY_BACKENDS), and nothing may
-// be left behind.
+// must end with the right error in time, on every backend (MEDLEY_BACKENDS), and nothing may be left behind.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -28,8 +27,8 @@ std::string label(const testing::TestParamInfo<Case>& info) {
          std::to_string(victim) + moment_names[static_cast<int>(moment)];
 }
 
-/// Within a second everybody knows; a machine that is busy with other things is given more unless the
-/// environment says that it is calm.
+/// Every rank must know within a second; a busy machine gets more time unless the environment says that it is
+/// idle.
 std::chrono::milliseconds allowance() {
   const char* calm = std::getenv("MEDLEY_TEST_CALM");
   return calm && std::string(calm) == "1" ? 1000ms : 10'000ms;
@@ -44,11 +43,12 @@ std::set<std::string> left_in_shared_memory() {
   return names;
 }
 
-/// A job whose victim is lost in its second operation, with the times of that and of the survivors' errors.
+/// A job whose victim is lost in its second operation, with the times of the loss and of the survivors'
+/// errors.
 class Grid : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override { before_ = left_in_shared_memory(); }
-  /// Names of jobs beside this one come and go (UCX makes and removes one at once); what is left behind
+  /// Names of concurrent jobs appear and vanish (UCX makes and removes one at once); what is left behind
   /// stays.
   void TearDown() override {
     std::set<std::string> suspects = left_in_shared_memory();
@@ -61,7 +61,7 @@ class Grid : public testing::TestWithParam<Case> {
     EXPECT_TRUE(suspects.empty()) << *suspects.begin() << " was left in /dev/shm";
   }
 
-  /// `signal`: what hits the victim. `timeout`: of each wait.
+  /// `signal`: the signal to the victim. `timeout`: of each wait.
   void body(int rank, const Job::Start& start_context, int signal, std::chrono::nanoseconds timeout) {
     const auto [way, bytes, victim, moment] = GetParam();
     Context context = start_context();
@@ -84,7 +84,7 @@ class Grid : public testing::TestWithParam<Case> {
       strike(Moment::inside);
       for (Work& work : second) work.wait(timeout);
       strike(Moment::after);
-      world.barrier({.deadline = timeout});  // what does not need the victim may succeed, this cannot
+      world.barrier({.deadline = timeout});  // operations that do not need the victim may succeed, this one cannot
     } catch (const Error&) {
       if (rank != victim) took_[rank] = steady_clock::now();
       throw;
@@ -96,7 +96,7 @@ class Grid : public testing::TestWithParam<Case> {
     std::printf("%s after %ld ms at most\n", what, static_cast<long>(longest / 1ms));
   }
 
-  Shared<steady_clock::time_point> times_{ranks};  ///< the victim's end, the others' last beginning
+  Shared<steady_clock::time_point> times_{ranks};  ///< the victim's end, the others' last start
   Shared<steady_clock::time_point> took_{ranks};   ///< their errors
 
  private:
@@ -120,7 +120,7 @@ TEST_P(Killed, is_told_to_every_survivor_at_once) {
   report("told", longest);
 }
 
-// The deadline of a second begins with an operation that the stopped rank may have begun to take part in.
+// The deadline of a second starts with an operation that the stopped rank may have started to take part in.
 TEST_P(Stopped, is_a_timeout_that_names_the_stopped_rank) {
   const int victim = std::get<2>(GetParam());
   constexpr auto deadline = 1s;
@@ -132,11 +132,11 @@ TEST_P(Stopped, is_a_timeout_that_names_the_stopped_rank) {
     expect_error(ending, ErrorKind::timeout, {victim}, rank);
     longest = std::max<std::chrono::nanoseconds>(longest, took_[rank] - times_[rank]);
   }
-  // The first to time out tells the others, which may have begun to wait a little later.
+  // The first rank to time out notifies the others, which may have started to wait a little later.
   EXPECT_GE(longest, deadline) << "some rank did not wait for its deadline";
   EXPECT_LE(longest, deadline + allowance());
   report("timed out", longest);
-  kill(job.process(victim), SIGCONT);  // it finds the comm given up
+  kill(job.process(victim), SIGCONT);  // it finds the comm aborted
   const Ending late = job.wait(victim);
   EXPECT_FALSE(late.hung);
   EXPECT_TRUE(late.kind == ErrorKind::timeout || late.kind == ErrorKind::rank_lost)
@@ -162,7 +162,7 @@ TEST(KilledRank, while_a_comm_is_made_is_told_to_every_survivor) {
 using testing::Combine;
 using testing::Values;
 
-// The few that stand for all, in every run of the tests.
+// A representative few, in every run of the tests.
 INSTANTIATE_TEST_SUITE_P(some, Killed,
                          Combine(Values(Way::all_reduce, Way::messages), Values(8, 4 << 20), Values(0, 2),
                                  Values(Moment::before, Moment::inside, Moment::after)),

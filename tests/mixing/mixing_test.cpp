@@ -1,7 +1,7 @@
 // The programs known to hang when communication libraries are mixed without rules, each over all pairs of
 // backends. docs/guarantees.md says which rule keeps each of them from hanging.
-//   MEDLEY_TEST_RANKS     processes (forked here, the default), threads, or launched: this is one rank of a
-//   job MEDLEY_TEST_BACKENDS  those to pair; by default all that work here, mpi only when launched
+//   MEDLEY_TEST_RANKS     processes (forked here, the default), threads, or launched: this is one rank of a job
+//   MEDLEY_TEST_BACKENDS  those to pair; by default all that work here, mpi only when launched
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -45,7 +45,8 @@ std::vector<std::string> backends() {
   return names;
 }
 
-/// Runs the body for every ordered pair, each of them its own twin too. A hang is an error after a minute.
+/// Runs the body for every ordered pair, including each backend with itself. A hang is an error after a
+/// minute.
 void over_pairs(const PairBody& body, UseThread thread = UseThread::never) {
   const std::vector<std::string> names = backends();
   const auto all_pairs = [&](Context& context) {
@@ -79,7 +80,7 @@ std::vector<std::int32_t> numbers(int rank, std::size_t count = 5000) {
   return values;
 }
 
-/// Sum of everyone's numbers() in a comm with these world ranks.
+/// Sum of all ranks' numbers() in a comm with these world ranks.
 std::vector<std::int32_t> sums(std::initializer_list<int> members, std::size_t count = 5000) {
   std::vector<std::int32_t> total(count);
   for (int r : members) {
@@ -156,8 +157,8 @@ TEST(Mixing, a_split_on_one_rank_while_another_waits_for_an_operation_of_a_third
     const int me = context.rank();
     auto values = numbers(me);
     std::vector<std::int32_t> in(values.size());
-    // Rank 0 is in the split while rank 1 waits for what only rank 0's engine can move; rank 2 is ahead of
-    // both.
+    // Rank 0 is in the split while rank 1 waits for data that only rank 0's engine can send; rank 2 is ahead
+    // of both.
     Work early = me == 0 ? world.send(values, 1, {.backend = b, .async = true, .tag = 3}) : Work();
     if (me == 1) {
       world.recv(in, 0, {.backend = b, .tag = 3});
@@ -176,7 +177,7 @@ TEST(Mixing, an_all_reduce_whose_input_is_written_by_an_unfinished_receive_of_an
     const int me = context.rank();
     std::vector<std::int32_t> input(5000, -1), output(5000);
     const auto given = numbers((me + 2) % ranks);
-    // Receive, reduce and send back are all issued before the message is even sent.
+    // Receive, reduce and send back are all issued before the message is sent.
     const auto own = numbers(me);
     Work receives = world.recv(input, (me + 2) % ranks, {.backend = a, .async = true, .tag = 4});
     Work reduces = world.all_reduce(input, output, sum, {.backend = b, .async = true});
@@ -198,7 +199,7 @@ TEST(Mixing, a_send_that_must_not_queue_behind_a_collective_that_is_held_back) {
     if (me == 0) {
       Work receives = world.recv(input, 1, {.backend = a, .async = true, .tag = 5});
       Work reduces =
-          world.all_reduce(input, output, sum, {.backend = b, .async = true});  // held by the receive
+          world.all_reduce(input, output, sum, {.backend = b, .async = true});  // blocked by the receive
       Work sends = world.send(token, 1, {.backend = b, .async = true, .tag = 6});
       reduces.wait();
       sends.wait();
@@ -223,7 +224,7 @@ TEST(Mixing, an_eager_send_that_nobody_progresses_afterwards) {
     Comm world = context.world();
     std::vector<std::int32_t> token = numbers(3, 4), got(4);
     if (context.rank() == 0)
-      world.send(token, 1, {.backend = a, .tag = 7});  // may be complete before it has left
+      world.send(token, 1, {.backend = a, .tag = 7});  // may be complete before the data has left
     if (context.rank() == 1) {
       world.recv(got, 0, {.backend = a, .tag = 7});
       EXPECT_EQ(got, token);
@@ -233,15 +234,15 @@ TEST(Mixing, an_eager_send_that_nobody_progresses_afterwards) {
 }
 
 TEST(Mixing, host_synchronisation_after_an_operation_that_nobody_waits_for) {
-  // As .item() on a tensor that an operation in the background writes: nobody calls Medley again, a thread
-  // moves it.
+  // Like .item() on a tensor that a background operation writes: the program makes no further Medley call, a
+  // thread progresses the operation.
   over_pairs(
       [](Context& context, const std::string& a, const std::string& b) {
         Comm world = context.world();
         auto values = numbers(context.rank()), more = numbers(context.rank());
         Work first = world.all_reduce(values, sum, {.backend = a, .async = true});
         Work second = world.all_reduce(more, sum, {.backend = b, .async = true});
-        while (!first.complete() || !second.complete()) std::this_thread::yield();  // drives nothing
+        while (!first.complete() || !second.complete()) std::this_thread::yield();  // makes no progress
         EXPECT_EQ(values, sums({0, 1, 2}));
         EXPECT_EQ(more, sums({0, 1, 2}));
       },

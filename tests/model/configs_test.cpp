@@ -1,5 +1,5 @@
-// Real configurations (configs.txt): each loads with the published parameter count, or is refused with a
-// sentence that names its family and the nearest one that is known.
+// Real configurations (configs.txt): each loads with the published parameter count, or is rejected with an
+// error that names its family and the nearest known one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

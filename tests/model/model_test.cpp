@@ -1,4 +1,4 @@
-// Parameter counts, exact to the frameworks' own.
+// Parameter counts, exactly as the frameworks count.
 #include "model/model.hpp"
 
 #include <gtest/gtest.h>

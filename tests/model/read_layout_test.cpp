@@ -1,4 +1,4 @@
-// Reading and refusing layouts.
+// Reading and rejecting layouts.
 #include "model/read_layout.hpp"
 
 #include <gmock/gmock.h>
@@ -107,7 +107,7 @@ TEST(Layout, NeoxAndMegatron) {
   EXPECT_EQ(m.recompute, Recompute::selective);
 }
 
-// Configs with bytes flipped, cut and doubled: refused with a place or read, never a crash.
+// Configs with bytes flipped, cut and doubled: rejected with a place, or read; never a crash.
 TEST(Hostile, MutatedConfigs) {
   const std::string hf =
       R"({"model_type": "deepseek_v3", "hidden_size": 7168, "intermediate_size": 18432, "num_hidden_layers": 61, "num_attention_heads": 128, "vocab_size": 129280,

@@ -1,4 +1,4 @@
-// Reading models: each format, its traps, and errors that name file and key.
+// Reading models: each format, its pitfalls, and errors that name file and key.
 #include "model/read_model.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Plans against the AICB lists beside the repository: every difference has a cause, and a wrong plan has some
-// without.
+// Plans against the AICB lists next to the repository: every difference has a cause, and a wrong plan has
+// differences without one.
 #include "plan/aicb.hpp"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ std::map<std::tuple<Op, std::string_view, Count>, Count> sent(const Case& c, con
   return out;
 }
 
-/// A list that breaks off before its step ends.
+/// A list that ends before its step does.
 void damaged_end(const Case& c, std::vector<std::string> lines) {
   lines.pop_back();
   const auto result = compare_lines(c, lines);
@@ -106,7 +106,7 @@ TEST_P(Aicb, AWrongPlanIsNotExplained) {
   Count other = 0;
   for (const char* wrong : {",grad_dtype=bf16", ",grad_dtype=f32", ",seq=1024", ",micro_batch=2",
                             ",dtype=f32", ",recompute=full", ",recompute=selective"}) {
-    if (sent(c, layout + wrong) == sent(c, layout)) continue;  // the framework's own choice, or no traffic
+    if (sent(c, layout + wrong) == sent(c, layout)) continue;  // the framework's own default, or no traffic
     ++other;
     EXPECT_FALSE(compare(c, right, layout + wrong, text_of_list(c)).explained()) << c.list << wrong;
   }
@@ -126,7 +126,8 @@ TEST_P(Aicb, AWrongPlanIsNotExplained) {
   EXPECT_FALSE(compare(c, deeper, layout, text_of_list(c)).explained());
 }
 
-// Each operation of the step in turn is left out, repeated, resized, moved to another group or changed.
+// Each operation of the step is, one at a time, removed, repeated, resized, moved to another group or
+// changed.
 TEST_P(Aicb, ADamagedListIsNotExplained) {
   if (!std::filesystem::exists(lists())) GTEST_SKIP() << "no lists at " << lists() << " (set MEDLEY_SHARED)";
   const Case& c = GetParam();
@@ -143,14 +144,14 @@ TEST_P(Aicb, ADamagedListIsNotExplained) {
   for (std::size_t i = first; i < lines.size(); ++i) {
     const auto cells = split(lines[i], ',');
     if (!seen.insert(lines[i]).second || cells[0].find("epoch_end") != std::string::npos)
-      continue;                     // equal rows fail alike
+      continue;                     // equal rows fail equally
     if (cells[3] == "0") continue;  // sends nothing
     const auto damaged = [&](const char* how, const std::vector<std::string>& instead) {
       std::vector<std::string> copy = lines;
       copy.erase(copy.begin() + static_cast<std::ptrdiff_t>(i));
       copy.insert(copy.begin() + static_cast<std::ptrdiff_t>(i), instead.begin(), instead.end());
       const auto result = compare_lines(c, copy);
-      // What makes the list agree with the plan is no damage.
+      // A change that makes the list agree with the plan is no damage.
       const bool refused = !result || !result->explained() || result->agree.size() > whole->agree.size() ||
                            result->differ.size() < whole->differ.size();
       EXPECT_TRUE(refused) << c.list << ":" << i + 1 << " " << how << ": " << lines[i];

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The command `medley plan` from outside: exit statuses, one line on stderr that names the value, clean JSON on stdout.
+# The command `medley plan` from outside: exit statuses, one line on stderr that names the value, clean JSON
+# on stdout.
 set -uo pipefail
 medley=$1
 work=$(mktemp -d)

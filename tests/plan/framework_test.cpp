@@ -1,4 +1,4 @@
-// What each framework issues, operation by operation, against the tables of its sources.
+// What each framework issues, operation by operation, compared with the tables in its sources.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,8 @@ TEST(Megatron, TensorParallelOperations) {
   l.sp = true;
   const auto sp = rows(gpt(), l, Framework::megatron);
   EXPECT_EQ(operations(sp, Op::all_gather, "tp", Phase::forward).count, (2 * 8 + 1) * 3);
-  // Learned positions are added to whole embeddings: Megatron all_reduces those, sequence parallel or not.
+  // Learned positions are added to whole embeddings: Megatron all_reduces those, with or without sequence
+  // parallelism.
   EXPECT_EQ(operations(sp, Op::reduce_scatter, "tp", Phase::forward).count, 2 * 8 * 3);
   Model rotary = gpt();
   rotary.positions = Positions::rotary;
@@ -117,7 +118,7 @@ TEST(NeoX, SmallMessagesBetweenStages) {
   EXPECT_EQ(parts, 4);
   EXPECT_EQ(masks, 4);
   Model parallel = gpt();
-  parallel.parallel_block = true;  // attention and MLP share one reduction forwards
+  parallel.parallel_block = true;  // attention and MLP share one reduction in forward
   l = layout(1, 2, 1);
   EXPECT_EQ(operations(rows(parallel, l, Framework::neox), Op::all_reduce, "tp", Phase::forward).count,
             8 + 1 + 3);
@@ -167,7 +168,7 @@ TEST(Pipelines, UnevenOnesAreSplitAsTheFrameworksDo) {
   };
   Layout l = layout(1, 1, 8);
   using Uneven = ViewOptions::Uneven;
-  // Llama 405B: 126 layers on 8 stages, embedding and head standing for one each.
+  // Llama 405B: 126 layers on 8 stages; embedding and head count as one layer each.
   EXPECT_EQ(counts(gpt(1024, 16, 126), l, Uneven::count_ends),
             (std::vector<Count>{15, 16, 16, 16, 16, 16, 16, 15}));
   EXPECT_EQ(counts(gpt(1024, 16, 126), l, Uneven::first_stages),
@@ -181,7 +182,7 @@ TEST(Pipelines, UnevenOnesAreSplitAsTheFrameworksDo) {
 }
 
 TEST(Experts, NoFrameworkLosesTheirWork) {
-  // Tokens × top_k meet three matrices each; a tensor rank does its share of that.
+  // Tokens × top_k times three matrices each; a tensor rank computes its share.
   const Model m = mixture();
   const auto flops = [&](Framework framework, int tp) {
     Layout l = layout(1, tp, 1);
@@ -212,7 +213,7 @@ TEST(DeepSpeed, OverlapCommHidesTheBoundaryOfStageOne) {
             6);  // once, in the last micro-batch
 }
 
-// all_gather_into_tensor gathers a parameter group at once; the key matters to AICB's mock alone.
+// all_gather_into_tensor gathers a parameter group at once; only AICB's mock uses the key.
 TEST(DeepSpeed, AllgatherBucketSizeHasNoEffect) {
   const Model m = *model_from_zoo("pythia-2.8b");
   for (const int stage : {1, 2, 3}) {

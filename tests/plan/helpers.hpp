@@ -1,4 +1,4 @@
-// Small models and short ways to plan them, for the tests of this room.
+// Small models and short helpers to plan them, for the tests of this module.
 #pragma once
 
 #include <functional>
@@ -51,7 +51,7 @@ inline Layout layout(int dp, int tp, int pp) {
   return l;
 }
 
-/// Operations of one kind: how many, and how many bytes in all.
+/// Operations of one kind: their number and total bytes.
 inline Total operations(const std::vector<Row>& rows, Op op, std::string_view group, Phase phase) {
   Total total;
   for (const Row& r : rows) {
@@ -62,7 +62,7 @@ inline Total operations(const std::vector<Row>& rows, Op op, std::string_view gr
   return total;
 }
 
-/// The sentence with which `action` is refused as invalid; empty when it is not.
+/// The message with which `action` is rejected as invalid; empty when it is not.
 inline std::string refusal(const std::function<void()>& action) {
   try {
     action();

@@ -1,4 +1,4 @@
-// Textbook volumes, exactly, for every scheme; and laws that volumes must obey whatever the model.
+// Textbook volumes, exactly, for every scheme; and laws that volumes obey for every model.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -99,7 +99,7 @@ TEST(Textbook, ContextParallel) {
 
 namespace {
 
-/// Any sound layout of the model above for `framework`; discards what the framework refuses.
+/// Any valid layout of the model above for `framework`; discards what the framework rejects.
 Layout any_layout(Framework framework) {
   Layout l;
   l.dp = *rc::gen::element(1, 2, 4, 8, 64);
@@ -197,7 +197,7 @@ RC_GTEST_PROP(Laws, ZeroThreeIsAtLeastOneAndAHalfTimesData, ()) {
   Layout three = l;
   three.zero = 3;
   const Model m = gpt(2048, 16, *rc::gen::inRange<Count>(4, 24));
-  // Persistent parameters are gathered once instead of twice: a sliver below 3/2 is theirs.
+  // Persistent parameters are gathered once instead of twice, hence slightly below 3/2.
   RC_ASSERT(wire(rows(m, three, f), "dp") >= 1.5 * wire(rows(m, l, f), "dp") * 0.999);
 }
 

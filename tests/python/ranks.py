@@ -14,12 +14,12 @@ import sys
 import traceback
 from typing import Any, Callable
 
-# What cannot be imported is left out, which only costs time.
+# Modules that cannot be imported are skipped, which only costs time.
 PRELOADED = ["torch.distributed.tensor.parallel", "torch.distributed.pipelining", "medley.torch"]
 
 
 def free_port() -> int:
-    """Below those that the kernel gives to whoever connects, who might take it before the ranks do."""
+    """A port below the kernel's ephemeral range, so that no outgoing connection takes it before the ranks do."""
     while True:
         port = random.randrange(15000, 32000)
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -32,7 +32,7 @@ def _rank_main(rank: int, size: int, port: int, environment: dict[str, str], fun
                       MASTER_PORT=str(port), MEDLEY_TOKEN="tests", OMP_NUM_THREADS="1", **environment)
     try:
         results.put((rank, None, function(*arguments)))
-    except BaseException as error:   # what a rank ends with is the test's to judge
+    except BaseException as error:   # the test judges how a rank ends
         results.put((rank, f"rank {rank}: {type(error).__name__}: {error}\n{traceback.format_exc()}", None))
     results.close()
     results.join_thread()
@@ -40,7 +40,7 @@ def _rank_main(rank: int, size: int, port: int, environment: dict[str, str], fun
 
 def run(size: int, function: Callable[..., Any], *arguments: Any, timeout: float = 120, may_die: tuple[int, ...] = (),
         environment: dict[str, str] | None = None) -> list[Any]:
-    """What the function returned on every rank. An exception on any of them fails the test, and so does a rank that does
+    """The function's result on every rank. An exception on any of them fails the test, and so does a rank that does
     not end. Ranks in `may_die` may end without a result."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
@@ -73,8 +73,8 @@ def run(size: int, function: Callable[..., Any], *arguments: Any, timeout: float
 
 
 def run_over(backend: str, size: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """run(), and again when torch's gloo does not end, as one run of fifty: the destructor of its process group, called with
-    the GIL held, joins a thread that wants the GIL to let go of a tensor."""
+    """run(), repeated when torch's gloo hangs, as one run of fifty does: the destructor of its process group, called with
+    the GIL held, joins a thread that needs the GIL to release a tensor."""
     for _ in range(2 if backend == "gloo" else 0):
         try:
             return run(size, function, *arguments, timeout=60)

@@ -36,7 +36,7 @@ TEST(Advice, LeavesAGoodVocabularyAlone) {
 
 TEST(Advice, RepairsAnOddGatedWidth) {
   Model m = zoo_model("llama-2-7b");
-  m.ffn = 10922;  // 8h/3 as it falls out
+  m.ffn = 10922;  // 8h/3, unrounded
   Pricer pricer(GpuModel::named("h200-sxm"));
   const auto advice = advise(pricer, m, workload(m, {.micro_batch = 2}));
   const Advice* width = about(advice, Knob::ffn);

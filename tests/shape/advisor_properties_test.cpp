@@ -1,4 +1,4 @@
-// What must hold for any shape, not only for those of the zoo.
+// Laws for all shapes, not only those of the zoo.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -50,9 +50,9 @@ TEST(AdvisorProperties, TimesAreFiniteAndPositive) {
   });
 }
 
-// Quantisation may make a product with more work as fast as a smaller one, or a little faster where the
-// smaller one is misaligned. Doubling an aligned extent adds whole tiles: it must never be faster by more
-// than the model's own error.
+// Quantisation may make a product with more work as fast as a smaller one, or a little faster if the smaller
+// one is misaligned. Doubling an aligned extent adds whole tiles: it must never be faster by more than the
+// model's own error.
 TEST(AdvisorProperties, TwiceTheWorkIsNotFaster) {
   holds([] {
     Gemm gemm{.name = {},

@@ -1,4 +1,4 @@
-// The command's own promises: exit status, one clear line on stderr, JSON fields by their agreed names.
+// The command's guarantees: exit status, one clear line on stderr, JSON fields with the agreed names.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ class ShapeCommand : public testing::Test {
 TEST_F(ShapeCommand, WritesTheAgreedFields) {
   const auto result = medley("shape --model gpt2 --gpu h200-sxm --micro-batch 4 --json -");
   ASSERT_EQ(result.status, 0) << result.output;
-  const auto json = nlohmann::json::parse(result.output);  // nothing else may stand on stdout
+  const auto json = nlohmann::json::parse(result.output);  // stdout must contain nothing else
   ASSERT_FALSE(json["gemms"].empty());
   for (const auto& gemm : json["gemms"])
     for (const char* key :

@@ -13,7 +13,7 @@ TEST(Lint, NamesTheKeyAsTheFileSpellsIt) {
   EXPECT_EQ(key_of(Knob::layers, "--num-layers 24 --hidden-size 1024"), "num-layers");
   EXPECT_EQ(key_of(Knob::ffn, "\"intermediate-size\": 4096"), "intermediate-size");
   EXPECT_EQ(key_of(Knob::vocabulary, R"({"text_vocab_size_limit": 3})"),
-            "vocab_size");  // a part of a word is none
+            "vocab_size");  // a part of a word does not count
   EXPECT_EQ(key_of(Knob::heads, ""), "num_attention_heads");
 }
 

@@ -81,7 +81,7 @@ TEST(Operators, ExpertsGetTheirShareOfTheTokens) {
   const auto layer = layer_operators(m, workload(m, {.micro_batch = 1, .seq = 4096}), true);
   EXPECT_EQ(rows_first(find(layer, "expert up", Pass::forward)), (Extents{1024, 14336, 4096, 8}));
   EXPECT_EQ(rows_first(find(layer, "router", Pass::forward)), (Extents{4096, 8, 4096, 1}));
-  // four tokens choose eight of eight experts with repetition: not all are met
+  // four tokens choose eight of eight experts with repetition: not all are chosen
   const auto decode =
       layer_operators(m, workload(m, {.micro_batch = 4, .seq = 4096, .mode = Mode::decode}), true);
   const Gemm& up = find(decode, "expert up", Pass::forward);
@@ -156,7 +156,7 @@ TEST(Operators, CompiledChainsMoveFewerBytes) {
   EXPECT_LT(moved(), 0.6 * eager);
 }
 
-// The planner writes the same products into its schedules: the two lists may not drift apart.
+// The planner writes the same products into its schedules: the two lists must not diverge.
 TEST(Operators, AreTheProductsOfThePlannersSchedule) {
   using Key = std::array<Count, 4>;
   for (const char* name : {"gpt3-2.7b", "llama-2-70b", "falcon-40b", "mixtral-8x7b", "qwen3-4b"}) {

@@ -1,4 +1,4 @@
-// Models and workloads in one line, for the tests of the advisor.
+// Models and workloads in one line, for the advisor's tests.
 #pragma once
 
 #include <stdexcept>

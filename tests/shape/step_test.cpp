@@ -53,7 +53,7 @@ TEST(Step, TensorParallelismPaysForItsExchange) {
 TEST(Step, PipelinesWaitInTheirBubble) {
   const Model m = zoo_model("llama-2-7b");
   const Step s = step_of(m, {.pp = 4});
-  EXPECT_EQ(s.micro_batches, 16);  // four for each stage unless told otherwise
+  EXPECT_EQ(s.micro_batches, 16);  // default: four per stage
   EXPECT_GT(s.bubble_us, 2 * s.stage.us());
   EXPECT_LT(s.bubble_us, 3 * s.stage.us() + 1);
 }

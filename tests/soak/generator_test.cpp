@@ -1,5 +1,5 @@
-// The generator: the same seed is the same program everywhere, every program finishes on the ideal machine,
-// and what the ideal machine calls stuck or wrong is.
+// The generator: a seed gives the same program everywhere, every program finishes on the ideal machine, and
+// the ideal machine detects stuck and wrong programs.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

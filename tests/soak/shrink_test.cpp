@@ -1,4 +1,4 @@
-// The shrinker, and programs without some of their steps.
+// The shrinker, and programs with some of their steps removed.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

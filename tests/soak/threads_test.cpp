@@ -1,4 +1,4 @@
-// Random programs with ranks as threads, for the sanitizers; and faults that must be noticed.
+// Random programs with ranks as threads, for the sanitizers; and faults that must be detected.
 #include <mutex>
 
 #include "harness/ranks.hpp"
@@ -11,7 +11,7 @@ namespace {
 const GenerateOptions small{
     .backends = {"shm", "plain"}, .most_steps = 30, .most_memory = 1 << 16, .most_threads = 3};
 
-/// What went wrong on any rank in programs `first` and on; `judge` may change what is expected.
+/// The first failure on any rank in programs from `first` on; `judge` may change the expected result.
 std::string first_wrong(int ranks, std::uint64_t first, int programs, const GenerateOptions& options,
                         const std::function<void(Program&)>& judge = {}) {
   std::mutex mutex;
@@ -51,7 +51,7 @@ TEST(SoakNotices, a_backend_that_garbles_messages) {
 }
 
 TEST(SoakNotices, an_oracle_that_believes_something_else) {
-  // The last step that writes anything is judged as if it were not there.
+  // The oracle skips the last step that writes anything.
   const auto forget_the_last = [](Program& program) {
     for (std::size_t i = program.steps.size(); i-- > 0;) {
       const Kind kind = program.steps[i].kind;

@@ -1,13 +1,13 @@
-/* A direct read beside an abort, on cores that keep neither stores nor loads in order.
+/* A direct read concurrent with an abort, on cores that reorder both stores and loads.
  * (src/backends/shm/lane.cpp: ShmLane::abort; exchange_run.cpp: Exchanger::run; message_transfers.cpp: RecvTransfer::poll)
  *
- * Modelled: a giver lends its caller's memory, then gives the comm up: it marks the comm as aborted and hands the memory back to
- * the caller, who writes something else into it. A reader copies the memory at any time and then looks whether the comm was aborted.
- * The giver's two stores reach memory in either order, the reader's two loads are taken in either order, unless a barrier
- * (include/medley/sdk/memory_barrier.hpp) stands between them.
+ * Modelled: a sender exposes its caller's memory for direct reads, then aborts the comm: it marks the comm as aborted and returns
+ * the memory to the caller, which overwrites it. A reader copies the memory at any time and then checks whether the comm was
+ * aborted. The sender's two stores become visible in either order and the reader's two loads execute in either order, unless
+ * there is a barrier (include/medley/sdk/memory_barrier.hpp) between them.
  *   memory    what the reader copies: LENT, or REUSED by the caller      aborted    Header::aborted
  *
- * Shown: a reader that takes its copy for good has what was lent. Without either barrier it may have something else.
+ * Shown: a reader that accepts its copy has the data that was exposed. Without either barrier it may have other data.
  *
  *   holds: both_barriers:
  *   fails: no_write_barrier:   -DNO_WRITE_BARRIER

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Checks one Promela model with spin: every line "holds: NAME: FLAGS" in its head must be found right for all
-# interleavings, and every line "fails: NAME: FLAGS" (a seeded mistake) must be caught. Exits 77 where spin is missing.
+# Checks one Promela model with spin: every line "holds: NAME: FLAGS" in its head must hold for all
+# interleavings, and every line "fails: NAME: FLAGS" (a seeded mistake) must be caught. Exits 77 without spin.
 # Usage: check.sh MODEL.pml FOLDER_FOR_GENERATED_FILES
 set -u
 model=$(realpath "$1")
@@ -37,7 +37,7 @@ while read -r expected name flags; do
   states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' pan.log)
   seconds=$(sed -n 's/^pan: elapsed time \([0-9.]*\) seconds.*/\1/p' pan.log)
   errors=$(sed -n 's/.*errors: \([0-9]*\).*/\1/p' pan.log)
-  # A search that ended early has shown nothing.
+  # A search that ended early proves nothing.
   if [[ $status -ne 0 || -z $errors ]] || grep -q 'Search not completed\|max search depth too small\|out of memory' pan.log; then
     if [[ ${errors:-0} == 0 ]]; then
       echo "WRONG   $name: the search did not end within 300 s and 1.9 GB (see $place/pan.log)"

@@ -2,23 +2,23 @@
  * (src/engine/scheduler.cpp, src/engine/progress.cpp, docs/guarantees.md)
  *
  * Modelled: every rank runs a program that is hard for a mixed runtime: it issues its operations one after the other,
- * waiting at once for those in `blocking`, then waits for all. The engine moves only while the rank is inside a call. Which
- * backend carries an operation is chosen freely, the same on all ranks, and so is the program:
- *   cycle      three comms of two ranks each, issued in another order on every rank
- *   feed       rank 0 receives a message into what a collective then reads, and sends what the message's sender waits for
+ * waiting immediately for those in `blocking`, then waits for all. The engine makes progress only while the rank is inside a
+ * call. The backend of each operation is chosen freely, the same on all ranks, and so is the program:
+ *   cycle      three comms of two ranks each, issued in a different order on every rank
+ *   feed       rank 0 receives a message into memory that a collective then reads, and sends what the message's sender waits for
  *   pair       rank 0 and rank 1 each receive from and send to the other, over any backends
- *   chain      two collectives on one comm, the first of them held back on rank 0 by a receive
- *   parting    rank 0 sends and at once waits for a collective that rank 1 enters only after it has the message
+ *   chain      two collectives on one comm, the first of them delayed on rank 0 by a receive
+ *   parting    rank 0 sends and then waits for a collective that rank 1 enters only after it has the message
  *   crossing   collectives on two comms that overlap, in opposite order on ranks 1 and 2, over shared memory on rank 0
- *   sizes      the route of the second of three collectives goes by what the ranks tell each other when they issue the first
- *              (in the runtime that is the fourth before it), which arrives on each rank at any time after that
+ *   sizes      the route of the second of three collectives depends on sizes that the ranks exchange when they issue the first
+ *              (in the runtime, the fourth before it); they arrive on each rank at any later time
  * An operation passes through issued, started (the library has it), taken (its input was read) and done (its output was
- * written). Backend 0 hands a message over when both sides have started; backend 1 takes a send's bytes at once and
- * delivers them when the sender moves its lane (`undelivered`).
- *   place[]      the number a collective has on its lane: libraries match by it
- *   version[]    which operation wrote a cell of memory last         wanted…   which one must have, by order of issue
- * Shown: nobody waits for ever, libraries match the same operations, and every operation reads and overwrites what the
- * operation before it in its rank's order has left, for every interleaving and every choice of backends.
+ * written). Backend 0 transfers a message when both sides have started (rendezvous); backend 1 takes a send's bytes
+ * at once (eager) and delivers them when the sender progresses its lane (`undelivered`).
+ *   place[]      a collective's number on its lane, by which libraries match
+ *   version[]    the last operation that wrote a cell of memory      wanted…   the one that must have, by order of issue
+ * Shown: no rank waits forever, libraries match the same operations, and every operation reads and overwrites what the
+ * previous operation in its rank's order left, for every interleaving and every choice of backends.
  *
  * Abstracted: what libraries do between start and completion, threads, more than one message of a pair and tag at a
  * time (mail.pml), failures. Memory is cells: an interval is one cell or another.
@@ -61,18 +61,18 @@
 #define cell(r, c) ((r) * (C + 1) + (c))
 #define is_member(r, k) ((members[k] >> (r)) & 1)
 #define is_collective(k) (sender[k] == N)
-#define lane(r, k) (route[of(r, k)] * 8 + members[k])      /* comms are told apart by their members */
+#define lane(r, k) (route[of(r, k)] * 8 + members[k])      /* comms are identified by their members */
 
 byte members[K + 1];                 /* of each operation: a set of ranks */
 byte sender[K + 1];                  /* of a message; N: it is a collective */
 byte route[N * (K + 1)];             /* its backend */
-byte order[N * (K + 1)];             /* what each rank issues first, second …; 0: nothing more */
+byte order[N * (K + 1)];             /* the order in which each rank issues; 0: no more */
 bool blocking[N * (K + 1)];
 byte input[N * (K + 1)], output[N * (K + 1)];   /* cells; 0: none */
 byte state[N * (K + 1)], place[N * (K + 1)], number[N * (K + 1)];
 byte wanted_in[N * (K + 1)], wanted_out[N * (K + 1)];
 byte version[N * (C + 1)], last_writer[N * (C + 1)];
-bool undelivered[N * (K + 1)];       /* a message that its sender has done with and its lane has not sent yet */
+bool undelivered[N * (K + 1)];       /* a message that is complete at the sender but that its lane has not sent yet */
 byte by_size;                        /* the collective with an open route; 0: none */
 bool told[N];                        /* the rank knows that route */
 byte through;                        /* ranks at the end of their program */
@@ -105,7 +105,7 @@ byte through;                        /* ranks at the end of their program */
 #define held_by_kind(r, a, b) false
 #endif
 
-/* Behind a collective with an open route none of its comm has a place on a lane. */
+/* After a collective with an open route, none of its comm has its lane order yet. */
 #define is_open(r, k) (by_size == k && !told[r])
 #ifdef OPEN_ROUTES_OVERTAKEN
 #define held_by_route(r, a, b) false
@@ -123,7 +123,7 @@ byte through;                        /* ranks at the end of their program */
 #define held(r, a, b) (earlier(r, a, b) && (held_by_memory(r, a, b) || held_by_lane(r, a, b) || held_by_kind(r, a, b) || held_by_route(r, a, b)))
 #define may_start(r, k) (state[of(r, k)] == issued && !is_open(r, k) && !held(r, 1, k) && !held(r, 2, k) && !held(r, 3, k))
 
-/* What a library waits for before it can hand over the result. A collective needs every member's input. */
+/* The library's condition for completion. A collective needs every member's input. */
 #define has(r, k, s) (!is_member(r, k) || state[of(r, k)] >= s)
 #define same_lane(r, k) (!is_member(r, k) || route[of(r, k)] == route[of(me, k)])
 #define met(k, s) (has(0, k, s) && has(1, k, s) && has(2, k, s) && same_lane(0, k) && same_lane(1, k) && same_lane(2, k))
@@ -135,7 +135,7 @@ inline start(k) {
   state[of(me, k)] = started;
   if
   :: is_collective(k) ->
-     i = 1;                       /* its number: how many of this lane have started before */
+     i = 1;                       /* its number: how many on this lane have started before */
      do
      :: i <= K ->
         if
@@ -146,7 +146,7 @@ inline start(k) {
      :: else -> break
      od;
      i = 0;
-     do                           /* libraries match by number: the same one must be the same operation everywhere */
+     do                           /* libraries match by number: a number must mean the same operation on all ranks */
      :: i < N ->
         j = 1;
         do
@@ -224,7 +224,7 @@ inline issue(k) {
 #else
 #define returns(k) (state[of(me, k)] == done)
 #endif
-/* The engine moves while the rank is inside a call: waiting for w, or for everything at the end. */
+/* The engine makes progress while the rank is inside a call: waiting for w, or for everything at the end. */
 #define inside (w != 0 || all_issued)
 
 proctype Rank(byte me) {
@@ -248,7 +248,7 @@ proctype Rank(byte me) {
   :: atomic { inside && can_move(2) -> move(2) }
   :: atomic { inside && can_move(3) -> move(3) }
   :: atomic { w == 0 && all_issued && !counted && is_done(1) && is_done(2) && is_done(3) -> counted = true; through++ }
-  :: atomic { counted && through == N -> break }   /* until then still inside, as in the barrier before a program ends */
+  :: atomic { counted && through == N -> break }   /* until then still inside a call, like the barrier at a program's end */
   od
 }
 

@@ -11,11 +11,11 @@
  *   finished[]     Board::finished                              memory[]    the caller's buffer, free after the call
  *   laid[]         Board::laid, of a staged exchange
  *   checked        Exchanger::checked_                          may_begin   Exchanger::can_begin
- * Shown: whoever takes from exchange k finds k's data, at the beginning and at the end of reading; no slot and no
- * caller's memory is overwritten while someone may still read it; nobody waits for ever.
+ * Shown: a reader in exchange k finds k's data, at the beginning and at the end of reading; no slot and no caller's
+ * memory is overwritten while a rank may still read it; no rank waits forever.
  *
  * Abstracted: payload is the exchange's number; writing a slot passes through a torn state. Release and acquire on the
- * flags make what was written before a flag visible to whoever sees it, so memory is sequentially consistent here;
+ * flags make what was written before a flag visible to a rank that sees it, so memory is sequentially consistent here;
  * where that is not enough, see sleep.pml. Sequences are counted modulo WRAP, as 32-bit ones are modulo 2^32. The real
  * depth is 4; two and three give the same cases with fewer states. Streaming waits for all arrivals and then is pipe.pml.
  * A pipelined slot is laid out in one step: further ones repeat it with more of the slot.
@@ -53,7 +53,7 @@
 /* Exchanger::can_begin: how far a sequence is ahead of another, within half of all sequences. */
 #define at_least(a, b) (((a) + WRAP - (b)) % WRAP < WRAP / 2)
 /* A finished counter may be as old as the last direct read, any number of exchanges ago, so it must not wrap; and its
- * reader may have finished a later exchange with another giver, so it must not be compared for equality. */
+ * reader may have finished a later exchange with another sender, so it must not be compared for equality. */
 #ifdef FINISHED_EQUAL
 #define has_finished(r, k) (finished[r] == k)
 #elif defined(FINISHED_WRAPS)
@@ -67,7 +67,7 @@ byte slot[N * D];
 byte memory[N];
 bool laid[N * D];
 byte finished[N];
-byte kind[K + 1];     /* of each exchange; chosen when the first rank comes to it, forgotten when all are through */
+byte kind[K + 1];     /* of each exchange; chosen when the first rank reaches it, cleared when all have finished */
 byte root[K + 1];
 byte through[K + 1];
 
@@ -97,7 +97,7 @@ inline forget() {
   if
   :: through[k] == N ->
      kind[k] = open; root[k] = 0; through[k] = 0;
-     for (r : 0 .. N - 1) {   /* what nobody may read any more need not be told apart */
+     for (r : 0 .. N - 1) {   /* data that no rank may read any more need not be distinguished */
        if
        :: slot[at(r, k)] == k -> slot[at(r, k)] = 0
        :: else
@@ -113,11 +113,11 @@ inline may_begin(k) {
   skip
 #else
 #ifdef DEPTH_OFF_BY_ONE
-  needed = (k > D -> k - D : 0);   /* believes that arriving at an exchange is being through with it */
+  needed = (k > D -> k - D : 0);   /* mistakes arrival at an exchange for its completion */
 #else
   needed = (k + 1 > D -> k + 1 - D : 0);
 #endif
-  /* Flags are looked at as far as they are there; what is not needed yet may be left for later. */
+  /* Checks the flags that have arrived; those not needed yet may be checked later. */
   do
   :: checked >= needed -> break
   :: checked < k - 1 ->

@@ -1,12 +1,12 @@
-/* The all-gather of control threads: strings go up a binomial tree and come down it. (src/control/gathering.cpp)
+/* The all-gather of control threads: strings go up a binomial tree and back down. (src/control/gathering.cpp)
  *
- * Modelled: N ranks gather R times under one name. A rank's program calls whenever it likes; its control thread takes messages
- * whether it has called or not.
+ * Modelled: N ranks gather R times under one name. A rank's program calls at any time; its control thread receives messages
+ * before the call as well.
  *   collected      Part::collected, a bit for each rank      called      Part::caller is set
- *   sent           Part::sent                                turn        how many of the gatherings are over here
- * Shown: whoever is done has everyone's string of its own gathering, what comes before a rank has called is not lost, gatherings
- * under one name never mix (a parent in the tree is done before its children, so none of them can be ahead of it), nobody waits for
- * ever, and nothing is left over. Messages of different ranks overtake each other, as on different links.
+ *   sent           Part::sent                                turn        number of gatherings completed here
+ * Shown: a rank that completes has all strings of its own gathering; messages that arrive before a rank has called are not lost;
+ * gatherings under one name never mix (a parent in the tree completes before its children, so no child can be ahead of it); no
+ * rank waits forever; and no message is left over. Messages of different ranks overtake each other, as on different links.
  *
  *   holds: two_ranks:         -DN=2 -DR=3
  *   holds: three_ranks:       -DN=3 -DR=2
@@ -18,7 +18,7 @@
 #define ALL ((1 << N) - 1)
 #define parent(i) ((i) & ((i) - 1))
 #define lowest(i) ((i) & -(i))
-/* the ranks from i on that hang below it, itself included */
+/* the ranks of the subtree at i, itself included */
 #define below(i) (((i) == 0 -> ALL : ((1 << lowest(i)) - 1) << (i)) & ALL)
 
 mtype = {up, down};

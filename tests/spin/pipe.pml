@@ -3,9 +3,9 @@
  * `laid` is written, `taken` is read).
  *
  * Modelled: a writer sends FRAMES frames of one to three cells, cell by cell, each cell carrying the frame's number;
- * a reader takes them off, cell by cell. written and read are PipeEnds; SIZE is the ring's size in cells.
- * Shown: every cell the reader takes is of the frame it expects (order kept, nothing torn, nothing overwritten before
- * it was taken), no more than the ring holds is ever under way, and both come to their end.
+ * a reader removes them, cell by cell. written and read are PipeEnds; SIZE is the ring's size in cells.
+ * Shown: every cell the reader takes belongs to the expected frame (in order, nothing torn, nothing overwritten before
+ * it was read), the ring never holds more than its size, and both finish.
  *
  * Abstracted: bytes and padding become cells; the counters are 64-bit in reality and do not wrap in any run. Release
  * on a counter and acquire at its reader make the cells before it visible, so memory is sequentially consistent here.
@@ -17,7 +17,7 @@
  *   fails: early_release:   -DSIZE=4 -DFRAMES=6 -DEARLY_RELEASE
  */
 byte cell[SIZE];
-byte lengths[FRAMES + 1];   /* the length stands in a frame's head; beside the ring, it costs no state */
+byte lengths[FRAMES + 1];   /* really in a frame's header; outside the ring it adds no states */
 byte written;
 byte read;
 

@@ -1,21 +1,21 @@
-/* How a rank falls asleep and is woken, with the store buffers of real cores.
+/* How a rank goes to sleep and is woken, with the store buffers of real cores (an event count).
  * (src/backends/shm/host_peers.cpp: prepare, sleep, cancel, wake, ring; src/engine/engine_wait.cpp: Engine::sleep)
  *
- * Modelled: two ranks take turns in raising a flag and waiting for the other's, ROUNDS times. A store to a flag enters
- * the rank's store buffer and reaches memory at any later time, also after the rank's next load (TSO; weaker machines
- * do the same); the drain is a process of its own. A locked instruction (fetch_add) first empties the own buffer.
+ * Modelled: two ranks alternately set a flag and wait for the other's, ROUNDS times. A store to a flag enters
+ * the rank's store buffer and becomes visible at any later time, even after the rank's next load (TSO; weaker machines
+ * do the same); the drain is a separate process. A locked instruction (fetch_add) first drains the own buffer.
  *   flag[]       any flag, counter or pipe end that a peer polls      rings[], sleepers[]   Bell
  *   sleeping     HostPeers::sleeping_                             asleep[]              in FUTEX_WAIT
  * The waiting rank announces itself, yields, polls once more, and sleeps unless the bell has rung since its ticket. The
  * other stores its flag, reads `sleeping` without a fence, and rings when it is not zero.
  *
  * Shown: with the timed sleep nobody hangs, whatever the store buffers do (TIMED: every wait ends, under weak
- * fairness). With the yield, for which every store made before it leaves its buffer (YIELD), no wake-up is even lost:
- * nobody hangs though the sleep has no end. Without either the lost wake-up exists and is found. On AArch64 the load of
- * `sleeping` (LDAR) waits for the flag's store (STLR) to be seen, which is FENCE; there loads may also be taken out of order, so
- * the load of `sleeping` acquires: a bell that was read before the count loses a wake-up.
+ * fairness). With the yield, before which every earlier store leaves its buffer (YIELD), no wake-up is lost at all:
+ * nobody hangs even though the sleep has no timeout. Without either, spin finds the lost wake-up. On AArch64 the load of
+ * `sleeping` (LDAR) waits until the flag's store (STLR) is visible, which is FENCE; there loads may also be reordered, so
+ * the load of `sleeping` is an acquire: reading the bell before the count loses a wake-up.
  *
- * Abstracted: spinning before sleeping; more than two ranks and several threads on one bell; sequences wrapping.
+ * Abstracted: spinning before sleeping; more than two ranks and several threads on one bell; wrapping sequences.
  *
  *   holds: timed_never_hangs:          -DTIMED
  *   holds: timed_every_wait_ends:      -DTIMED -DLIVENESS
@@ -32,7 +32,7 @@
 #define other (1 - me)
 
 byte flag[2];        /* in memory */
-byte buffered[2];    /* in the store buffer of its writer; 0: nothing is */
+byte buffered[2];    /* in its writer's store buffer; 0: none */
 byte rings[2];
 byte sleepers[2];
 byte sleeping;
@@ -114,7 +114,7 @@ inline await(k) {
      if
      :: !asleep[me]
 #ifdef TIMED
-     :: atomic { asleep[me] -> asleep[me] = false }         /* the time is up */
+     :: atomic { asleep[me] -> asleep[me] = false }         /* timed out */
 #endif
      fi;
      ticket = 0;

@@ -1,16 +1,17 @@
-/* Messages between two ranks: eager, and by offer with direct reads or with accept and data frames.
+/* Messages between two ranks: eager, and rendezvous with direct reads (RTS, FIN) or with data frames (RTS, CTS, data).
+ * The frames offer, accept and received are RTS, CTS and FIN.
  * (src/backends/shm/tag_matcher.cpp, message_transfers.cpp)
  *
- * Modelled: both ranks issue two sends to and two receives from the other, without waiting, in any order between them; each
- * message is small or large as it likes. A pipe holds ROOM frames (pipe.pml shows that it is a queue). Every frame may
- * come before its receive was posted (Mail::unexpected_). A rank looks into its pipe only while it has something
- * pending (Mail::idle), and leaves when it has not.
- *   sending[]     SendTransfer::State     memory[]   what a large message lies in; the sender's own after completion
+ * Modelled: both ranks issue two sends to and two receives from the other, without waiting, in any order; each
+ * message is small (eager) or large (rendezvous). A pipe holds ROOM frames (pipe.pml shows that it is a queue). Every frame may
+ * arrive before its receive is posted (Mail::unexpected_). A rank polls its pipe only while it has pending
+ * operations (Mail::idle), and leaves when it has none.
+ *   sending[]     SendTransfer::State     memory[]   a large message's memory; the sender's own after completion
  *   receiving[]   RecvTransfer::State     parts      data frames of one message, without direct reads (STREAMED)
- * Shown: the n-th receive gets the n-th message, whole and in order; a sender's memory is not free before the receiver
- * has read it; nobody waits for ever, however small the pipes are.
+ * Shown: the n-th receive gets the n-th message, whole and in order; a sender's memory is not released before the
+ * receiver has read it; no rank waits forever, however small the pipes are.
  *
- * Abstracted: one tag and one peer (matching is a search in a list); lengths, too small receives.
+ * Abstracted: one tag and one peer (matching is a search in a list); lengths, receives that are too small.
  *
  *   holds: direct_room_1:          -DROOM=1
  *   holds: direct_room_2:          -DROOM=2
@@ -59,7 +60,7 @@ inline match(n, is_offer) {
 
 inline sent(n) {
   sending[n] = complete; finished++;
-  memory[mine(n)] = 0   /* the caller's again */
+  memory[mine(n)] = 0   /* returned to the caller */
 }
 
 inline take_in() {
@@ -89,7 +90,7 @@ inline take_in() {
   kind = 0; id = 0; part = 0
 }
 
-/* A large message on its way: whether this rank can do something for it, and what. */
+/* A pending large message: whether this rank can progress it, and how. */
 #ifdef ANSWER_DROPPED
 #define can_answer(n) (receiving[n] == answering)
 #else
@@ -115,7 +116,7 @@ inline move(n) {
 #else
      if
      :: has_room -> pipe[me] ! received, n, 0
-     :: else   /* only where can_answer ignores the room */
+     :: else   /* only where can_answer ignores free space */
      fi;
      receiving[n] = complete; finished++
 #endif
@@ -138,7 +139,7 @@ proctype Rank(byte me) {
        :: else
        fi
      }
-  :: atomic { left < sends && has_room ->      /* small: a whole message leaves */
+  :: atomic { left < sends && has_room ->      /* eager: sends a whole message */
        n = left + 1;
 #ifdef OVERTAKE
        if
@@ -150,7 +151,7 @@ proctype Rank(byte me) {
        sent(n); n = 0;
        left++
      }
-  :: atomic { left < sends && has_room ->      /* large: an offer leaves */
+  :: atomic { left < sends && has_room ->      /* rendezvous: sends an RTS (offer) */
        left++;
        pipe[me] ! offer, left, 0;
 #ifdef COMPLETE_WHEN_OFFERED

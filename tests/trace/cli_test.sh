@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# medley trace, reconcile and replay as a user calls them: replays reconcile to zero differences, bad input is refused.
+# medley trace, reconcile and replay as a user calls them: replays reconcile to zero differences, bad input is
+# rejected.
 set -euo pipefail
 medley=$1 schedules=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
-refuses() {  # TEXT COMMAND…: exit 2 and one line that holds TEXT
+refuses() {  # TEXT COMMAND…: exit 2 and one line that contains TEXT
   local text=$1 status=0
   shift
   "$@" >"$work/out" 2>"$work/err" || status=$?
@@ -41,7 +42,7 @@ done
 replay pp 2 "$work/pp.json"
 "$medley" reconcile "$work/pp" --model $gpt --layout pp=2 --framework megatron --global-batch 4 --assert || fail "pipeline"
 
-# scaled down, and the scale forgotten
+# scaled down, with the scale omitted
 replay small 2 "$schedules/dlrm.json" --scale 0.01
 "$medley" reconcile "$work/small" --schedule "$schedules/dlrm.json" --scale 0.01 --assert || fail "scaled"
 status=0
@@ -49,9 +50,9 @@ status=0
 [ $status = 1 ] || fail "a difference must end with 1 under --assert, not $status"
 "$medley" reconcile "$work/small" --schedule "$schedules/dlrm.json" >/dev/null || fail "without --assert differences are no failure"
 
-# a wrong run is neither accepted nor explained: the schedule is damaged, replayed, and held against what was planned
+# a wrong run is neither accepted nor explained: the schedule is damaged, replayed, and compared with the plan
 "$medley" plan --model $gpt --layout dp=2,tp=2,zero=1 --framework megatron --global-batch 4 --rank all --schedule "$work/whole.json" >/dev/null
-damaged() {  # NAME PYTHON: what happens to `comms`, the operations of a rank, among `entries`
+damaged() {  # NAME PYTHON: code that changes `comms`, the operations of a rank, among `entries`
   python3 - "$work/whole.json" "$work/$1.json" "$2" <<'END'
 import json, sys
 step = json.load(open(sys.argv[1]))
@@ -84,7 +85,7 @@ status=0
 "$medley" reconcile "$work/gpt-4" --schedule "$work/whole.json" --ignore ranks --assert >/dev/null || fail "--ignore ranks"
 replay gpt-4 4 "$work/gpt4.json"
 
-# a route table of what a step sends and no more: auto follows it and a step's time is predicted by it
+# a route table of exactly what a step sends: auto follows it and predicts a step's time from it
 whole() {  # TABLE SCHEDULE
   python3 - "$@" <<'END'
 import json, sys
@@ -95,7 +96,7 @@ assert {op for op, _ in measured} <= {op for op, _ in sent}, "more than the step
 sys.exit(0 if sent <= measured else 1)
 END
 }
-for _ in $(seq 60); do  # a busy machine takes longer; tune goes on where it ended
+for _ in $(seq 60); do  # a busy machine takes longer; tune resumes where it stopped
   "$medley" tune -n 2 --backends shm --seconds 2 --for "$work/gpt2.json" -o "$work/table.json" >/dev/null 2>&1 || fail "tune --for"
   whole "$work/table.json" "$work/gpt2.json" && break
 done
@@ -105,7 +106,8 @@ replay predicted 2 "$work/gpt2.json" --table "$work/table.json"
 grep -A1 '"predicted_us"' "$work/predicted.json" | grep -q '"shm": [0-9]' || fail "no predicted_us: $(cat "$work/predicted.json")"
 refuses "no-such-table.json" "$medley" replay "$work/gpt2.json" -n 2 --table "$work/no-such-table.json"
 
-# a step predicted from its operations one at a time, which belong to no step; a pipeline, whose ranks meet in pairs, too
+# a step predicted from single operations, which belong to no step; also a pipeline, whose ranks communicate
+# in pairs
 "$medley" plan --model $gpt --layout dp=2,pp=2 --framework megatron --global-batch 8 --schedule "$work/pp4.json" >/dev/null
 for calibrated in "moe4 4 $work/moe4.json" "pp4 4 $work/pp4.json" "dlrm2 2 $schedules/dlrm.json"; do
   read -r name ranks schedule <<<"$calibrated"

@@ -1,5 +1,5 @@
-// Recordings touch nothing that is not theirs: folders and files of others, and those of jobs that still run, stay as they
-// are; only what finished jobs left is removed or replaced.
+// Recordings leave everything else alone: folders and files of others, and those of running jobs, stay as
+// they are; only what finished jobs left is removed or replaced.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ void write(const fs::path& file, const std::string& text) {
   std::ofstream(file, std::ios::binary) << text;
 }
 
-/// Last changed five days ago: older than what killed jobs may leave behind.
+/// Last changed five days ago: older than the limit for the files of killed jobs.
 void make_old(const fs::path& path) {
   const std::time_t then = std::time(nullptr) - 5 * 24 * 3600;
   const utimbuf times{then, then};
@@ -47,7 +47,7 @@ void run_alone() {
   test::run_processes(1, [](Context& context) { context.world().barrier(); });
 }
 
-/// A process with a context, until it is told to end.
+/// A process with a context, until told to end.
 class LiveJob {
  public:
   LiveJob() : child_(fork()) {
@@ -89,7 +89,7 @@ class LiveJob {
       usleep(1000);
     }
   }
-  test::Shared<std::atomic<int>> state_;   ///< 0: not there yet, 1: at work, 2: to end
+  test::Shared<std::atomic<int>> state_;   ///< 0: not started, 1: running, 2: must end
   pid_t child_;
 };
 
@@ -107,7 +107,8 @@ class Folder : public ::testing::Test {
   }
   void fly() { setenv("MEDLEY_FLIGHT", folder_.c_str(), 1); }
   void trace() { setenv("MEDLEY_TRACE", folder_.c_str(), 1); }
-  /// What a job that was killed leaves in its flight recorder's folder, renamed and aged; its name there.
+  /// Makes what a killed job leaves in its flight recorder's folder, renamed and aged; returns its name
+  /// there.
   fs::path leave_old_job(const std::string& name) {
     std::set<fs::path> before;
     for (const auto& entry : fs::directory_iterator(folder_)) before.insert(entry.path());
@@ -138,7 +139,7 @@ TEST_F(Folder, old_folders_of_others_stay_in_the_flight_recorders_folder) {
   write(folder_ / "thesis" / "chapter1.tex", "years of work");
   write(folder_ / job_name / "rank-0000.trace", "named as ours, and not ours");
   write(folder_ / "18af0c2d9e1f3a56-1" / "notes.txt", "in a folder named as a job's");
-  fs::create_directory(folder_ / "18af0c2d9e1f3a59-1");   // empty: nothing says that it is ours
+  fs::create_directory(folder_ / "18af0c2d9e1f3a59-1");   // empty: nothing shows that it is ours
   fs::create_directory_symlink(folder_ / "thesis", folder_ / "18af0c2d9e1f3a57-1");
   const fs::path with_notes = leave_old_job("18af0c2d9e1f3a58-1");
   write(with_notes / "notes.txt", "beside a recording of ours");

@@ -1,5 +1,5 @@
-// Other tools' traces come in with full tensor sizes, whatever the tool wrote down; what is damaged is
-// refused by place.
+// Imported traces have full tensor sizes, whatever the tool's convention; damaged ones are rejected with the
+// place.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST(Import, deepspeed_table) {
   EXPECT_EQ(events[0].count, 146);
   EXPECT_NEAR(events[0].duration(), 11.12e6 / 146, 1);
   EXPECT_EQ(events[1].bytes, 103022592);
-  EXPECT_EQ(events[2].op, Op::reduce_scatter);  // its size is the whole input already
+  EXPECT_EQ(events[2].op, Op::reduce_scatter);  // its size is already the whole input
   EXPECT_EQ(events[2].count, 40);
   EXPECT_EQ(events[3].bytes, 0);
   EXPECT_EQ(trace.format, "deepspeed comms logger");
@@ -184,7 +184,7 @@ TEST(Pickle, nothing_is_run) {
 TEST(Pickle, lists_that_contain_themselves_or_explode_are_refused) {
   const std::string loop = std::string("\x80\x02]q\x00h\x00", 7) + "a.";
   EXPECT_THAT(refusal([&] { read_pickle(loop, "f"); }), HasSubstr("contains itself"));
-  std::string laughs("\x80\x02]q\x00", 5);  // each list holds the one before ten times
+  std::string laughs("\x80\x02]q\x00", 5);  // each list contains the previous one ten times
   for (char level = 1; level < 20; ++level) {
     laughs += "](";
     for (int i = 0; i < 10; ++i) laughs += std::string("h") + static_cast<char>(level - 1);
@@ -219,8 +219,8 @@ TEST(Import, kineto) {
 }
 
 
-/// An issue without arguments, as PyTorch wrote it before 2.1: the annotation tells the operation, the launch ties the
-/// kernel to it, and the profiler's steps are steps.
+/// An issue without arguments, as PyTorch wrote it before 2.1: the annotation gives the operation, the launch
+/// links the kernel to it, and the profiler's steps are used.
 TEST(Import, kineto_without_arguments) {
   const char* text = R"json({"traceEvents": [
     {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "ts": 90, "dur": 60, "tid": 1},
@@ -337,7 +337,7 @@ TEST(Import, chakra_reads_what_medley_writes) {
   EXPECT_THAT(refusal([&] { import_chakra(damaged, none); }), HasSubstr("is cut off"));
 }
 
-/// Packed files are unpacked on the way; damaged ones are refused with the byte.
+/// Compressed files are decompressed on the fly; damaged ones are rejected with the byte.
 TEST(Import, gzip_and_zstd) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("medley-packed-{}", getpid());
   std::filesystem::create_directories(folder);

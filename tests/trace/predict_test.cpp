@@ -1,5 +1,5 @@
-// Predicted step times: ranks wait for each other, asynchronous operations hide behind computation, what runs at the
-// same time shares ranks and cores, sizes between measured ones lie between their times.
+// Predicted step times: ranks wait for each other, asynchronous operations overlap computation, concurrent
+// operations share ranks and cores, and times are interpolated between measured sizes.
 #include "replay/predict.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ json all_reduce(std::int64_t bytes, int token = 0) {
   if (token > 0) entry["token"] = token;
   return entry;
 }
-/// 50 µs at the 1 GB/s that the tests ask for.
+/// 50 µs at the 1 GB/s that the tests use.
 json compute() {
   return {{"kind", "memory"}, {"bytes", 50'000}};
 }
@@ -82,7 +82,7 @@ json message(const char* op, int peer, int token = 0, int batch = 0) {
   return entry;
 }
 
-/// A world whose ranks do these, with groups "all", and "pair" of two neighbours.
+/// A world whose ranks run these entries, with groups "all", and "pair" of two neighbours.
 WorldSchedule world_of(const std::vector<std::vector<json>>& entries) {
   json ranks = json::array(), all = json::array();
   for (std::size_t r = 0; r < entries.size(); ++r) all.push_back(r);
@@ -93,7 +93,7 @@ WorldSchedule world_of(const std::vector<std::vector<json>>& entries) {
   return schedule_from_json({{"schema", "medley.schedule/1"}, {"world", entries.size()}, {"ranks", ranks}}, "test");
 }
 
-/// Four ranks of one machine with so many cores; every operation takes 100 µs alone.
+/// Four ranks of one machine with this many cores; every operation takes 100 µs alone.
 double step_of_four(const std::vector<json>& entries, int cores) {
   const Places places{{0, 0, 0, 0}, {0, 0, 0, 0}, {cores, cores, cores, cores}};
   const auto all_take_100 = [](const Action&, const std::vector<int>&) { return 100.0; };
@@ -111,7 +111,7 @@ TEST(Predict, pairs_at_the_same_time_share_the_cores_that_there_are) {
 TEST(Predict, operations_of_a_rank_share_it) {
   json in_pairs = all_reduce(1000, 1);
   in_pairs["group"] = "pair";
-  // Half of each in the first 50 µs of computation, which takes no core, then the rest of both.
+  // Half of each in the first 50 µs, during computation, which takes no core; then the rest of both.
   EXPECT_DOUBLE_EQ(step_of_four({in_pairs, all_reduce(1000, 2), compute()}, 4), 200);
 }
 
@@ -123,7 +123,7 @@ TEST(Predict, a_longer_operation_goes_on_alone) {
 }
 
 TEST(Predict, the_order_is_one_in_which_each_rank_follows_its_schedule) {
-  // Both send and receive at once: run one at a time, 0 must send first, or both must be let go as a batch.
+  // Both send and receive at once: one at a time, rank 0 must send first, or both must start as a batch.
   const WorldSchedule schedule =
       world_of({{message("send", 1, 0, 1), message("recv", 1, 0, 1), all_reduce(1000)},
                 {message("recv", 0, 0, 1), message("send", 0, 0, 1), all_reduce(1000)}});

@@ -1,5 +1,5 @@
-// The reader of record files: exact on good ones, a sentence with a place on bad ones, the last whole record
-// of those that were cut off.
+// The reader of record files: exact on good ones, an error with the place on bad ones, and up to the last
+// whole record on truncated ones.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

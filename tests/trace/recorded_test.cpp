@@ -1,5 +1,5 @@
-// Runs record what they do, and the reader sees exactly that: after an orderly end, in the middle of a
-// SIGKILL, on several ranks.
+// Runs record what they do, and the reader sees exactly that: after an orderly end, after a SIGKILL in the
+// middle, on several ranks.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,5 +1,4 @@
-// Steps are found where they are: by period with any prologue and a short tail, and nothing is found where
-// nothing repeats.
+// Finds steps by period with any prologue and a short tail, and finds none where nothing repeats.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -35,7 +34,7 @@ RC_GTEST_PROP(Steps, a_prologue_and_a_short_tail_do_not_hide_the_period, ()) {
   const auto prologue = *rc::gen::inRange<std::size_t>(0, 30), tail = *rc::gen::inRange<std::size_t>(0, 10);
   Keys step;
   for (std::size_t i = 0; i < length; ++i) step.push_back(*rc::gen::inRange<std::uint64_t>(1, 4));
-  step.front() = 100;  // makes the step itself without a period
+  step.front() = 100;  // makes the step itself have no period
   Keys keys;
   for (std::size_t i = 0; i < prologue; ++i) keys.push_back(1000 + i);
   for (std::size_t i = 0; i < times; ++i) keys.insert(keys.end(), step.begin(), step.end());

@@ -1,4 +1,5 @@
-// Verdicts on made recordings of running jobs: who is stuck, gone, late, and what became slower.
+// Verdicts on synthetic recordings of running jobs: which ranks are stuck, gone or late, and what became
+// slower.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# medley watch beside a running job: a stopped and a killed rank are named, a healthy job is not, and scripts get exit codes.
+# medley watch on a running job: it names a stopped or killed rank, but none in a healthy job, and scripts get
+# exit codes.
 set -euo pipefail
 medley=$1 schedules=$2
 work=$(mktemp -d)
@@ -9,7 +10,7 @@ trap cleanup EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
 pid_of() { python3 -c 'import struct, sys; print(struct.unpack_from("<q", open(sys.argv[1], "rb").read(96), 88)[0])' "$1"; }
 
-start() {  # NAME: a job that runs until it is killed, in a process group of its own
+start() {  # NAME: a job that runs until killed, in its own process group
   set -m
   "$medley" replay "$schedules/dlrm.json" -n 2 --backends shm --steps 100000 --scale 0.01 --tflops 0 --trace "$work/$1" >"$work/$1.log" 2>&1 &
   job=$!
@@ -24,7 +25,7 @@ start() {  # NAME: a job that runs until it is killed, in a process group of its
 }
 stop() { kill -KILL -- "-$job" 2>/dev/null || true; wait "$job" 2>/dev/null || true; job=; }
 
-named() {  # KIND FOLDER: rank 1, and no other, is blamed for it
+named() {  # KIND FOLDER: blames rank 1 and no other
   local status=0
   timeout 60 "$medley" watch "$2" --until-problem --every 0.1 --json "$work/verdicts.json" >"$work/screen" || status=$?
   [ $status = 1 ] || fail "watch ended with $status, not 1: $(cat "$work/screen")"

@@ -1,7 +1,6 @@
-// What Medley adds to MPI: each operation through Medley and by the same non-blocking MPI call made directly,
-// by turns in one run of two ranks; beside them MPI's blocking call and Medley's algorithm over MPI's
-// messages. Exit 1 when Medley takes more than 5 % or 0.1 µs longer than the non-blocking call, whichever is
-// more.
+// Medley's overhead over MPI: each operation through Medley and as the same direct non-blocking MPI call,
+// interleaved in one run of two ranks; also MPI's blocking call and Medley's algorithm over MPI's messages.
+// Exit 1 when Medley takes more than 5 % or 0.3 µs longer than the non-blocking call, whichever is more.
 //   medley run -n 2 --backends mpi --mpirun mpirun.openmpi bench_mpi_overhead_openmpi
 #include <fmt/format.h>
 #include <mpi.h>
@@ -26,12 +25,12 @@ void wait(MPI_Request request) {
   int done = 0;
   for (int tries = 0; !done; ++tries) {
     MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-    // Beyond some 20 µs the peer may need this core, as Medley's own waiting assumes.
+    // After about 20 µs the peer may need this core, as Medley's own waiting assumes.
     if (!done && tries > 200) sched_yield();
   }
 }
 
-/// The four ways to do one thing, of which each goes through `operations` one after the other.
+/// The four candidates for one operation; each executes `operations` one after the other.
 struct Race {
   const char* what;
   int operations;
@@ -50,8 +49,8 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// Medians of many short turns that rotate; of Medley's addition, the median of the differences within a
-/// turn, since other work on the machine slows neighbouring turns alike. Rank 0 judges.
+/// Medians of many short interleaved rounds. Medley's overhead is the median of the differences within a
+/// round, because other load on the machine slows neighbouring rounds equally. Rank 0 judges.
 bool compare(Comm& comm, const Race& race, std::size_t bytes) {
   const std::array ways{race.direct, race.through, race.blocking, race.filled};
   const int times = bytes <= 4096 ? 100 : bytes <= 65536 ? 20 : 4;
@@ -93,7 +92,7 @@ Race ping_pong(Comm& comm, std::vector<float>& in, std::vector<float>& out) {
     wait(request);
   };
   return {"send_recv",
-          2,  // there and back; the figure is one message's, as usual
+          2,  // there and back; the result is for one message, as usual
           [=] {
             if (first) send();
             receive();
@@ -112,7 +111,7 @@ Race ping_pong(Comm& comm, std::vector<float>& in, std::vector<float>& out) {
           {}};
 }
 
-// In place, as Medley calls MPI: what a copy costs is not Medley's.
+// In place, as Medley calls MPI: the cost of a copy is not Medley's.
 Race all_reduce(Comm& comm, std::vector<float>& data) {
   const int count = static_cast<int>(data.size());
   return {"all_reduce",

@@ -1,5 +1,5 @@
-// The operations that nccl_overhead compares, made directly on NCCL: the same calls as Medley's nccl lane
-// makes, with the same events, which put its stream behind the user's and the user's behind it.
+// The operations that nccl_overhead compares, directly on NCCL: the same calls as in Medley's nccl lane, with
+// the same events, which order its stream after the user's and the user's after it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,7 +16,7 @@ inline void check(ncclResult_t result) {
   if (result != ncclSuccess) throw std::runtime_error(ncclGetErrorString(result));
 }
 
-/// One communicator with a stream of its own.
+/// One communicator with its own stream.
 class Lane {
  public:
   Lane(const ncclUniqueId& id, int ranks, int rank) : ranks_(ranks), rank_(rank) {

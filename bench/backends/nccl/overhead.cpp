@@ -1,6 +1,6 @@
-// What an operation costs through Medley beyond the same NCCL call with the same events: both by turns in one
-// run of two ranks. Prints the host's time per launch and the time until the result is there. Exit 1 when a
-// launch takes more than 5 % or 0.3 µs longer, whichever is more.
+// An operation's overhead through Medley relative to the same NCCL call with the same events: both
+// interleaved in one run of two ranks. Prints the host's time per launch and the time to the result. Exit 1
+// when a launch takes more than 5 % or 0.3 µs longer, whichever is more.
 //   nccl_overhead [largest size in bytes]
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -27,7 +27,7 @@ using std::chrono::steady_clock;
 
 constexpr int ranks = 2;
 
-/// What the ranks share before they have a comm.
+/// Shared by the ranks before they have a comm.
 struct Meeting {
   std::atomic<std::uint16_t> port{0};
   std::atomic<bool> has_ids{false};
@@ -51,7 +51,7 @@ struct Race {
   Once through, directly;
 };
 
-/// How often, so that large sizes over sockets end within a minute.
+/// How many repetitions, so that large sizes over sockets end within a minute.
 struct Effort {
   int blocks, launches, alone;
   explicit Effort(std::size_t bytes)
@@ -67,7 +67,7 @@ struct Effort {
 struct Times {
   std::vector<double> launch, whole;
 
-  /// Launches one after the other, then one at a time to its end.
+  /// Launches back to back, then one at a time to completion.
   void take(const Effort& effort, cudaStream_t user, const Once& once) {
     const auto begin = steady_clock::now();
     for (int i = 0; i < effort.launches; ++i) once();
@@ -82,15 +82,15 @@ struct Times {
   }
 };
 
-/// Of Medley's addition, the median of the differences within a turn, since other work on the machine slows
-/// neighbours alike.
+/// Medley's overhead is the median of the differences within a round, because other load on the machine slows
+/// neighbours equally.
 bool compare(const Race& race, std::size_t bytes, cudaStream_t user, bool speaks) {
   const Effort effort(bytes);
   Times medley, nccl;
   medley.take(effort, user, race.through);  // connects and warms up
   nccl.take(effort, user, race.directly);
   medley = nccl = {};
-  for (int block = 0; block < effort.blocks; ++block) {  // who begins alternates too
+  for (int block = 0; block < effort.blocks; ++block) {  // the starting candidate alternates, too
     if (block % 2 == 0) medley.take(effort, user, race.through);
     nccl.take(effort, user, race.directly);
     if (block % 2 != 0) medley.take(effort, user, race.through);
@@ -118,7 +118,7 @@ float* device_memory(std::size_t bytes) {
   return data;
 }
 
-/// All that is compared at one size. The buffers hold `count` elements on the large side.
+/// All comparisons at one size. The buffers hold `count` elements on the large side.
 std::vector<Race> races(medley::Comm& world, direct::Lane& collectives, direct::Lane& messages,
                               float* in, float* out, std::size_t count, cudaStream_t user) {
   const auto all = static_cast<std::int64_t>(count), each = all / ranks;
@@ -199,7 +199,7 @@ int main(int count, char** arguments) {
   auto* meeting =
       new (mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Meeting;
   std::vector<pid_t> children;
-  for (int rank = 0; rank < ranks; ++rank) {  // CUDA must not have been touched before a fork
+  for (int rank = 0; rank < ranks; ++rank) {  // CUDA must not be initialised before a fork
     const pid_t child = fork();
     if (child > 0) {
       children.push_back(child);

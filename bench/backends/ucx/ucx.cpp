@@ -1,6 +1,6 @@
-// What Medley adds to UCX: a ping-pong and the messages of an all_reduce, through Medley and by the same UCP
-// calls made directly, in alternation in one run of two ranks. Exit 1 when Medley takes more than 5 % or 0.1
-// µs longer for a message, or 0.3 µs for an all_reduce, whichever is more.
+// Medley's overhead over UCX: a ping-pong and the messages of an all_reduce, through Medley and with the same
+// direct UCP calls, interleaved in one run of two ranks. Exit 1 when Medley takes more than 5 % or 0.3 µs
+// longer, whichever is more.
 //   medley run -n 2 bench_ucx_overhead
 #include <fmt/format.h>
 #include <sched.h>
@@ -23,7 +23,7 @@ void require(ucs_status_t status) {
   if (status != UCS_OK) throw Error(ErrorKind::system, ucs_status_string(status));
 }
 
-/// UCP by hand: a worker and the endpoint to the other rank, whose address comes through Medley.
+/// Direct UCP: a worker and the endpoint to the other rank, whose address arrives through Medley.
 class Direct {
  public:
   explicit Direct(Comm& comm) {
@@ -150,7 +150,7 @@ int main() {
     for (std::size_t bytes = 4; bytes <= (4 << 20); bytes *= 8) {
       const std::size_t count = bytes / sizeof(float);
       std::vector<float> in(count, 1.0f), out(count);
-      if (comm.size() == 1) {  // both ends in one rank: what the calls cost, on a machine too busy for two
+      if (comm.size() == 1) {  // both ends in one rank: the cost of the calls, on a machine too busy for two
         if (bytes > 4096) break;
         good &= compare(
             comm, to_self, bytes,

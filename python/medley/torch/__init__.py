@@ -1,13 +1,13 @@
 """The torch.distributed backend "medley"::
 
     import torch.distributed as dist, medley.torch
-    dist.init_process_group("medley")                     # everything else stays
+    dist.init_process_group("medley")                     # nothing else changes
 
     medley.torch.replace("nccl")                          # programs that hard-wire a backend run on Medley unchanged
-    with medley.torch.route("all_to_all=mpi"):            # these calls take another backend
+    with medley.torch.route("all_to_all=mpi"):            # these calls use another backend
         dist.all_to_all_single(routed, tokens)
     dist.new_group(ranks, pg_options=medley.torch.Options(rules="all_reduce=shm"))
-    medley.torch.scopes(model)                            # traces tell module and phase of every operation
+    medley.torch.scopes(model)                            # traces show each operation's module and phase
 
 It works with torchrun, mpirun and `medley run`. See docs/pytorch.md.
 """

@@ -1,4 +1,4 @@
-"""Programs that let torch find its ranks in the environment, as torchrun sets it, run under other launchers too."""
+"""Lets programs that use torch's env:// rendezvous, as torchrun sets it up, run under other launchers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _LAUNCHERS = (
 
 
 def fill_in_environment(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Sets what torch's env:// looks for from what another launcher has set. The address is this host's unless
-    MASTER_ADDR says otherwise, so ranks on several hosts need that exported; nothing that is set is changed."""
+    """Sets the variables of torch's env:// from those of another launcher. The address is this host's unless
+    MASTER_ADDR is set, so ranks on several hosts must export it; existing variables are not changed."""
     if "RANK" in environment and "WORLD_SIZE" in environment:
         return
     for rank, size, local, job in _LAUNCHERS:

@@ -1,4 +1,4 @@
-"""Tells torch.distributed that the backend "medley" exists and how a process group of it is made."""
+"""Registers the backend "medley" with torch.distributed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from . import _c10d
 
 
 def _device(given: torch.device | None) -> int:
-    """The CUDA device of this rank: init_process_group's device_id, the one that the program has chosen, or, as programs
-    may choose later, the one that goes by the rank on this host."""
+    """The CUDA device of this rank: init_process_group's device_id, the one that the program has set, or, as programs
+    may set it later, the one with the local rank."""
     if given is not None and given.type == "cuda":
         return given.index
     local = int(os.environ.get("LOCAL_RANK", 0))
@@ -32,7 +32,7 @@ def create(group: Any, options: Any = None) -> dist.Backend:
         options = _c10d.Options()
     elif not isinstance(options, _c10d.Options):
         raise TypeError(f"the backend medley takes pg_options=medley.torch.Options(...), not {type(options).__name__}")
-    device = _device(sys._getframe(1).f_locals.get("device_id"))   # torch does not hand it on, but its caller has it
+    device = _device(sys._getframe(1).f_locals.get("device_id"))   # torch does not pass it on, but its caller has it
     return _c10d.create(group.store, group.group_rank, group.group_size, group.group_id, list(group.global_ranks_in_group),
                         group.timeout.total_seconds(), options, device)
 
@@ -40,5 +40,5 @@ def create(group: Any, options: Any = None) -> dist.Backend:
 def register() -> None:
     if "medley" not in dist.Backend.backend_list:
         dist.Backend.register_backend("medley", create, extended_api=True, devices=["cpu", "cuda"])
-        # Callbacks of futures that still run when the program ends get this long before the interpreter goes.
+        # Futures' callbacks that still run at exit get this long before the interpreter ends.
         atexit.register(_c10d.wait_for_callbacks, at_most=datetime.timedelta(seconds=5))

@@ -1,4 +1,4 @@
-"""Running programs that name another backend: groups they make by that name are Medley's."""
+"""Runs programs that name another backend: groups with that backend become Medley's."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _original: Callable[..., Any] | None = None
 def replace(*names: str) -> None:
     """Process groups made from now on with these backends ("nccl", "gloo") run on Medley.
 
-    torch still calls such a group by the name the program gave, so that code which asks dist.get_backend() goes the way
-    it would. Options meant for the other backend are left aside. Without names, nothing is replaced any more.
+    torch still reports the name the program gave, so that code which checks dist.get_backend() behaves as before.
+    Options of the other backend are ignored. Without names, nothing is replaced any more.
     """
     global _original
     for name in names:
@@ -31,8 +31,8 @@ def replace(*names: str) -> None:
 
 
 def _translate(backend: str) -> str:
-    """The backend string with replaced names exchanged; torch's forms are "nccl", "cpu:gloo,cuda:nccl" and "undefined", with
-    which torch takes its default for the devices of this machine."""
+    """The backend string with replaced names; torch's forms are "nccl", "cpu:gloo,cuda:nccl" and "undefined", which
+    selects torch's default for the devices of this machine."""
     text = str(backend).lower()
     if text == str(dist.Backend.UNDEFINED):
         text = str(c10d.BackendConfig(dist.Backend.UNDEFINED))
@@ -62,7 +62,7 @@ def _wrap(helper: Callable[..., Any]) -> Callable[..., Any]:
         made = helper(*call.args, **call.kwargs)
         group = made[0] if isinstance(made, tuple) else made
         world = c10d._world
-        if group in world.pg_map:   # the name that the program knows it by
+        if group in world.pg_map:   # the name that the program uses
             world.pg_map[group] = (asked, world.pg_map[group][1])
             world.pg_backend_config[group] = str(c10d.BackendConfig(asked))
         return made

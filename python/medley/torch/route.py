@@ -1,4 +1,4 @@
-"""Choosing the backend of some calls."""
+"""Chooses the backend of some calls."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from . import _c10d
 
 @contextlib.contextmanager
 def route(rules: str) -> Iterator[None]:
-    """Operations issued inside go over the backend that `rules` name, such as "all_to_all=mpi; all_reduce=shm" or
+    """Operations issued inside use the backend that `rules` name, such as "all_to_all=mpi; all_reduce=shm" or
     "*=shm" (docs/routing.md); not by size.
 
-    An operation's rule covers its form with uneven parts. Inner rules go before outer ones, these before a group's own.
-    They hold for every thread of the process, since the backward pass has threads of its own; all ranks of a group must
-    use the same.
+    An operation's rule also covers its v-collective. Inner rules override outer ones, and those override a group's own.
+    They apply to every thread of the process, because the backward pass has its own threads; all ranks of a group must
+    use the same rules.
     """
     _c10d.push_route(rules)
     try:

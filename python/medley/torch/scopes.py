@@ -1,4 +1,4 @@
-"""Which module and phase of a training step an operation belongs to: fills medley.scope from PyTorch's own hooks."""
+"""Sets medley.scope to the current module and phase of a training step, with PyTorch's own hooks."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _installed = False
 
 
 class _Place(threading.local):
-    """Where this thread is: modules and optimizers it is inside of, and, outside of them, what the last one left."""
+    """This thread's position: the modules and optimizers it is inside of; outside of them, the phase that the last one left."""
 
     def __init__(self) -> None:
         self.inside: list[str] = []
         self.outside = ""
-        self.task = -1                       # the backward pass whose end is already listened for
+        self.task = -1                       # the backward pass whose end already has a hook
         self.open: medley.scope | None = None
 
     def show(self) -> None:
@@ -60,7 +60,7 @@ def _before_forward(module: nn.Module, inputs: Any) -> None:
 
 
 def _listen(module: nn.Module, inputs: Any, outputs: Any) -> None:
-    """The backward pass of a module begins when the first gradient of what it gave is there."""
+    """A module's backward pass begins with the first gradient of its outputs."""
     name = _names.get(module)
     tensors = [leaf for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
     if name is not None and tensors:
@@ -72,7 +72,7 @@ def _after_forward(module: nn.Module, inputs: Any, outputs: Any) -> None:
         return
     recomputed = _place.inside[-1].startswith("recompute")
     _place.leave(None if recomputed else "forward")   # a pipeline sends its activations now
-    _listen(module, inputs, outputs)                  # hooks of its own may have made other tensors of them
+    _listen(module, inputs, outputs)                  # its own hooks may have replaced the tensors
 
 
 def _in_backward(name: str) -> None:
@@ -86,7 +86,7 @@ def _in_backward(name: str) -> None:
 
 def _after_backward() -> None:
     _place.task = -1
-    _place.outside = "backward"   # a pipeline sends its gradients now, FSDP reduces those of the root
+    _place.outside = "backward"   # a pipeline now sends its gradients, FSDP reduces those of the root
     _place.show()
 
 
@@ -102,7 +102,8 @@ def _after_step(stepping: torch.optim.Optimizer, arguments: Any, keywords: Any) 
 def _install() -> None:
     global _installed
     if not _installed:
-        # Global hooks run before a module's own, so that what FSDP sends in its hooks is under the module too.
+        # Global hooks run before a module's own, so that FSDP's operations in its hooks are also recorded
+        # under the module.
         hooks.register_module_forward_pre_hook(_before_forward)
         hooks.register_module_forward_hook(_listen)
         optimizer.register_optimizer_step_pre_hook(_before_step)
@@ -112,17 +113,17 @@ def _install() -> None:
 
 def scopes(model: nn.Module) -> nn.Module:
     """From now on operations of this model's training are recorded with module and phase: "forward/blocks.3.attention",
-    "recompute/…", "backward/…" and "optimizer/AdamW". Gives back the model::
+    "recompute/…", "backward/…" and "optimizer/AdamW". Returns the model::
 
         model = medley.torch.scopes(DistributedDataParallel(GPT()))
 
-    Call it once the model is wrapped. A hook takes a few microseconds per module and pass.
+    Call it after wrapping the model. A hook takes a few microseconds per module and pass.
     """
     for name, module in model.named_modules():
-        while name.startswith("module.") or name == "module":   # DDP's own level
+        while name.startswith("module.") or name == "module":   # the level that DDP adds
             name = name[len("module."):]
         if module not in _names:
-            module.register_forward_hook(_after_forward, always_call=True)   # last, after what TP sends in its hooks
+            module.register_forward_hook(_after_forward, always_call=True)   # last, after TP's operations in its hooks
         _names[module] = name or type(module).__name__
     _install()
     return model

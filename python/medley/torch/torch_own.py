@@ -1,7 +1,7 @@
-"""What torch.distributed keeps for the backends it knows by name: gives it to groups of the backend medley too.
+"""Enables features that torch.distributed reserves for the backends it knows by name for groups of medley.
 
-torch refuses monitored_barrier unless the group is called "gloo", and sequence numbers unless its type is that of one of
-torch's own backends, before it asks the backend. Other groups go on as before.
+torch rejects monitored_barrier unless the group is called "gloo", and sequence numbers unless its type is that of one of
+torch's own backends, before it asks the backend. Other groups are unaffected.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _with_monitored_barrier(original: Callable[..., None]) -> Callable[..., None
             return original(group, timeout, wait_all_ranks)
         if isinstance(timeout, (int, float)):
             timeout = timedelta(seconds=timeout)
-        given: dict[str, Any] = {} if timeout is None else {"timeout": timeout}   # without: the group's own
+        given: dict[str, Any] = {} if timeout is None else {"timeout": timeout}   # without one: the group's own
         return (group or c10d._get_default_group()).monitored_barrier(wait_all_ranks=wait_all_ranks, **given)
 
     return monitored_barrier

@@ -59,7 +59,7 @@ DType element_type(nb::dlpack::dtype dtype, const char* what) {
       what, dtype_name(dtype)));
 }
 
-/// In the order of its indices with no gaps; dimensions of size 1 may have any stride.
+/// Row-major without gaps; dimensions of size 1 may have any stride.
 template <typename View>
 bool contiguous(const View& view) {
   std::int64_t expected = 1;

@@ -1,4 +1,4 @@
-// The user's arrays as Medley buffers, without a copy: anything that speaks DLPack or the buffer protocol.
+// The user's arrays as Medley buffers, without a copy: anything that supports DLPack or the buffer protocol.
 // Used by every operation of medley._core.
 #pragma once
 
@@ -11,15 +11,15 @@ namespace medley::python {
 
 /// An array that an operation uses. It keeps the memory alive and must be destroyed with the GIL held.
 struct Array {
-  nanobind::ndarray<nanobind::ro> view;  ///< holds a reference to what the user gave
+  nanobind::ndarray<nanobind::ro> view;  ///< holds a reference to the user's object
   Buffer buffer;
 };
 
 /// For memory that is only read. `what` names the argument in errors.
 Array readable(nanobind::handle object, const char* what);
-/// For memory that is written; a read-only array is refused.
+/// For memory that is written; rejects a read-only array.
 Array writable(nanobind::handle object, const char* what);
-/// The same for a side that this rank may leave out, as None: an empty buffer of the other's type.
+/// The same for an argument that this rank may omit, as None: an empty buffer of the other's type.
 Array readable_or_none(nanobind::handle object, const char* what, const Array& like);
 Array writable_or_none(nanobind::handle object, const char* what, const Array& like);
 

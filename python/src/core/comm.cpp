@@ -22,7 +22,7 @@ ReduceOp reduction(const std::string& text) {
                           text));
 }
 
-/// Issues without the GIL, then waits or hands out the Work. `issue` returns a Work of an async operation.
+/// Issues without the GIL, then waits or returns the Work. `issue` returns the Work of an async operation.
 template <typename Issue>
 nb::object carry_out(PyComm& self, const CallOptions& options, std::vector<Array> arrays, Issue&& issue) {
   Work work;
@@ -37,7 +37,7 @@ nb::object carry_out(PyComm& self, const CallOptions& options, std::vector<Array
   try {
     wait(work, forever);
   } catch (nb::python_error&) {
-    self.job->keep({work, std::move(arrays)});  // interrupted: it goes on, and still uses the arrays
+    self.job->keep({work, std::move(arrays)});  // interrupted: the operation continues and still uses the arrays
     throw;
   }
   const int source = work.source();
@@ -109,7 +109,7 @@ nb::object scatter(PyComm& c, O o, nb::handle input, nb::handle output, int root
                    [&](const Options& x) { return c.comm.scatter(a, b, root, x); });
 }
 
-/// The operations of (input, output).
+/// Operations with (input, output).
 template <Work (Comm::*operation)(const ConstBuffer&, const Buffer&, const Options&)>
 nb::object two_sided(PyComm& c, O o, nb::handle input, nb::handle output) {
   Array in = readable(input, "the input"), out = writable(output, "the output");
@@ -190,7 +190,7 @@ nb::object batch(PyComm& c, O o, const std::vector<nb::tuple>& list) {
   return carry_out(c, o, std::move(arrays), [&](const Options& x) { return c.comm.batch(messages, x); });
 }
 
-/// A new comm of the same job, made without the GIL; None for a rank outside it.
+/// A new comm of the same job, made without the GIL; None for a non-member.
 template <typename Make>
 std::optional<PyComm> made(const PyComm& self, Make&& make) {
   Comm comm;

@@ -1,5 +1,5 @@
-// Comm as Python sees it: each method takes the backend first and the common options last, all by position;
-// the functions of medley/collectives.py and messages.py put names to them.
+// Comm for Python: each method takes the backend first and the common options last, all by position; the
+// functions of medley/collectives.py and messages.py add the keywords.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace medley::python {
 
-/// What every operation accepts beside its arrays.
+/// Options of every operation, besides its arrays.
 struct CallOptions {
   std::string backend;
   bool async_op = false;

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// How soon Ctrl-C is noticed: short for a person, long beside the cost of taking the GIL.
+// Interval of Ctrl-C checks: short for a person, long compared with taking the GIL.
 constexpr std::chrono::milliseconds between_signals{50};
 
 Context make_context(const ContextOptions& options) {

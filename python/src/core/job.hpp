@@ -1,5 +1,5 @@
-// What medley._core's objects share: the context, the operations whose arrays must stay alive, and waiting
-// that lets go of the GIL and listens to Ctrl-C.
+// Shared by medley._core's objects: the context, the operations whose arrays must stay alive, and waiting
+// that releases the GIL and handles Ctrl-C.
 #pragma once
 
 #include <chrono>
@@ -18,12 +18,12 @@ struct Pending {
   std::vector<Array> arrays;
 };
 
-/// A context and what is pending in it. All members need the GIL.
+/// A context and its pending operations. All members need the GIL.
 class Job {
  public:
   explicit Job(const ContextOptions& options);
 
-  /// Keeps an operation's arrays until it is complete, whether or not the caller keeps its Work.
+  /// Keeps an operation's arrays alive until it completes, whether or not the caller keeps its Work.
   void keep(Pending pending);
   /// Waits for everything issued so far.
   void synchronize();
@@ -35,14 +35,14 @@ class Job {
   std::vector<Pending> pending_;
 };
 
-/// What the caller of an async operation holds.
+/// The handle that the caller of an async operation gets.
 struct WorkHandle {
   Work work;
   std::shared_ptr<Job> job;
 };
 
-/// Waits without the GIL; False when `at_most` passed first. Raises KeyboardInterrupt, or what another
-/// signal's handler raises, and leaves the operation pending then.
+/// Waits without the GIL; false when `at_most` passes first. Raises KeyboardInterrupt, or what another signal
+/// handler raises; the operation then stays pending.
 bool wait(Work& work, std::chrono::nanoseconds at_most);
 
 constexpr std::chrono::nanoseconds forever = std::chrono::hours(24 * 365);

@@ -13,7 +13,7 @@ using namespace nb::literals;
 namespace medley::python {
 namespace {
 
-/// One Scope for every `with` that is open; of one thread, as Scope is.
+/// One Scope for every open `with`; belongs to one thread, like Scope.
 struct ScopeHandle {
   explicit ScopeHandle(std::string text) : name(std::move(text)) {}
   ScopeHandle(const ScopeHandle&) = delete;

@@ -1,4 +1,4 @@
-// The group itself, messages and barriers; collectives.cpp and lists.cpp have the rest.
+// The group itself, messages and barriers; collectives.cpp and lists.cpp have the other operations.
 #include "backend.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace medley::torch {
 
 namespace {
 
-/// The group's rules count for v-collectives too; its backends only where it makes the context.
+/// The group's rules also apply to v-collectives; its backends only apply if it creates the context.
 Membership with_options(Membership membership, const GroupOptions& options) {
   membership.backends = options.backends;
   membership.rules = with_v_forms(options.rules);
@@ -105,7 +105,7 @@ TorchBackend::~TorchBackend() {
 }
 
 Comm& TorchBackend::comm() {
-  // relaxed: catches a call after shutdown(); one that runs beside it is the caller's mistake
+  // relaxed: catches a call after shutdown(); a call concurrent with it is the caller's mistake
   TORCH_CHECK(!closed_.load(std::memory_order_relaxed), "medley: this process group has been shut down");
   return joined_.comm;
 }
@@ -114,11 +114,11 @@ void TorchBackend::abort() {
   if (!closed_) joined_.comm.abort();
 }
 
-/// The comm stays: a callback may be in the middle of a call, which then fails.
+/// The comm stays alive: a callback may be in the middle of a call, which then fails.
 void TorchBackend::shutdown() {
   if (closed_.exchange(true)) return;
   if (default_group_) leave(joined_.context);
-  without_gil([this] {  // ends the progress thread, which may be about to free a tensor of Python's
+  without_gil([this] {  // ends the progress thread, which may be about to free a Python tensor
     joined_.context.reset();
   });
 }
@@ -140,8 +140,8 @@ TorchBackend::Issue::Issue(const TorchBackend& owner, const Call& call, std::chr
   const bool on_device = call.in && call.in->is_cuda();
   if (on_device) owner.check_device(call);
   options_.backend = choice_.backend;
-  options_.async = call.async || on_device;  // what waits there is the stream that is current in wait()
-  options_.max_wait = between_signals;       // torch waits for it anyway, and there Ctrl-C is heard
+  options_.async = call.async || on_device;  // on a device, the stream that is current in wait() waits
+  options_.max_wait = between_signals;       // torch waits for it anyway, and handles Ctrl-C there
   options_.deadline = timeout.count() > 0 ? timeout : owner.options_->timeout;
   options_.tag = tag;
   options_.algorithm = choice_.algorithm.empty() ? owner.options_->algorithm : choice_.algorithm;
@@ -191,7 +191,7 @@ WorkPtr TorchBackend::message(c10d::OpType type, const char* title, const at::Te
         tag);
     return finished(type, title, {tensor}, {}, staging, {work});
   }
-  const at::Tensor out = staging.out(tensor, true);  // a shorter message leaves the rest as it was
+  const at::Tensor out = staging.out(tensor, true);  // a shorter message leaves the rest unchanged
   work = issue(
       {Op::recv, &out, nullptr, true, peer}, kNoTimeout,
       [&](Comm& comm, const auto& options) { return comm.recv(buffer_of(out, element), peer, options); },
@@ -212,8 +212,7 @@ WorkPtr TorchBackend::recvAnysource(Tensors& tensors, int tag) {
                  tag);
 }
 
-/// In a group that works on CUDA tensors it comes after what each rank has put into its current stream, as
-/// nccl's.
+/// In a group with CUDA tensors it follows everything in each rank's current stream, like nccl's.
 WorkPtr TorchBackend::barrier(const c10d::BarrierOptions& opts) {
   const bool async = opts.asyncOp || coalescing_;
   const Call call{Op::barrier, nullptr, nullptr, async};
@@ -231,7 +230,7 @@ WorkPtr TorchBackend::barrier(const c10d::BarrierOptions& opts) {
   return finished(c10d::OpType::BARRIER, "medley:barrier", {}, {}, {}, {work}, device);
 }
 
-/// Rank 0 hears of everyone through the store, and so can say who is missing; then it lets everyone go.
+/// Every rank reports to rank 0 through the store, so rank 0 can name the missing ones; then it releases all.
 void TorchBackend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) {
   const auto timeout = opts.timeout == c10d::kUnsetTimeout ? options_->timeout : opts.timeout;
   const auto until = std::chrono::steady_clock::now() + timeout;
@@ -242,7 +241,7 @@ void TorchBackend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_
     const std::string verdict = store.get(place + "verdict", until + std::chrono::seconds(1));
     TORCH_CHECK(
         verdict.empty(), "Rank ", rank_, " successfully reached monitoredBarrier, but received errors ",
-        "while waiting for send/recv from rank 0: ", verdict);  // as gloo says it: programs look for it
+        "while waiting for send/recv from rank 0: ", verdict);  // gloo's words: programs look for them
     return;
   }
   std::string missing;
@@ -257,7 +256,7 @@ void TorchBackend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_
   }
   const std::string after = std::to_string(timeout.count()) + " ms";
   std::string verdict;
-  if (timeout.count() == 0) {  // nobody can have been heard
+  if (timeout.count() == 0) {  // no rank can have reported yet
     verdict = "Rank 0 timed out in monitoredBarrier after " + after;
   } else if (absent > 0) {
     verdict = (absent > 1 ? "Ranks " : "Rank ") + missing + " failed to pass monitoredBarrier in " + after;

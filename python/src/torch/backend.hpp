@@ -1,5 +1,5 @@
 // The torch.distributed backend: c10d's operations on a Medley comm. torch.distributed makes one per process
-// group. Operations are issued at once and never block, unless torch says that it waits for them anyway.
+// group. Issuing an operation never blocks, unless torch says that it waits for the operation anyway.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -17,10 +17,10 @@
 
 namespace medley::torch {
 
-/// What `pg_options=medley.torch.Options(...)` may ask for a group.
+/// Options of a group: `pg_options=medley.torch.Options(...)`.
 struct GroupOptions : c10d::Backend::Options {
   GroupOptions() : c10d::Backend::Options("medley") {}
-  std::string rules;  ///< which backend carries what, see medley/rules.hpp
+  std::string rules;  ///< routing rules, see medley/rules.hpp
   std::vector<std::string> backends;
   std::string algorithm;
   bool deterministic = false;
@@ -32,28 +32,28 @@ using Tensors = std::vector<at::Tensor>;
 class TorchBackend final : public c10d::Backend {
  public:
   TorchBackend(const Membership& membership, const c10::intrusive_ptr<GroupOptions>& options);
-  /// A group of some members of another; `ranks` are those of the members in `parent`'s context.
+  /// A group of some members of another; `ranks` are the members' ranks in `parent`'s context.
   TorchBackend(const Joined& parent, const Membership& membership, std::vector<int> ranks,
                const c10::intrusive_ptr<GroupOptions>& options);
   ~TorchBackend() override;
 
   const std::string getBackendName() const override { return "medley"; }
-  /// A copy: ProcessGroup::splitGroup writes the new group's name and timeout into what it gets.
+  /// A copy: ProcessGroup::splitGroup writes the new group's name and timeout into it.
   c10::intrusive_ptr<Options> getBackendOptions() override {
     return c10::make_intrusive<GroupOptions>(*options_);
   }
   bool supportsCoalescing() const override { return true; }
   bool supportsSplitting() const override { return true; }
-  /// A group of these ranks of this one, made by them alone; null on the others.
+  /// A group of these ranks of this group, created by them alone; null on the others.
   c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store,
                                           const std::vector<int>& ranks,
                                           const c10::intrusive_ptr<Options>& options) override;
-  /// A group with ranks of other jobs, which meet in this store.
+  /// A group with ranks of other jobs, which rendezvous in this store.
   c10::intrusive_ptr<c10d::Backend> merge(const c10::intrusive_ptr<c10d::Store>& store,
                                           const c10::intrusive_ptr<Options>& options, const int& rank,
                                           const int& size) override;
   void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
-  void setSequenceNumberForGroup() override {}  // every group begins with 0
+  void setSequenceNumberForGroup() override {}  // every group starts at 0
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
   c10d::ErrorType getError() override;
   void abort() override;
@@ -88,12 +88,12 @@ class TorchBackend final : public c10d::Backend {
   WorkPtr barrier(const c10d::BarrierOptions& opts) override;
   void monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) override;
 
-  /// Until endCoalescing(), operations are gathered into one Work. Called by one thread at a time.
+  /// Until endCoalescing(), operations are collected into one Work. Called by one thread at a time.
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
 
  private:
-  /// Options of one call; keeps the names they point to, and lives as long as the call.
+  /// Options of one call; owns the strings they point to, for the duration of the call.
   class Issue {
    public:
     Issue(const TorchBackend& owner, const Call& call, std::chrono::milliseconds timeout, int tag = 0);
@@ -113,7 +113,7 @@ class TorchBackend final : public c10d::Backend {
     const Issue options(*this, call, timeout, tag);
     return raising([&] { return start(comm(), options.options()); });
   }
-  /// `device`: of an operation without tensors.
+  /// `device`: for an operation without tensors.
   WorkPtr finished(c10d::OpType type, const char* title, const Tensors& inputs, const Tensors& outputs,
                    const Staging& staging, std::vector<medley::Work> works,
                    std::optional<c10::Device> device = {});
@@ -135,7 +135,7 @@ class TorchBackend final : public c10d::Backend {
   std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> sequence_{0};
   std::uint64_t monitored_ = 0;
-  bool cuda_collectives_ = false;  ///< there were some, on all ranks alike
+  bool cuda_collectives_ = false;  ///< the group has had some, on all ranks alike
   std::once_flag side_made_;
   std::optional<c10::Stream> side_;
   bool coalescing_ = false;

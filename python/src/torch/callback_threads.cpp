@@ -14,9 +14,9 @@
 namespace medley::torch {
 namespace {
 
-// Longer than most steps of a training, so that these reuse a thread.
+// Longer than most training steps, so that the next step reuses a thread.
 constexpr std::chrono::seconds idle_time{2};
-// Callbacks that block at the same time. Each takes a stack, of which little is touched.
+// The most callbacks that may block at the same time. Each takes a stack, of which little is touched.
 constexpr int most_threads = 1024;
 
 class CallbackThreads {
@@ -24,11 +24,11 @@ class CallbackThreads {
   void run(std::function<void()> task) {
     std::unique_lock lock(mutex_);
     queue_.push_back(std::move(task));
-    if (ensure_free() || threads_ > 0) return;  // with threads, one of them comes back
+    if (ensure_free() || threads_ > 0) return;  // with threads, one of them will become free
     task = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    run_one(task);  // the system gives us no thread at all: late is better than never
+    run_one(task);  // the system gives us no thread: running it here is better than never
   }
 
   bool wait_until_idle(std::chrono::milliseconds at_most) {
@@ -37,7 +37,7 @@ class CallbackThreads {
   }
 
  private:
-  /// Makes sure that a thread will look at the queue; false if none can be started. Called under the lock.
+  /// Ensures that a thread will look at the queue; false if none can be started. Called under the lock.
   bool ensure_free() {
     if (free_ > 0) {
       work_.notify_one();
@@ -74,7 +74,7 @@ class CallbackThreads {
   }
 
   static void run_one(std::function<void()>& task) {
-    if (python_is_ending()) {  // neither the callbacks nor the tensors that the task holds can be touched
+    if (python_is_ending()) {  // neither the callbacks nor the task's tensors may be touched any more
       static_cast<void>(new std::function<void()>(std::move(task)));
       return;
     }
@@ -89,11 +89,11 @@ class CallbackThreads {
   std::condition_variable work_, idle_;
   std::deque<std::function<void()>> queue_;
   int threads_ = 0;
-  int free_ = 0;  ///< of them, those that run no task
+  int free_ = 0;  ///< the idle ones among them
 };
 
 /// Never destroyed: its threads may outlive every static object. A forked child, which has none of the
-/// threads, starts with a new one.
+/// threads, makes a new one.
 CallbackThreads* of_process = nullptr;
 
 CallbackThreads& callback_threads() {

@@ -6,7 +6,7 @@
 namespace medley::torch {
 namespace {
 
-/// torch 2.11 has no type of its own for it.
+/// torch 2.11 has no separate type for it.
 template <typename Type>
 constexpr Type coalesced_reduce_scatter() {
   if constexpr (requires { Type::REDUCE_SCATTER_TENSOR_COALESCED; }) {

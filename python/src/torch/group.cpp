@@ -45,8 +45,8 @@ Joined join(const Membership& m) {
   if (!default_group && !m.own_context) {
     if (auto context = world_context()) return split({context, {}, {}}, m, m.global_ranks);
   }
-  // A program may destroy its groups and make new ones over the same store, where the keys of the old ones
-  // still stand.
+  // A program may destroy its groups and make new ones over the same store, which still holds the old groups'
+  // keys.
   const std::string place = with_first_rank("medley", m.global_ranks) + "/";
   const std::int64_t times = m.store->add(place + "joined/" + std::to_string(m.rank), 1);
   const auto store = c10::make_intrusive<c10d::PrefixStore>(place + std::to_string(times) + "/", m.store);

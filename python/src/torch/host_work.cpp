@@ -24,7 +24,7 @@ c10::intrusive_ptr<HostWork> HostWork::make(const Title& title, const std::vecto
   }
   self->open_ = static_cast<int>(works.size());
   for (medley::Work& work : works) {
-    work.on_complete([self] {  // keeps the tensors until then, whether or not torch keeps the work
+    work.on_complete([self] {  // keeps the tensors alive until then, whether or not torch keeps the work
       if (--self->open_ == 0) self->settle();
     });
   }
@@ -99,7 +99,7 @@ void HostWork::abort() {
     if (settled_) return;
     comm = held_.comm;
   }
-  comm.abort();  // as with nccl, the whole communicator: the other ranks' parts cannot be taken back alone
+  comm.abort();  // aborts the whole communicator, as nccl does: the other ranks' parts cannot be cancelled alone
 }
 
 int HostWork::sourceRank() const {

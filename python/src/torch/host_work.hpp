@@ -1,5 +1,5 @@
-// An operation on CPU tensors. Who finds it complete, a waiter or the context's progress thread, copies back
-// what was staged; the future, if somebody asked for it, is completed by a callback thread.
+// An operation on CPU tensors. The thread that sees its completion, a waiter or the context's progress
+// thread, copies back what was staged; a callback thread completes the future, if one was requested.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace medley::torch {
 
 class HostWork final : public TorchWork {
  public:
-  /// Complete now, or when its last work is complete.
+  /// Complete now, or when its last work completes.
   static c10::intrusive_ptr<HostWork> make(const Title& title, const std::vector<at::Tensor>& inputs,
                                            std::vector<at::Tensor> outputs, Held held);
 
@@ -28,7 +28,7 @@ class HostWork final : public TorchWork {
   int sourceRank() const override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
-  /// For operations that consist of others; they must be kept alive.
+  /// For operations that consist of others, which must be kept alive.
   const std::vector<medley::Work>& works() const { return held_.works; }
 
  private:
@@ -38,11 +38,11 @@ class HostWork final : public TorchWork {
   void complete_future();
 
   Held held_;
-  std::atomic<int> open_{0};  ///< works that have not called back
-  std::mutex settle_mutex_;   ///< not a once_flag, which enters the kernel each time it is set
+  std::atomic<int> open_{0};  ///< works whose callback has not run yet
+  std::mutex settle_mutex_;   ///< not a once_flag, whose setting always enters the kernel
   bool settled_ = false;
   std::mutex future_mutex_;
-  bool future_told_ = false;  ///< that is, somebody completes it
+  bool future_told_ = false;  ///< some thread completes it
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 

@@ -25,8 +25,8 @@ std::shared_ptr<Launch> Launch::make(Held held, c10::Stream issued, c10::Stream 
   return launch;
 }
 
-/// Also of a captured operation, whose copies must be captured in its own stream, and of what torch has
-/// computed there.
+/// Also for a captured operation, whose copies must be captured in its own stream, and for torch's
+/// computation there.
 void Launch::end_at_once() {
   if (held_.after) std::exchange(held_.after, nullptr)();
   held_.kept.clear();
@@ -36,7 +36,7 @@ void Launch::end_at_once() {
   copied_->record(issued_);
 }
 
-/// In the side stream, which is behind the operations. Called under the lock.
+/// In the side stream, after the operations. Called under the lock.
 void Launch::copy_back() {
   const auto after = std::exchange(held_.after, nullptr);
   if (!after) return;
@@ -53,7 +53,7 @@ void Launch::copy_back() {
 
 /// The operations are complete.
 void Launch::settle() {
-  std::vector<at::Tensor> dropped;  // without the lock: freeing one may run a program's code
+  std::vector<at::Tensor> dropped;  // without the lock: freeing a tensor may run the program's code
   const std::lock_guard lock(mutex_);
   const bool failed = std::any_of(held_.works.begin(), held_.works.end(),
                                   [](const medley::Work& work) { return work.error() != nullptr; });
@@ -79,7 +79,7 @@ bool Launch::order_program(const c10::Stream& stream, std::chrono::nanoseconds a
   if (!order(stream, at_most)) return false;
   std::vector<at::Tensor> dropped;
   const std::lock_guard lock(mutex_);
-  // What is freed now is given out again in the stream it was made in: usually the one that waits.
+  // The allocator reuses memory freed now in the stream it was allocated in: usually the one that waits.
   if (stream != issued_) record_stream(held_.kept, stream);
   dropped.swap(held_.kept);
   return true;
@@ -105,7 +105,7 @@ bool Launch::complete() {
     try {
       if (!work.test()) return false;
     } catch (const Error&) {
-      // problem() has it
+      // problem() returns it
     }
   }
   const std::lock_guard lock(mutex_);

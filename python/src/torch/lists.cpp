@@ -1,5 +1,5 @@
-// Collectives on lists with one tensor per rank. They travel as one flat tensor, staged unless the list
-// already lies so; lists of different sizes become v-collectives.
+// Collectives on lists with one tensor per rank. A list is sent as one flat tensor, staged unless it is
+// already contiguous; lists of different sizes become v-collectives.
 #include <algorithm>
 
 #include "backend.hpp"
@@ -13,7 +13,7 @@ void check_list(const char* operation, const Tensors& list, int ranks) {
   check_tensors(operation, list);
 }
 
-/// The list of a side that has one tensor per rank.
+/// The one list of an argument that has one tensor per rank.
 const Tensors& per_rank(const char* operation, const std::vector<Tensors>& lists, int ranks) {
   TORCH_CHECK(lists.size() == 1, "medley: ", operation, " takes one list of tensors, got ", lists.size());
   check_list(operation, lists.front(), ranks);
@@ -36,7 +36,7 @@ void check_own(const char* operation, const at::Tensor& own, const at::Tensor& p
               own.numel(), " elements, but its place in the list has ", part.numel());
 }
 
-/// What a rank gives or takes that is not the root; on the same device.
+/// The empty buffer of a rank that is not the root; on the same device.
 Buffer nothing_beside(const at::Tensor& tensor, Element element) {
   Buffer buffer = buffer_of(tensor, element);
   buffer.data = nullptr;
@@ -70,7 +70,7 @@ WorkPtr TorchBackend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
 
 WorkPtr TorchBackend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
                                           const c10d::AllgatherOptions& opts) {
-  // outputs[r] is what rank r gives: the transpose of one all_gather per input.
+  // outputs[r] is rank r's input: the transpose of one all_gather per input.
   TORCH_CHECK(static_cast<int>(outputs.size()) == size_, "medley: all_gather_coalesced got ", outputs.size(),
               " lists for ", size_, " ranks");
   Staging staging;

@@ -59,7 +59,7 @@ PYBIND11_MODULE(_c10d, module) {
       "What a process group is asked for: pg_options=medley.torch.Options(rules=\"all_to_all=mpi\").")
       .def(py::init([](std::string rules, std::vector<std::string> backends, std::string algorithm,
                        bool deterministic) {
-             with_v_forms(rules);  // refused here, where the program says it
+             with_v_forms(rules);  // rejected here, where the program gives them
              auto options = c10::make_intrusive<GroupOptions>();
              options->rules = std::move(rules);
              options->backends = std::move(backends);

@@ -43,7 +43,7 @@ Elements elements_of(const Call& call, int ranks) {
   }
 }
 
-/// First and distance of the group's ranks; a distance of -1: they have none.
+/// First rank and stride of the group's ranks; stride -1: not regular.
 std::pair<int, int> stride_of(const std::vector<std::uint64_t>& ranks) {
   if (ranks.empty()) return {0, 1};  // the default group
   const int first = static_cast<int>(ranks[0]);
@@ -56,7 +56,7 @@ std::pair<int, int> stride_of(const std::vector<std::uint64_t>& ranks) {
   return {first, static_cast<int>(step)};
 }
 
-/// Not all versions of torch that this is built against tell whether it is async, nor number operations.
+/// Not all supported versions of torch record whether an operation is async, or number operations.
 template <typename Info, typename... Told>
 std::shared_ptr<Info> make_info(bool async, Told&&... told) {
   if constexpr (std::is_constructible_v<Info, Told..., bool>) {

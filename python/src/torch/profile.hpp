@@ -1,5 +1,5 @@
-// Shows operations to torch.profiler as those of nccl are shown there (record_param_comms), so that what
-// reads its traces, `medley trace` among it, knows what was sent. Made by every call of the backend.
+// Reports operations to torch.profiler in nccl's form (record_param_comms), so that readers of its traces,
+// `medley trace` among them, know what was sent. Every call of the backend makes one.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -14,13 +14,13 @@ namespace medley::torch {
 /// An operation as its caller sees it.
 struct Call {
   Op op{};
-  const at::Tensor* in = nullptr;   ///< what this rank gives; of a receive or scatter: what it gets
-  const at::Tensor* out = nullptr;  ///< where it is not as large as `in`
+  const at::Tensor* in = nullptr;   ///< this rank's input; of a receive or scatter: its output
+  const at::Tensor* out = nullptr;  ///< if its size differs from `in`
   bool async = false;
-  int peer = -1;  ///< of a message, in the group
+  int peer = -1;  ///< of a message, rank in the group
 };
 
-/// While it lives the profiler, if there is one, shows the call.
+/// The profiler, if active, shows the call for this object's lifetime.
 class Profiled {
  public:
   Profiled(const c10d::Backend& group, const std::vector<std::uint64_t>& global_ranks, const Call& call,

@@ -56,7 +56,7 @@ void pop_route() {
 }
 
 Choice routed(Op op, Memory memory) {
-  if (depth.load(std::memory_order_relaxed) == 0) return {};  // relaxed: says that the stack is worth locking
+  if (depth.load(std::memory_order_relaxed) == 0) return {};  // relaxed: tells whether the stack is worth locking
   const std::lock_guard lock(stack_mutex);
   for (auto rules = stack.rbegin(); rules != stack.rend(); ++rules) {
     if (const Choice* choice = rules->choose(op, 0, memory)) return *choice;

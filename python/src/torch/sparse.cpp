@@ -1,11 +1,11 @@
-// all_reduce of sparse tensors: everyone's indices and values are gathered and added up on every rank.
+// all_reduce of sparse tensors: gathers all ranks' indices and values and adds them up on every rank.
 #include "backend.hpp"
 #include "gil.hpp"
 
 namespace medley::torch {
 namespace {
 
-/// Everyone's rows of a tensor whose first dimension differs from rank to rank.
+/// All ranks' rows of a tensor whose first dimension differs between ranks.
 at::Tensor gather_rows(Comm& comm, const at::Tensor& rows, const std::vector<std::int64_t>& counts,
                        const medley::Options& options) {
   const Element element = moved_as(rows.scalar_type());
@@ -41,7 +41,7 @@ WorkPtr TorchBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOp
   std::vector<std::int64_t> shape = {mine.sparse_dim(), mine.dense_dim(), mine._nnz()};
   shape.insert(shape.end(), mine.sizes().begin(), mine.sizes().end());
   const at::Tensor my_shape = at::tensor(shape, at::kLong).to(mine.device());
-  // Waits for each step: the sizes of the next one come from the one before.
+  // Waits for each step: its result gives the sizes of the next.
   const Issue issue(*this, {.op = Op::all_gatherv, .in = &my_shape}, opts.timeout);
   const std::vector<std::int64_t> equal(static_cast<std::size_t>(size_), my_shape.numel());
   const auto gather = [&](const at::Tensor& rows, const std::vector<std::int64_t>& counts) {

@@ -19,8 +19,8 @@ void TorchStore::set(const std::string& key, const std::string& value) {
 }
 
 std::string TorchStore::get(const std::string& key, Deadline deadline) {
-  // Asks again and again instead of store_->wait(): a TCPStore's client is locked while it waits, and the
-  // other groups of this process share it.
+  // Polls instead of calling store_->wait(): a TCPStore's client is locked while it waits, and the other
+  // groups of this process share it.
   std::chrono::microseconds nap{100};
   while (true) {
     if (auto value = try_get(key)) return *std::move(value);

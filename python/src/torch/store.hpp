@@ -1,5 +1,5 @@
-// torch's own store as a medley::Store, so that the ranks of a process group find each other where torch
-// already lets them meet; nothing else to configure, no other port, no token.
+// torch's own store as a medley::Store, so that the ranks of a process group rendezvous where torch already
+// does; no other configuration, port or token.
 #pragma once
 
 #include <medley/store.hpp>
@@ -16,8 +16,8 @@ class TorchStore final : public Store {
   std::optional<std::string> try_get(const std::string& key) override;
   std::int64_t add(const std::string& key, std::int64_t delta) override;
   void erase(const std::string& key) override;
-  /// torch's stores cannot list keys. What is left behind is small, and goes with the group's own part of the
-  /// store.
+  /// torch's stores cannot list keys. The remaining keys are small and vanish with the group's own part of
+  /// the store.
   void erase_prefix(const std::string&) override {}
 
  private:

@@ -15,7 +15,7 @@
 namespace medley::torch {
 namespace {
 
-/// Programs that want the host to wait say so to nccl.
+/// Programs that want the host to wait set nccl's variable.
 bool blocking_wait() {
   static const bool asked = [] {
     const char* text = std::getenv("TORCH_NCCL_BLOCKING_WAIT");
@@ -29,7 +29,7 @@ bool blocking_wait() {
 StreamWork::StreamWork(const Title& title, const std::vector<at::Tensor>& inputs,
                        std::vector<at::Tensor> outputs, Launches launches, c10::Device device)
     : TorchWork(title, inputs, std::move(outputs)), launches_(std::move(launches)), device_(device) {
-  if (recordFunctionEndCallback_) recordFunctionEndCallback_();  // for the profiler it ends with the launch
+  if (recordFunctionEndCallback_) recordFunctionEndCallback_();  // for the profiler it ends at launch
 }
 
 bool StreamWork::isCompleted() {
@@ -89,8 +89,7 @@ c10::intrusive_ptr<c10::ivalue::Future> StreamWork::getFuture() {
   return future_;
 }
 
-/// Its value is there once the side stream has come to this point; false if that stream cannot be put there
-/// yet.
+/// Its value is ready once the side stream reaches this point; false if that stream cannot be ordered yet.
 bool StreamWork::tell_future(const c10::intrusive_ptr<c10::ivalue::Future>& future) {
   try {
     for (const auto& launch : launches_) {

@@ -1,5 +1,5 @@
-// An operation on CUDA tensors, as torch knows them of nccl: waiting makes the current stream wait, and the
-// host only until that is possible; its future carries streams, too.
+// An operation on CUDA tensors, with nccl's semantics in torch: waiting makes the current stream wait, and
+// the host only until that is possible; its future carries streams, too.
 #pragma once
 
 #include <mutex>
@@ -17,12 +17,12 @@ class StreamWork final : public TorchWork {
   bool isCompleted() override;
   bool isSuccess() const override;
   std::exception_ptr exception() const override;
-  /// With a timeout, after a barrier and with TORCH_NCCL_BLOCKING_WAIT=1 the host waits too.
+  /// With a timeout, after a barrier and with TORCH_NCCL_BLOCKING_WAIT=1 the host also waits.
   bool wait(std::chrono::milliseconds timeout) override;
   void synchronize() override;
   void abort() override;
   int sourceRank() const override;
-  /// Complete as soon as streams can be put behind the operation, which over nccl they can at once.
+  /// Complete as soon as streams can be ordered after the operation; over nccl, immediately.
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
   const Launches& launches() const { return launches_; }

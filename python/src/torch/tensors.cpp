@@ -41,8 +41,8 @@ Element reduced_as(at::ScalarType type, ReduceOp op) {
   const bool bitwise = op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor;
   const Element element = moved_as(type);
   bool defined = element.dtype != DType::u8 || type == at::kByte;
-  if (element.factor == 2) defined = linear;  // the parts of complex numbers add up separately
-  // Two's complement adds and multiplies unsigned numbers rightly, but does not order them.
+  if (element.factor == 2) defined = linear;  // the parts of complex numbers add separately
+  // Two's complement adds and multiplies unsigned numbers correctly, but does not order them.
   if (type == at::kUInt64 || type == at::kUInt32 || type == at::kUInt16)
     defined = op == ReduceOp::sum || op == ReduceOp::product || bitwise;
   TORCH_CHECK(defined, "medley: ", name(op), " is not defined for tensors of type ", c10::toString(type));

@@ -14,7 +14,7 @@ std::string sentence_of(const Error& error) {
   return std::string(error.what()) + hint;
 }
 
-/// The last copy of an exception may go on any thread, and after the interpreter.
+/// The last copy of an exception may be destroyed on any thread, and after the interpreter has ended.
 void drop_type(PyObject* type) {
   if (python_is_ending()) return;
   const py::gil_scoped_acquire acquired;

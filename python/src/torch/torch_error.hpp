@@ -1,6 +1,6 @@
 // A medley::Error in the form in which torch passes it on to Python. torch's own code, such as autograd's
-// engine below DDP, turns every exception that it does not know into a RuntimeError; of one of these it asks
-// the class. Everything that this backend lets out to torch is one.
+// engine below DDP, turns unknown exceptions into RuntimeError, but asks exceptions of this type for their
+// class. Everything that this backend throws to torch is one.
 #pragma once
 
 #include <torch/csrc/Exceptions.h>
@@ -14,7 +14,7 @@ class TorchError final : public ::torch::PyTorchError {
  public:
   explicit TorchError(const Error& error);
   const Error& error() const { return error_; }
-  /// Called with Python's lock. torch instantiates what it gets with the message alone; this class then gives
+  /// Called with the GIL. torch instantiates the returned class with the message alone; the class then gives
   /// an instance of the class in medley.errors, with its attributes.
   PyObject* python_type() override;
 
@@ -23,7 +23,7 @@ class TorchError final : public ::torch::PyTorchError {
   std::shared_ptr<PyObject> type_;
 };
 
-/// The exception of medley.errors for it. Called with Python's lock.
+/// The corresponding exception of medley.errors. Called with the GIL.
 pybind11::object python_exception(const Error& error);
 
 /// Runs it; its errors become torch's.

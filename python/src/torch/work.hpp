@@ -11,10 +11,10 @@
 
 namespace medley::torch {
 
-// How soon Ctrl-C is noticed: short for a person, long beside the cost of taking Python's lock.
+// Interval of Ctrl-C checks: short for a person, long compared with taking the GIL.
 constexpr std::chrono::milliseconds between_signals{100};
 
-/// What torch is told about an operation.
+/// An operation's description for torch.
 struct Title {
   int rank = 0;
   c10d::OpType type{};
@@ -22,12 +22,12 @@ struct Title {
   std::uint64_t sequence = 0;
 };
 
-/// What an operation holds until it is complete.
+/// What an operation holds until it completes.
 struct Held {
   std::vector<medley::Work> works;
-  std::vector<at::Tensor> kept;  ///< whatever must stay alive
-  std::function<void()> after;   ///< to be run once when all works are complete, or in a stream behind them
-  Comm comm;                     ///< what abort() ends
+  std::vector<at::Tensor> kept;  ///< objects that must stay alive
+  std::function<void()> after;   ///< runs once when all works are complete, or in a stream after them
+  Comm comm;                     ///< the comm that abort() aborts
 };
 
 class TorchWork : public c10d::Work {

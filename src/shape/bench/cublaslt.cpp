@@ -31,7 +31,7 @@ struct CublasLt::Table {
 namespace {
 
 void* open_library() {
-  // MEDLEY_CUBLASLT names a copy outside the loader's path, such as the one in a Python package
+  // MEDLEY_CUBLASLT names a copy outside the loader's path, such as that of a Python package
   if (const char* named = std::getenv("MEDLEY_CUBLASLT"))
     if (void* library = dlopen(named, RTLD_NOW | RTLD_LOCAL)) return library;
   for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"})
@@ -86,7 +86,7 @@ CublasLt::~CublasLt() {
 }
 
 std::string CublasLt::version() const {
-  const std::size_t v = lib_->version();  // 130100 is 13.1.0; 12 and older wrote 120805 the same way
+  const std::size_t v = lib_->version();  // 130100 is 13.1.0; 12 and older used 120805 likewise
   return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
 }
 
@@ -100,7 +100,7 @@ PreparedGemm::PreparedGemm(const CublasLt& lib, const Gemm& g, int wanted, std::
   require(t.desc_create(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing a product");
   require(t.desc_set(operation_, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a), "setting the layout of A");
   require(t.desc_set(operation_, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b), "setting the layout of B");
-  const std::int8_t fast_sums = fp8;  // what training in fp8 uses forward
+  const std::int8_t fast_sums = fp8;  // what fp8 training uses in forward
   if (fp8)
     require(t.desc_set(operation_, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast_sums, 1),
             "setting fast accumulation");

@@ -1,5 +1,5 @@
 // cuBLASLt, opened at run time: the functions the bench calls, and one matrix product prepared for launching.
-// Used by gpu_bench.cpp alone.
+// Used only by gpu_bench.cpp.
 #pragma once
 
 #include <cublasLt.h>
@@ -30,7 +30,7 @@ class CublasLt {
   cublasLtHandle_t handle_ = nullptr;
 };
 
-/// What the heuristics chose, in cuBLASLt's own numbers (cublasLt.h names them).
+/// The algorithm chosen by the heuristics, in cuBLASLt's own numbers (cublasLt.h names them).
 struct GemmAlgorithm {
   int id = 0, tile = 0, stages = 0, split = 0, cluster = 0, swizzle = 0;
 };
@@ -45,9 +45,9 @@ class PreparedGemm {
 
   int algorithms() const noexcept {
     return int(found_.size());
-  }  ///< 0 where cuBLASLt does not offer the product
+  }  ///< 0 if cuBLASLt does not offer the product
   GemmAlgorithm algorithm(int i) const;
-  /// Launches algorithm `i`; throws medley::Error (system) when cuBLASLt refuses.
+  /// Launches algorithm `i`; throws medley::Error (system) when cuBLASLt rejects it.
   void launch(int i, const void* a, const void* b, void* c, void* workspace, std::size_t workspace_bytes,
               CUstream_st* stream) const;
 

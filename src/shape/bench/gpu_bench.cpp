@@ -19,9 +19,9 @@
 namespace medley::shape {
 namespace {
 
-constexpr std::size_t workspace_bytes = 32u << 20;  // what PyTorch and cuBLAS give Hopper
-constexpr std::size_t rotated_bytes = 256u << 20;   // several times any L2 of the table
-constexpr std::size_t alignment = 256;              // as allocators give
+constexpr std::size_t workspace_bytes = 32u << 20;  // what PyTorch and cuBLAS use on Hopper
+constexpr std::size_t rotated_bytes = 256u << 20;   // several times the largest L2 of the table
+constexpr std::size_t alignment = 256;              // as allocators return
 
 void require(cudaError_t status, const char* what) {
   if (status != cudaSuccess)
@@ -37,7 +37,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Device memory that grows when asked for more and is filled with normal values once a type.
+/// Device memory that grows on demand and is filled with normally distributed values once per type.
 class Pool {
  public:
   ~Pool() { cudaFree(data_); }
@@ -47,7 +47,7 @@ class Pool {
       data_ = nullptr;
       size_ = 0;
       if (cudaMalloc(&data_, bytes) != cudaSuccess) {
-        cudaGetLastError();  // an allocation's failure would otherwise be reported by the next call
+        cudaGetLastError();  // otherwise the next call would report the failed allocation
         return nullptr;
       }
       size_ = bytes;
@@ -81,7 +81,7 @@ struct GpuBench::State {
   void* workspace = nullptr;
   float* clock = nullptr;  // two readings, in pinned memory
   double duty = 0.5;
-  std::array<Pool, 3> a, b;  // one a type: filled once, however the types interleave
+  std::array<Pool, 3> a, b;  // one per type: filled once, however the types interleave
   Pool c;
   std::unique_ptr<CublasLt> cublas;
   GpuFacts facts;
@@ -97,13 +97,12 @@ struct GpuBench::State {
   Times time(const std::function<void(int)>& launch);
 };
 
-/// Median over groups of back-to-back launches. A short delay runs ahead of each group so that the launches
-/// are queued before the first one starts: what is measured is the GPU's time, its gaps between kernels
-/// included.
+/// Median over groups of back-to-back launches. A short delay precedes each group so that the launches are
+/// queued before the first one starts: this measures GPU time, including the gaps between kernels.
 Times GpuBench::State::time(const std::function<void(int)>& launch) {
   int next = 0;
   launch(next++);  // loads the kernel
-  kernels::delay(60, stream);  // a host just awake takes tens of microseconds to launch
+  kernels::delay(60, stream);  // a host that has just woken up takes tens of microseconds to launch
   require(cudaEventRecord(events[0], stream), "recording an event");
   launch(next++);
   launch(next++);
@@ -124,7 +123,7 @@ Times GpuBench::State::time(const std::function<void(int)>& launch) {
   }
   kernels::read_clock(50, clock + 1, stream);
   require(cudaStreamSynchronize(stream), "waiting for the launches");
-  // at most 10 ms: longer pauses cool no further
+  // at most 10 ms: longer pauses do not cool further
   std::this_thread::sleep_for(std::min<std::chrono::duration<double>>(
       (std::chrono::steady_clock::now() - began) * (1 / duty - 1), std::chrono::milliseconds(10)));
   std::vector<double> us;

@@ -1,5 +1,5 @@
-// Measures matrix products and memory-bound operations on the GPU at hand: L2 cold (buffers rotate), normally
-// distributed data, medians of back-to-back launches. Used by `medley shape bench`; built only where CUDA is.
+// Measures matrix products and memory-bound operations on the local GPU: L2 cold (buffers rotate), normally
+// distributed data, medians of back-to-back launches. Used by `medley shape bench`; built only with CUDA.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,12 @@ namespace medley::shape {
 struct GemmSample {
   Gemm gemm;
   double us = 0,
-         mad_us = 0;  ///< median over groups of launches of the heuristics' first choice; its deviation
+         mad_us = 0;  ///< median and deviation over groups of launches of the heuristics' first choice
   int algorithm = 0, tile = 0, stages = 0, split = 0, cluster = 0,
       swizzle = 0;       ///< cuBLASLt's numbers for it
-  double clock_mhz = 0;  ///< of the SMs, around the measurement
-  double best_us = 0;    ///< the fastest of best-of-N; 0 when not tried
-  int best_rank = 0;     ///< where the heuristics had placed that one, from 0
+  double clock_mhz = 0;  ///< SM clock during the measurement
+  double best_us = 0;    ///< the fastest of best-of-N; 0: not tried
+  int best_rank = 0;     ///< its rank in the heuristics' order, from 0
 };
 
 struct GpuFacts {
@@ -33,17 +33,17 @@ struct GpuFacts {
 
 class MEDLEY_API GpuBench {
  public:
-  /// Opens the first GPU; throws medley::Error (unavailable) with one sentence when there is none.
-  /// `duty` is the share of time the GPU is kept busy: with pauses it stays near its boost clock, as in a job
-  /// that waits for communication; at 1 the power limit slows large products by a tenth or more.
+  /// Opens the first GPU; throws medley::Error (unavailable) with one sentence when there is none. `duty` is
+  /// the share of time the GPU is busy: with pauses it stays near its boost clock, as in a job that waits for
+  /// communication; at 1 the power limit slows large products by a tenth or more.
   explicit GpuBench(double duty = 0.5);
   ~GpuBench();
   const GpuFacts& facts() const noexcept;
-  /// Empty when cuBLASLt does not offer the product (fp8 in NN or NT) or it does not fit the GPU's memory.
+  /// Empty when cuBLASLt does not offer the product (fp8 in NN or NT) or it exceeds the GPU's memory.
   std::optional<GemmSample> gemm(const Gemm& gemm, int best_of = 1);
   /// Median microseconds of `op` over rows×cols bf16, cols a multiple of 8 up to 32768.
   double stream(StreamOp op, std::size_t rows, int cols);
-  /// SM and memory clock, power and temperature as nvidia-smi words them; empty without nvidia-smi.
+  /// SM and memory clock, power and temperature in nvidia-smi's words; empty without nvidia-smi.
   static std::string clocks();
 
  private:
@@ -51,9 +51,9 @@ class MEDLEY_API GpuBench {
   std::unique_ptr<State> state_;
 };
 
-/// Fused attention as PyTorch's scaled_dot_product_attention runs it (FlashAttention 2 and cuDNN), forward
-/// and backward, into `csv`: the stand-in for a C++ library, of which neither has a stable one. Needs a
-/// python3 that has torch; returns whether rows were written, and says on stderr why not.
+/// Writes the times of fused attention as PyTorch's scaled_dot_product_attention runs it (FlashAttention 2
+/// and cuDNN), forward and backward, to `csv`: neither has a stable C++ library. Needs a python3 with torch;
+/// returns whether rows were written, and reports on stderr why not.
 MEDLEY_API bool measure_attention(const std::string& csv, double seconds);
 
 /// Bytes that `stream` moves: rows×cols elements read (twice for two inputs) and written.

@@ -80,7 +80,7 @@ __device__ float block_sum(float value, float* scratch) {
 
 enum class Row { norm, norm_backward, softmax };
 
-/// One block a row; the row stays in registers (at most `held` vectors of eight a thread), so it is read
+/// One block per row; the row stays in registers (at most `held` vectors of eight per thread), so it is read
 /// once.
 template <Row what, int held>
 __global__ void row_kernel(const Eight* in, const Eight* gradient, Eight* out, int vectors, int cols) {

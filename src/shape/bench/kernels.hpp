@@ -1,5 +1,5 @@
-// The few CUDA kernels the bench needs besides cuBLASLt: random data, a delay, and memory-bound operations.
-// Called by gpu_bench.cpp; every function only launches on `stream`.
+// The few CUDA kernels that the bench needs besides cuBLASLt: random data, a delay, and memory-bound
+// operations. Called by gpu_bench.cpp; every function only launches on `stream`.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ enum class Fill : std::uint8_t { bf16, fp16, fp8 };
 void fill_normal(void* data, std::size_t elements, Fill type, std::uint64_t seed, CUstream_st* stream);
 /// Keeps the stream busy for about `us`, so that the launches queued behind it run without gaps.
 void delay(double us, CUstream_st* stream);
-/// The SM clock over about `us`, in MHz, into device memory: power limits move it by a fifth between
+/// Writes the SM clock over about `us`, in MHz, to device memory: power limits change it by a fifth between
 /// measurements.
 void read_clock(double us, float* mhz, CUstream_st* stream);
 /// out = a + b, bf16.

@@ -1,4 +1,4 @@
-// Runs the PyTorch half of the measurements (bench/shape/torch_bench.py, compiled in) for `medley shape
+// Runs the PyTorch part of the measurements (bench/shape/torch_bench.py, compiled in) for `medley shape
 // bench`.
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ extern const std::string_view torch_bench_py, timing_py;
 namespace medley::shape {
 namespace {
 
-/// A folder of our own that is gone afterwards.
+/// A temporary folder, removed afterwards.
 class ScratchFolder {
  public:
   ScratchFolder() {

@@ -1,4 +1,4 @@
-// CUDA without a device: streams are threads with a queue each, device memory is memory that the host cannot touch.
+// CUDA without a device: each stream is a thread with a queue, and the host cannot touch device memory.
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -48,7 +48,8 @@ struct Queue {
   }
 };
 
-/// One recording of an event. Who waits for it is not touched by a later one, in this stream or another.
+/// One recording of an event. A later recording, in this stream or another, does not affect those who wait
+/// for it.
 struct Recording {
   std::mutex mutex;
   std::condition_variable changed;
@@ -56,7 +57,7 @@ struct Recording {
   std::chrono::steady_clock::time_point when;
 };
 
-/// Memory twice in the address space: where the program sees it and may not touch it, and where the device works.
+/// Memory mapped twice: where the program sees it but may not touch it, and where the device works.
 struct Block {
   std::byte* view;
   std::size_t bytes;
@@ -73,7 +74,7 @@ Memory& memory() {
 std::atomic<int> devices{1};
 thread_local cudaError_t last_error = cudaSuccess;
 
-/// The driver's: cudaMemcpy keeps it while it waits, and whoever puts something into a stream must have it. Ranks that are
+/// The driver's lock: cudaMemcpy holds it while it waits, and enqueueing in a stream needs it. Ranks that are
 /// threads of one process have a driver each.
 std::unique_lock<std::mutex> driver_lock() {
   static const char* const ranks = std::getenv("MEDLEY_TEST_RANKS");
@@ -101,7 +102,7 @@ struct MockStream {
 struct MockEvent {
   bool timed = false;
   std::mutex mutex;
-  std::shared_ptr<Recording> last;   ///< none yet: as good as reached
+  std::shared_ptr<Recording> last;   ///< none yet: counts as reached
   std::shared_ptr<Recording> recording() {
     const std::lock_guard lock(mutex);
     return last;
@@ -141,7 +142,7 @@ void release(const void* address) {
   memory().blocks.erase(found);
 }
 
-/// Host memory is where it is.
+/// Host memory is mapped once.
 std::byte* any_view(const void* address, std::size_t bytes) {
   std::byte* view = medley::mock::device_view(address, bytes);
   return view ? view : static_cast<std::byte*>(const_cast<void*>(address));
@@ -202,7 +203,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
-  // Another one for everybody who asks: ranks that are threads or share a machine then have a device each.
+  // A different one for each caller: ranks that are threads or share a machine then have a device each.
   static std::atomic<unsigned> asked{0};
   const unsigned number = asked++;
   std::snprintf(text, static_cast<std::size_t>(length), "%04x:%02x:%02x.%u", static_cast<unsigned>(getpid()) & 0xffff,

@@ -1,4 +1,4 @@
-// What the mock of NCCL needs of the mock of CUDA, and what tests tell them.
+// The interface between the mocks of NCCL and CUDA, and the switches for tests.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,18 +11,18 @@ namespace medley::mock {
 /// Puts work into a stream.
 void enqueue(cudaStream_t stream, std::function<void()> work);
 
-/// Where the bytes behind an address really are; null if [address, address + bytes) is not memory that the device can
-/// reach. Device memory has addresses that the host cannot touch, so that a program that tries dies.
+/// The real location of the bytes at an address; null if the device cannot reach all of [address, address +
+/// bytes). The host cannot touch the addresses of device memory: a program that tries dies.
 std::byte* device_view(const void* address, std::size_t bytes);
 
 }  // namespace medley::mock
 
-/// From now on every communicator reports an error that its peers caused; 0 ends it.
+/// From now on every communicator reports an error caused by its peers; 0 turns this off.
 extern "C" void mock_nccl_async_error(int on);
-// With MOCK_NCCL_WRONG=BYTES in the environment every collective of so many bytes leaves one wrong element, for tests of
-// programs that check.
+// With MOCK_NCCL_WRONG=BYTES in the environment every collective of that size leaves one wrong element, for
+// tests of programs that check.
 
-/// The next communicators fail while they connect; 0 ends it.
+/// The next communicators fail while connecting; 0 turns this off.
 extern "C" void mock_nccl_fail_init(int on);
-/// What cudaGetDeviceCount finds (1 at first); 0 makes it fail as without a driver.
+/// The result of cudaGetDeviceCount (1 at first); 0 makes it fail as if there were no driver.
 extern "C" void mock_cuda_devices(int count);

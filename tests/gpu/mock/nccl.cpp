@@ -1,6 +1,7 @@
-// NCCL without devices: communicators over sockets, "kernels" that the mock's streams run and that wait for their peers
-// as NCCL's do. As with NCCL, launches on a communicator made without blocking go on in the background, and one made from it
-// returns when they are in the stream; sends and receives of a pair that is not connected would block there and are refused.
+// NCCL without devices: communicators over sockets, and "kernels" that the mock's streams run and that wait
+// for their peers as NCCL's do. As with NCCL, launches on a non-blocking communicator continue in the
+// background, and those on a communicator made from it return once they are in the stream. Sends and receives
+// between unconnected ranks would block there and are rejected.
 #include <nccl.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ struct State {
   std::atomic<bool> aborted{false};
   std::atomic<ncclResult_t> status{ncclInProgress};
   std::atomic<int> running{0};   ///< launches that have not ended
-  std::vector<bool> sends_to, receives_from;   ///< pairs that are connected, for all communicators that share this
+  std::vector<bool> sends_to, receives_from;   ///< connected pairs, for all communicators that share this
 };
 
 medley::DType dtype_of(ncclDataType_t type) {
@@ -65,7 +66,7 @@ medley::ReduceOp reduce_of(ncclRedOp_t op) {
 using Bytes = std::vector<std::byte>;
 enum class Kind { send, recv, broadcast, reduce, all_reduce, all_gather, reduce_scatter };
 
-/// One call, its addresses translated already.
+/// One call, with its addresses already translated.
 struct Launch {
   Kind kind;
   std::byte* in;
@@ -94,7 +95,7 @@ bool takes(const Launch& l, int from) {
   }
 }
 
-/// Everybody's input to everybody who needs it, then combined or laid side by side.
+/// Sends each rank's input to every rank that needs it, then combines or concatenates.
 void collective(const Launch& l) {
   State& comm = *l.comm;
   const auto me = static_cast<std::size_t>(comm.rank);
@@ -128,7 +129,7 @@ void collective(const Launch& l) {
   if (wrong_from && l.bytes >= std::strtoul(wrong_from, nullptr, 10)) l.out[l.bytes - 1] ^= std::byte{0x40};
 }
 
-/// What one group does on one communicator and stream.
+/// Runs one group on one communicator and stream.
 void run(const std::vector<Launch>& launches) {
   State& comm = *launches.front().comm;
   std::vector<Parcel> sends, receives, own_sends, own_receives;
@@ -142,7 +143,7 @@ void run(const std::vector<Launch>& launches) {
   --comm.running;
 }
 
-/// Whether all pairs of the group were connected before; they are afterwards.
+/// Whether all pairs of the group were already connected; connects them.
 bool connect_pairs(const std::vector<Launch>& launches) {
   bool were = true;
   for (const Launch& l : launches) {
@@ -155,7 +156,7 @@ bool connect_pairs(const std::vector<Launch>& launches) {
   return were;
 }
 
-/// As many bytes to oneself as one takes, or NCCL would wait for ever.
+/// A rank's sends to itself must match its receives, or NCCL would wait forever.
 bool own_parts_match(const std::vector<Launch>& launches) {
   std::vector<std::size_t> given, taken;
   for (const Launch& l : launches) {
@@ -248,7 +249,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   return ncclInProgress;
 }
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t* config) {
-  if (color != 0 || key != comm->state->rank || config->blocking != 1) return ncclInvalidUsage;   // all that Medley asks for
+  if (color != 0 || key != comm->state->rank || config->blocking != 1) return ncclInvalidUsage;   // all that Medley uses
   *made = new MockComm{comm->state, true};   // one order for both, as Medley keeps it
   return ncclSuccess;
 }

@@ -14,22 +14,22 @@
 namespace medley::mock {
 namespace {
 
-constexpr int glance_ms = 5;   // how often a wait looks whether to give up
+constexpr int glance_ms = 5;   // how often a wait checks whether to give up
 
 sockaddr_un address_of(const std::string& name, int rank, socklen_t& length) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string text = name + "-" + std::to_string(rank);   // behind a zero: no file
+  const std::string text = name + "-" + std::to_string(rank);   // starts with a zero byte: an abstract socket, no file
   std::memcpy(address.sun_path + 1, text.data(), text.size());
   length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
   return address;
 }
 
-/// One direction of one pair: frames of a length and that many bytes.
+/// One direction of one pair: frames of a length followed by that many bytes.
 struct Flow {
   std::deque<Parcel> parcels;
   std::uint64_t length = 0;      ///< of the frame, sent or received
-  std::size_t done = 0;          ///< bytes of the frame, its length included
+  std::size_t done = 0;          ///< bytes of the frame, including its length
   bool stuck = false;
 
   bool finished() const { return parcels.empty(); }
@@ -65,7 +65,7 @@ bool Wire::connect(const std::string& name, int ranks, int rank, const std::atom
   socklen_t length = 0;
   sockaddr_un own = address_of(name, rank, length);
   if (bind(door, reinterpret_cast<sockaddr*>(&own), length) != 0 || listen(door, ranks) != 0) return false;
-  for (int peer = 0; peer < rank; ++peer) {   // the lower rank has the door
+  for (int peer = 0; peer < rank; ++peer) {   // the lower rank listens
     const int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_un theirs = address_of(name, peer, length);
     while (::connect(made, reinterpret_cast<sockaddr*>(&theirs), length) != 0) {
@@ -99,7 +99,7 @@ bool Wire::exchange(const std::vector<Parcel>& sends, const std::vector<Parcel>&
     bool some = false;
     for (std::size_t r = 0; r < sockets_.size(); ++r) {
       if (!out[r].move(sockets_[r], true) || !in[r].move(sockets_[r], false)) {
-        while (!give_up) usleep(glance_ms * 1000);   // a kernel whose peer is gone waits for ever
+        while (!give_up) usleep(glance_ms * 1000);   // a kernel whose peer is gone waits forever
         return false;
       }
       some = some || !out[r].finished() || !in[r].finished();

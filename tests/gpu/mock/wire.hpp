@@ -8,7 +8,7 @@
 
 namespace medley::mock {
 
-/// One message of an exchange; those of a pair go in the order they are listed, as NCCL's do.
+/// One message of an exchange; those of a pair are in order, as with NCCL.
 struct Parcel {
   int peer;
   std::byte* data;
@@ -17,10 +17,10 @@ struct Parcel {
 
 class Wire {
  public:
-  /// Meets the other ranks under a name; false when it was told to give up.
+  /// Connects to the other ranks under a name; false when told to give up.
   bool connect(const std::string& name, int ranks, int rank, const std::atomic<bool>& give_up);
-  /// Carries out all sends and receives; false when it was told to give up. A message of another size than its receive
-  /// hangs, as it does over NCCL.
+  /// Executes all sends and receives; false when told to give up. A message whose size differs from its
+  /// receive hangs, as with NCCL.
   bool exchange(const std::vector<Parcel>& sends, const std::vector<Parcel>& receives, const std::atomic<bool>& give_up);
   void close();
 

@@ -1,4 +1,4 @@
-"""Which arrays are taken, without a copy, and which are refused with a sentence."""
+"""Which arrays are accepted, without a copy, and which are rejected with an error."""
 
 import array
 

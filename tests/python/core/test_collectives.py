@@ -1,4 +1,4 @@
-"""Every operation on real ranks, compared with what NumPy computes of everyone's input."""
+"""Every operation on real ranks, compared with what NumPy computes from all ranks' inputs."""
 
 import medley
 import numpy as np
@@ -8,7 +8,7 @@ DTYPES = ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "u
 
 
 def inputs(dtype, size, count):
-    """Of every rank; small integers, so that every order of summation gives the same."""
+    """All ranks' inputs: small integers, so that every order of summation gives the same result."""
     return [np.random.default_rng(rank).integers(0, 2, count).astype(dtype) for rank in range(size)]
 
 
@@ -128,7 +128,7 @@ def test_messages():
 def async_and_groups():
     medley.init()
     rank, size = medley.get_rank(), medley.get_size()
-    for _ in range(50):   # works that nobody keeps: the arrays must live until the operation is complete
+    for _ in range(50):   # works that nobody keeps: the arrays must live until the operation completes
         medley.all_reduce("auto", np.ones(50_000, dtype=np.float32), async_op=True)
     kept = np.ones(50_000, dtype=np.float32)
     work = medley.all_reduce("auto", kept, async_op=True)

@@ -1,4 +1,4 @@
-"""What goes wrong is raised on every rank that is left, and Ctrl-C ends a wait."""
+"""Failures are raised on every surviving rank, and Ctrl-C ends a wait."""
 
 import os
 import signal
@@ -57,7 +57,7 @@ def interrupted():
         with pytest.raises(KeyboardInterrupt):
             medley.recv("auto", box, 1, deadline=60)
         assert time.monotonic() - began < 30
-        medley.send("auto", np.zeros(1), 1, tag=1)      # the job is as good as before
+        medley.send("auto", np.zeros(1), 1, tag=1)      # the job still works
         medley.synchronize()                            # and the receive still pending
         assert box[0] == 7
     else:

@@ -1,4 +1,4 @@
-"""A wheel of the package, installed in an environment of its own, works without the build tree."""
+"""A wheel of the package, installed in its own environment, works without the build tree."""
 
 import importlib.metadata
 import json
@@ -33,7 +33,7 @@ def test_a_wheel_is_whole(tmp_path):
     python = tmp_path / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", wheel)
     packages = pathlib.Path(run(python, "-c", "import site; print(site.getsitepackages()[0])").strip())
-    (packages / "torch_of_the_build.pth").write_text("\n".join(site.getsitepackages()))   # torch and numpy, not installed twice
+    (packages / "torch_of_the_build.pth").write_text("\n".join(site.getsitepackages()))   # reuses the installed torch and numpy
     (tmp_path / "program.py").write_text(PROGRAM)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     said = run(python, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint",
@@ -41,7 +41,8 @@ def test_a_wheel_is_whole(tmp_path):
     assert said.split() == [str(packages / "medley")] * 2
     assert (packages / "medley" / "lib" / "libmedley.so").exists() and (packages / "medley" / "py.typed").exists()
 
-    # The command comes along, finds the plugins beside the library, and is of the package's version.
+    # The wheel contains the command, which finds the plugins next to the library and has the package's
+    # version.
     command = tmp_path / "venv" / "bin" / "medley"
     version = run(python, "-c", "import medley; print(medley.__version__)", env=environment).strip()
     assert version == importlib.metadata.Distribution.at(next(packages.glob("medley-*.dist-info"))).version

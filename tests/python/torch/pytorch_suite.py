@@ -2,10 +2,10 @@
 
     python pytorch_suite.py                   # all of them; the last lines say what failed
     python pytorch_suite.py -k all_gather     # those with that in their name
-    python pytorch_suite.py --as gloo         # through medley.torch.replace("gloo"): also those that only gloo's name runs
-    python pytorch_suite.py --plain gloo      # torch's own gloo, to compare
-    python pytorch_suite.py --list FILE       # the tests that FILE names, one a line
-    python pytorch_suite.py --ranks 4         # three otherwise
+    python pytorch_suite.py --as gloo         # through medley.torch.replace("gloo"): also tests that need gloo's name
+    python pytorch_suite.py --plain gloo      # torch's own gloo, for comparison
+    python pytorch_suite.py --list FILE       # the tests that FILE lists, one per line
+    python pytorch_suite.py --ranks 4         # default: three
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import unittest
 
 
 def prepare(backend: str, replaced: bool, size: int) -> None:
-    """The suite reads all this when it is imported."""
+    """Sets what the suite reads on import."""
     folder = tempfile.mkdtemp(prefix="medley-suite-")
     os.makedirs(os.path.join(folder, "barrier"))
     os.makedirs(os.path.join(folder, "test_dir"))
@@ -47,13 +47,13 @@ def suite_class() -> type[unittest.TestCase]:
     class Suite(TestDistBackend, DistributedTest._DistTestBase):
         def setUp(self) -> None:
             super().setUp()
-            self._start_processes(torch.multiprocessing.get_context("fork").Process)   # spares importing torch each time
+            self._start_processes(torch.multiprocessing.get_context("fork").Process)   # saves importing torch each time
 
     return Suite
 
 
 class Results(unittest.TestResult):
-    """One line a test, and the ends of what failed."""
+    """One line per test, and the last lines of failed ones."""
 
     def __init__(self) -> None:
         super().__init__()

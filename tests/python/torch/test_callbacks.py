@@ -1,4 +1,4 @@
-"""Callbacks of futures: they may wait for other futures and issue operations, and hold up nobody else."""
+"""Callbacks of futures: they may wait for other futures and issue operations, and block nothing else."""
 
 import os
 import pathlib
@@ -115,7 +115,7 @@ def where_callbacks_run():
     names = []
     future = sum_later()
     child = future.then(lambda done: names.append(pathlib.Path(f"/proc/self/task/{threading.get_native_id()}/comm").read_text().strip()))
-    dist.barrier()                           # finds the operation complete, and must not run the callback
+    dist.barrier()                           # finds the operation complete, but must not run the callback
     child.wait()
     complete = dist.all_reduce(torch.ones(4), async_op=True)
     complete.wait()
@@ -124,7 +124,7 @@ def where_callbacks_run():
 
 
 def test_callbacks_have_threads_of_their_own():
-    """Those of a future that is complete already run where they are attached, as torch has it."""
+    """Callbacks of a complete future run where they are attached, as in torch."""
     assert groups.run(2, where_callbacks_run)[1] == ["medley-callback", True]
 
 
@@ -137,14 +137,14 @@ def threads_come_and_go():
     nest(8)
     many = callback_threads()
     ended = threading.Event()
-    while callback_threads() > 0:            # the test's own deadline ends it otherwise
+    while callback_threads() > 0:            # otherwise the test's own deadline ends it
         ended.wait(0.1)
     nest(2)
     return many
 
 
 def test_callback_threads_end_when_they_are_idle():
-    """Callbacks of a future that is complete already need no thread, so a rank that comes second may have few."""
+    """Callbacks of a complete future need no thread, so a rank that arrives second may have few."""
     assert max(groups.run(2, threads_come_and_go)) >= 4
 
 
@@ -160,7 +160,7 @@ def destroy_with_pending_callbacks():
     def wait_for_ever(done):
         waiting.set()
         with pytest.raises(RuntimeError):
-            dist.recv(torch.zeros(1), 0)     # nobody sends it
+            dist.recv(torch.zeros(1), 0)     # no rank sends it
         seen.append("ended")
 
     blocked = sum_later().then(wait_for_ever)

@@ -1,4 +1,4 @@
-"""CUDA tensors: streams instead of the host wait, memory is not given out too early, futures carry streams. On a machine
+"""CUDA tensors: streams wait instead of the host, memory is not reused too early, futures carry streams. On a machine
 with a GPU, which the ranks share; tests/gpu/torch sets that up."""
 
 import datetime
@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 
-ROUTES = ["nccl", "shm"]   # in streams, and through pinned memory by the host
+ROUTES = ["nccl", "shm"]   # in streams, and by the host through pinned memory
 
 
 def on_gpu(function, *arguments):
@@ -52,9 +52,9 @@ def stream_order(route):
                     issued_before = not mark.query()
                     work.wait()
                     waited_before = not mark.query()
-                    seen = tensor * 2                # in the stream, with no word to the host
+                    seen = tensor * 2                # in the stream, without involving the host
                     assert (seen == size * (size + 1)).all().item(), (route, count, own_stream)
-                    if warm:                         # CUDA loads a kernel when it is first used, and waits for that
+                    if warm:                         # CUDA loads a kernel on first use, and waits for that
                         assert issued_before, "issuing waited for the long kernel"
                         assert waited_before or route != "nccl", "wait() waited on the host"
                     warm = True
@@ -145,7 +145,7 @@ def test_every_operation(size, route):
 
 
 def allocator(route):
-    """What is freed while an operation runs must not be given out before it is done."""
+    """Memory freed while an operation runs must not be reused before it completes."""
     rank, size = dist.get_rank(), dist.get_world_size()
     with routed(route):
         dist.all_reduce(torch.ones(1, device="cuda"))
@@ -157,20 +157,20 @@ def allocator(route):
             noise = [torch.full((count,), -1.0, device="cuda") for _ in range(4)]   # would land in the freed input
             side = torch.cuda.Stream()
             with torch.cuda.stream(side):
-                work.wait()                          # not the stream in which it was made
+                work.wait()                          # not the stream of the issue
                 seen = out.view(size, count).mean(1)
             del out, work
             more = torch.full((count * size,), -1.0, device="cuda")                  # and in the freed output
             torch.cuda.current_stream().wait_stream(side)
             assert torch.equal(seen, torch.arange(size, device="cuda") + float(turn)), (turn, seen)
             del noise, more
-        # nobody waits: the tensors are kept all the same
+        # nobody waits: the tensors are kept alive all the same
         kept = torch.zeros(count, device="cuda")
         for _ in range(40):
             dist.all_reduce(torch.ones(count, device="cuda"), async_op=True)
         dist.all_reduce(kept, async_op=True).wait()
         torch.cuda.synchronize()
-        # waited for, they are given back at once
+        # after a wait, they are freed at once
         torch.cuda.empty_cache()
         before = torch.cuda.memory_allocated()
         for _ in range(20):
@@ -193,7 +193,7 @@ def futures(route):
             long_kernel(100)
             tensor.add_(rank + 1)
             future = dist.all_reduce(tensor, async_op=True).get_future()
-            doubled = future.then(lambda done: done.value()[0] * 2)     # runs on streams of its own
+            doubled = future.then(lambda done: done.value()[0] * 2)     # runs on its own streams
             assert (doubled.wait() == 2 * total).all().item()
             assert (future.wait()[0] == total).all().item()
         lists = [torch.empty(100, device="cuda") for _ in range(size)]
@@ -288,7 +288,7 @@ def test_programs_that_name_nccl_run_unchanged():
 
 
 def captured():
-    """In a graph, as nccl's own operations can be; staged ones are refused."""
+    """Captured in a graph, like nccl's own operations; staged ones are rejected."""
     rank, size = dist.get_rank(), dist.get_world_size()
     tensor = torch.full((1000,), float(rank + 1), device="cuda")
     dist.all_reduce(tensor)

@@ -1,5 +1,5 @@
 """The training examples: each agrees with its own single-process run, and its losses with gloo's, bit for bit: with two
-ranks every sum has two terms, so that the order cannot matter."""
+ranks every sum has two terms, so the order cannot matter."""
 
 import contextlib
 import importlib.util
@@ -41,13 +41,14 @@ def test_losses_equal_gloos(name):
 
 
 def test_eight_ranks_in_three_dimensions():
-    """2 x 2 x 2; the program holds its losses against those of one process. In ./test --full, for its time."""
+    """2 x 2 x 2; the program compares its losses with those of one process. In ./test --full, for its time."""
     ranks.run(8, run_example, "parallel_3d", "medley", timeout=400)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="deepspeed is not installed")
 def test_deepspeeds_experts():
-    """Its layer takes tokens to experts by all_to_all over a group that DeepSpeed makes; the program holds its losses against ours alone."""
+    """Its layer sends tokens to experts by all_to_all over a group that DeepSpeed makes; the program
+    compares its losses with our single-process run."""
     ours, theirs = (losses(ranks.run_over(backend, 2, run_example, "deepspeed_moe", backend)[0]) for backend in ("medley", "gloo"))
     assert len(ours) >= 3 and ours == theirs
 

@@ -1,4 +1,4 @@
-"""What goes wrong in training is raised on every rank that is left, in time; and forked workers do no harm."""
+"""Failures in training are raised on every surviving rank in time, and forked workers do no harm."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ def mismatch():
 def test_mismatched_shapes_are_told_to_everyone():
     for rank, (kind, said) in enumerate(groups.run(2, mismatch)):
         assert kind == "Mismatch" and "all_reduce" in said
-        first, second = (rank, 1 - rank) if "says" not in said else (1 - rank, rank)   # who noticed it
+        first, second = (rank, 1 - rank) if "says" not in said else (1 - rank, rank)   # which rank detected it
         assert f"this rank has {4 + first} elements and rank {second} has {4 + second}" in said, said
 
 
@@ -50,7 +50,7 @@ def train_until_one_dies():
         model.register_comm_hook(None, die_in_the_third_step)
     else:
         model.register_comm_hook(None, plain_hook)
-    with pytest.raises(RuntimeError) as caught:          # torch's own, since a callback in Python met the error
+    with pytest.raises(RuntimeError) as caught:          # torch's own, because a callback in Python got the error
         for _ in range(50):
             model.zero_grad()
             model(torch.ones(2, 64)).sum().backward()
@@ -58,11 +58,11 @@ def train_until_one_dies():
 
 
 def fail_in_plain_ddp():
-    """Without a hook the operations are issued and awaited in torch's C++ alone."""
+    """Without a hook only torch's C++ issues the operations and waits for them."""
     torch.manual_seed(0)
     model = DistributedDataParallel(torch.nn.Linear(4, 4))
     model(torch.ones(2, 4)).sum().backward()
-    if dist.get_rank() == 0:                             # fails when it is issued, on the other rank while it is awaited
+    if dist.get_rank() == 0:                             # fails at issue; on the other rank while waiting
         dist.recv(torch.zeros(1), 1)
         dist.distributed_c10d._get_default_group().abort()
     else:
@@ -151,7 +151,7 @@ def interrupted(asynchronous):
         work.wait()
     assert time.monotonic() - began < 30                 # the group's timeout is 60
     dist.send(torch.zeros(1), 1)
-    while tensor[0] != 2:                                # it goes on, and its tensor stays
+    while tensor[0] != 2:                                # it continues, and its tensor stays
         time.sleep(0.01)
     return tensor.tolist()
 
@@ -164,7 +164,7 @@ def test_ctrl_c_ends_a_wait(asynchronous):
 def abort_a_group():
     if dist.get_rank() == 1:
         with pytest.raises(RuntimeError):
-            dist.recv(torch.zeros(1), 0)                 # ends as the group does
+            dist.recv(torch.zeros(1), 0)                 # ends with the group
         return True
     work = dist.all_reduce(torch.ones(4), async_op=True)
     dist.distributed_c10d._get_default_group().abort()

@@ -1,5 +1,5 @@
-"""What training programs send, as `medley trace` and `medley reconcile` see it: the examples against what was worked out
-before they ran, and Medley's own recording against what PyTorch's and DeepSpeed's tools wrote down."""
+"""What training programs send, as `medley trace` and `medley reconcile` see it: the examples compared with
+predictions made before they ran, and Medley's own recording with those of PyTorch's and DeepSpeed's tools."""
 
 import collections
 import csv
@@ -20,7 +20,7 @@ import medley
 MEDLEY = pathlib.Path(medley._core.__file__).parents[2] / "bin" / "medley"   # of the same build
 pytestmark = pytest.mark.skipif(not MEDLEY.exists(), reason=f"{MEDLEY} is not there")
 sys.path.insert(0, str(EXAMPLES))
-STEP = 3   # which one is compared: in the first two DDP has other buckets, and tells everyone the new ones
+STEP = 3   # the compared step: in the first two, DDP has other buckets, and broadcasts the new ones
 
 
 def run_medley(*arguments):
@@ -33,7 +33,7 @@ def traced(folder, name, size=2):
 
 
 def expectation(folder, name, size=2):
-    """Options of medley reconcile that say what was expected."""
+    """Options of medley reconcile with the expectation."""
     import expected
     ignored = ["--ignore", expected.IGNORED[name]] if name in expected.IGNORED else []
     if name in expected.PLANNED:
@@ -82,7 +82,7 @@ def test_what_was_not_expected_is_told_with_its_cause(tmp_path):
 
 
 def operations(path):
-    """How often each rank called what, with which size; uneven exchanges count as what they are a form of."""
+    """How often each rank called which operation with which size; v-collectives count as the regular operation."""
     table = pathlib.Path(f"{path}.csv")
     done = run_medley("trace", path, "--csv", table)
     assert done.returncode == 0, done.stderr
@@ -137,7 +137,7 @@ def test_deepspeed_sends_what_was_expected_and_logged(stage, tmp_path):
                       "--micro-batch", "4")
     assert told["differences"] == [], json.dumps(told["differences"], indent=1)
 
-    def totals(path):   # the logger rounds sizes to two decimals, and barriers are not all its own
+    def totals(path):   # the logger rounds sizes to two decimals, and some barriers are not its own
         rows = json.loads(run_medley("trace", path, "--rank", 0, "--steps", 1, "--json", "-").stdout)["rows"]
         sums = collections.defaultdict(lambda: [0, 0])
         for row in rows:

@@ -1,7 +1,7 @@
-"""A rank that comes late to a collective whose sizes differ from rank to rank: the others wait, and everyone gets its own.
+"""A rank that comes late to a collective whose sizes differ from rank to rank: the others wait, and every rank gets the right data.
 
-The delays are no synchronisation but the fault that is tried: they are around the tenth of a second after which a blocking
-call goes back to Python, to listen for Ctrl-C, and is waited for as an operation of its own."""
+The delays do not synchronise; they are the fault under test: around the tenth of a second after which a blocking call
+returns to Python to check for Ctrl-C and continues as an asynchronous operation."""
 
 import itertools
 import os
@@ -96,7 +96,7 @@ OPERATIONS = (all_to_all_single, all_to_all, all_gather, all_gather_object, redu
 
 
 def with_a_late_rank(backend, asynchronous, delays):
-    """Every rank is late by every delay for every operation. Those who are in time overwrite freed memory meanwhile, as programs do."""
+    """Every rank is late by every delay for every operation. The ranks in time overwrite freed memory meanwhile, as programs do."""
     rank, size = dist.get_rank(), dist.get_world_size()
     random_of_all = random.Random(18)
     wrong = []
@@ -127,7 +127,7 @@ MPI = {"openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["blocking", "async"])
 @pytest.mark.parametrize("library", MPI)
 def test_every_v_collective_over_mpi_with_a_late_rank(library, asynchronous):
-    """mpi is there only for ranks that its own launcher has started."""
+    """mpi is available only to ranks that its own launcher started."""
     if shutil.which(MPI[library][0]) is None:
         pytest.skip(f"{library} is not installed")
     here = pathlib.Path(__file__)
@@ -138,7 +138,7 @@ def test_every_v_collective_over_mpi_with_a_late_rank(library, asynchronous):
 
 
 def test_a_part_with_a_late_rank():
-    """For every ./test: the default routes, the delay that tells most."""
+    """For every ./test: the default routes and the most revealing delay."""
     assert groups.run(3, with_a_late_rank, "auto", False, DELAYS[1:2]) == [[]] * 3
 
 

@@ -1,4 +1,4 @@
-"""c10d's operations beyond what PyTorch's own suite covers: types, views, uneven parts, futures, coalescing."""
+"""c10d's operations beyond what PyTorch's own suite covers: types, views, unequal parts, futures, coalescing."""
 
 import datetime
 

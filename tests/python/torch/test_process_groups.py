@@ -1,4 +1,4 @@
-"""Groups of groups, split and merged ones, and what torch.distributed keeps for backends that it knows by name."""
+"""Groups of groups, split and merged ones, and features that torch.distributed reserves for backends that it knows by name."""
 
 import copy
 import datetime
@@ -35,7 +35,7 @@ def test_subgroups_of_subgroups():
 def subgroups_beside_gloo():
     dist.init_process_group("gloo")
     pairs, _ = dist.new_subgroups(group_size=2, backend="gloo")
-    again, _ = dist.new_subgroups(group_size=2, group=pairs, backend="medley")   # each a context of its own
+    again, _ = dist.new_subgroups(group_size=2, group=pairs, backend="medley")   # each has its own context
     total = sum_over(again)
     dist.barrier()
     dist.destroy_process_group()
@@ -47,7 +47,7 @@ def test_subgroups_of_subgroups_beside_gloo():
 
 
 def made_again():
-    """Groups that their members make alone are named after their ranks."""
+    """Groups made by their members alone are named after their ranks."""
     totals = []
     for _ in range(3):
         group = dist.new_group([0, 1], use_local_synchronization=True)
@@ -91,14 +91,14 @@ def test_split_group():
 
 
 def merged(path):
-    """Every rank is a job of its own; they come together in a store that both reach."""
+    """Every rank is its own job; they rendezvous in a store that both can reach."""
     rank = int(os.environ["RANK"])
     dist.init_process_group("medley", store=dist.HashStore(), rank=0, world_size=1)
     alone = dist.distributed_c10d._get_default_group()
     both = alone.merge_remote_group(dist.FileStore(path, 2), 2)
     total = torch.tensor([float(rank)])
     both.allreduce(total).wait()
-    again = sum_over(None)                                   # the job itself goes on
+    again = sum_over(None)                                   # the job itself continues
     both.shutdown()
     dist.destroy_process_group()
     return total.item(), again
@@ -132,7 +132,7 @@ def test_monitored_barrier_by_its_own_name(name):
 
 def monitored_by_others():
     dist.init_process_group("gloo")
-    dist.monitored_barrier(timeout=datetime.timedelta(seconds=20))    # torch's own is as it was
+    dist.monitored_barrier(timeout=datetime.timedelta(seconds=20))    # torch's own is unchanged
     assert dist.distributed_c10d._get_default_group()._get_sequence_number_for_group() >= 0
     dist.destroy_process_group()
 

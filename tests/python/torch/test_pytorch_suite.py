@@ -1,7 +1,7 @@
 """PyTorch's own suite with 2, 3 and 4 ranks: a part of it in every ./test, the whole in ./test --full. See pytorch_suite.py.
 
-What passes for gloo passes for Medley, less the tests in suite_exceptions.txt; one of those that passes fails here too, so that
-the list says what is so."""
+What passes for gloo passes for Medley, except the tests in suite_exceptions.txt. A listed test that passes is a failure here,
+so that the list stays correct."""
 
 import pathlib
 import re
@@ -19,7 +19,7 @@ def lines(file):
 
 
 def exceptions(name, size):
-    """Those of suite_exceptions.txt for Medley under this name (medley or gloo) with so many ranks."""
+    """Those of suite_exceptions.txt for Medley under this name (medley or gloo) with this many ranks."""
     listed = set()
     for line in lines("suite_exceptions.txt"):
         test, names, sizes = line.split()
@@ -55,7 +55,7 @@ def test_whole_as_medley(size):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_whole_as_gloo(size):
-    """In the place of gloo Medley passes what gloo itself passes here."""
+    """In place of gloo, Medley passes what gloo itself passes here."""
     of_gloo, said = run(size, "--plain", "gloo", timeout=3500)
     assert len(named(of_gloo, "ok")) > 80, said
     outcomes, said = run(size, "--as", "gloo", timeout=3500)

@@ -1,4 +1,4 @@
-"""Routes by context manager and by group, and taking the place of other backends."""
+"""Routes by context manager and by group, and replacing other backends."""
 
 import os
 
@@ -17,10 +17,10 @@ def routed():
     with medley.torch.route("all_reduce=shm; *=shm"):
         dist.all_reduce(x)
     with medley.torch.route("all_to_all=pigeon"):
-        dist.all_reduce(x)   # says nothing about it
+        dist.all_reduce(x)   # has no rule for it
         with pytest.raises(RuntimeError, match="pigeon"):
             dist.all_to_all_single(torch.empty(2), torch.ones(2))
-        with pytest.raises(RuntimeError, match="pigeon"):   # uneven parts too
+        with pytest.raises(RuntimeError, match="pigeon"):   # also for unequal parts
             dist.all_to_all_single(torch.empty(2), torch.ones(2), [1, 1], [1, 1])
         with medley.torch.route("*=shm"):
             dist.all_to_all_single(torch.empty(2), torch.ones(2))
@@ -40,7 +40,7 @@ def test_routes():
 
 
 def hard_wired():
-    """A program that knows only gloo."""
+    """A program that hard-wires gloo."""
     medley.torch.replace("gloo")
     dist.init_process_group("gloo")
     assert dist.get_backend() == "gloo"
@@ -75,7 +75,7 @@ def beside_gloo(path):
     assert x[0] == 2
     dist.destroy_process_group()
     store = dist.FileStore(path, 2)
-    for _ in range(2):   # again and again over one store, where the old keys still stand
+    for _ in range(2):   # repeatedly over one store, which still holds the old keys
         dist.init_process_group("medley", store=store, rank=int(os.environ["RANK"]), world_size=2)
         dist.all_reduce(x)
         dist.destroy_process_group()

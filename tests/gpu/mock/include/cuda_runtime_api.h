@@ -1,5 +1,5 @@
-// The part of the CUDA runtime that Medley uses, declared for the mock beside it, so that the logic of the nccl backend
-// and of staging is compiled and run on machines without CUDA. Same names and meanings as NVIDIA's header.
+// The part of the CUDA runtime that Medley uses, declared for the mock, so that the logic of the nccl backend
+// and of staging compiles and runs on machines without CUDA. Same names and meanings as NVIDIA's header.
 #pragma once
 
 #include <cstddef>

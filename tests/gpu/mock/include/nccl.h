@@ -1,4 +1,4 @@
-// The part of NCCL that Medley uses, declared for the mock beside it. Same names and meanings as NVIDIA's header.
+// The part of NCCL that Medley uses, declared for the mock. Same names and meanings as NVIDIA's header.
 #pragma once
 
 #include <cuda_runtime_api.h>
