@@ -1,6 +1,7 @@
 #include "cli/own_ranks.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <fstream>
 #include <iterator>
@@ -28,7 +29,7 @@ std::vector<std::string> own_command() {
 
 }  // namespace
 
-int on_ranks(int ranks, const std::string& backends, const std::function<int()>& body) {
+int on_ranks(int ranks, const std::vector<std::string>& backends, const std::function<int()>& body) {
   const auto place = find_place(process_environment());
   if (place) {
     if (ranks > 0 && ranks != place->size) {
@@ -41,7 +42,7 @@ int on_ranks(int ranks, const std::string& backends, const std::function<int()>&
   LaunchOptions options;
   options.ranks = ranks;
   options.command = own_command();
-  options.backends = backends;
+  options.backends = fmt::format("{}", fmt::join(backends, ","));
   options.prefix = false;
   return launch(options);
 }

@@ -3,11 +3,12 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace medley::cli {
 
 /// Runs `body` on the ranks a launcher made, or, when there is none, starts this very command `ranks` times.
-/// Gives the exit status.
-int on_ranks(int ranks, const std::string& backends, const std::function<int()>& body);
+/// `backends`: those that the launcher must know. Gives the exit status.
+int on_ranks(int ranks, const std::vector<std::string>& backends, const std::function<int()>& body);
 
 }  // namespace medley::cli

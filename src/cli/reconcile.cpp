@@ -3,13 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <medley/error.hpp>
 
 #include "base/ranks_text.hpp"
 #include "cli/command.hpp"
 #include "cli/plan.hpp"
 #include "cli/table.hpp"
-#include "model/read_layout.hpp"
 #include "reconcile/report_json.hpp"
 
 namespace medley::cli {
@@ -17,46 +15,18 @@ namespace {
 
 struct ReconcileArguments {
   PlanRequest plan;
-  std::string path, schedule, json;
-  int rank = -1;
+  reconcile::ReconcileRequest request;
   std::vector<std::string> ignored;
-  std::size_t steps = 0, step = 0, skip = 0;
-  double scale = 1;
+  std::string json;
   bool check = false, explained = false, all_rows = false;
 };
 
-reconcile::Expectation expectation_of(const ReconcileArguments& given, int world) {
-  if (!given.schedule.empty()) return {replay::read_schedule(given.schedule), given.scale, world};
-  if (given.plan.model.empty())
-    throw Error(ErrorKind::invalid,
-                "--model and --layout, or --schedule, say what was expected; none is given");
-  reconcile::Plan plan{model_of(given.plan), layout_of(given.plan), framework_of(given.plan)};
-  plan::check(plan.layout, plan.model);
-  if (world > 0 && plan.layout.world() != world)
-    throw Error(ErrorKind::invalid,
-                fmt::format("--layout has {} ranks, the trace is of {}", plan.layout.world(), world));
-  return reconcile::Expectation(std::move(plan));
-}
-
-reconcile::Options options_of(const ReconcileArguments& given) {
-  reconcile::Options options;
-  options.selection = {given.rank, given.steps, given.step, given.skip};
-  for (const std::string& word : given.ignored) {
-    if (word == "ranks") {
-      options.ignore_ranks = true;
-    } else if (word == "outside") {
-      options.ignore_outside = true;
-    } else if (const auto field = trace::parse_field(word)) {
-      options.ignored.add(*field);
-    } else {
-      throw Error(
-          ErrorKind::invalid,
-          fmt::format("--ignore {}: it must be one of group, bytes, dtype, reduce, root, phase, async, "
-                      "order, rounding, ranks, outside",
-                      word));
-    }
-  }
-  return options;
+reconcile::ReconcileRequest request_of(const ReconcileArguments& given) {
+  reconcile::ReconcileRequest request = given.request;
+  for (const std::string& word : given.ignored) reconcile::ignore(word, request.options);
+  if (request.schedule.empty() && !given.plan.model.empty())
+    request.plan = reconcile::Plan{model_of(given.plan), layout_of(given.plan), framework_of(given.plan)};
+  return request;
 }
 
 /// "1 to 3, 7".
@@ -108,32 +78,10 @@ void print_steps(const reconcile::Report& report, const reconcile::StepsResult& 
   if (any) fmt::print("{}\n", table.str());
 }
 
-/// Whether two ranks differ from their plans in the same way.
-bool alike(const reconcile::RankResult& a, const reconcile::RankResult& b, bool all_rows) {
-  const auto shown = [&](const reconcile::StepsResult& steps) {
-    std::vector<reconcile::Line> lines = steps.lines;
-    if (!all_rows) std::erase_if(lines, [](const auto& line) { return !line.differs(); });
-    return lines;
-  };
-  return a.steps == b.steps && a.results.size() == b.results.size() &&
-         std::equal(a.results.begin(), a.results.end(), b.results.begin(), [&](const auto& x, const auto& y) {
-           return x.steps == y.steps && x.lines.size() == y.lines.size() && shown(x) == shown(y);
-         });
-}
-
 /// Ranks whose steps differ alike are shown once.
 void print_ranks(const reconcile::Report& report, bool all_rows) {
-  std::vector<bool> shown(report.ranks.size(), false);
-  for (std::size_t r = 0; r < report.ranks.size(); ++r) {
-    if (shown[r]) continue;
-    const reconcile::RankResult& rank = report.ranks[r];
-    std::vector<int> ranks;
-    for (std::size_t o = r; o < report.ranks.size(); ++o) {
-      if (shown[o] || !alike(rank, report.ranks[o], all_rows)) continue;
-      shown[o] = true;
-      ranks.push_back(report.ranks[o].rank);
-    }
-    for (const reconcile::StepsResult& steps : rank.results) {
+  for (const auto& [ranks, first] : reconcile::alike_ranks(report, all_rows)) {
+    for (const reconcile::StepsResult& steps : first->results) {
       const auto differing = std::count_if(steps.lines.begin(), steps.lines.end(),
                                            [](const auto& line) { return line.differs(); });
       fmt::print("{}, step{} {}: {} rows matched, {} differences\n", core::ranks_text(ranks),
@@ -163,11 +111,10 @@ void print_report(const trace::Trace& t, const reconcile::Report& report, bool a
 }
 
 int run_reconcile(const ReconcileArguments& given) {
-  const trace::Trace t = trace::open_trace(given.path);
-  if (given.rank >= 0) static_cast<void>(t.rank(given.rank));  // refuses one that is not there
-  const reconcile::Report report = reconcile::reconcile(t, expectation_of(given, t.world), options_of(given));
-  write_json(given.json, reconcile::to_json(report, t));
-  if (given.json != "-") print_report(t, report, given.all_rows);
+  const reconcile::ReconcileResult result = reconcile::run_reconcile(request_of(given));
+  const reconcile::Report& report = result.report;
+  write_json(given.json, reconcile::to_json(result));
+  if (given.json != "-") print_report(result.trace, report, given.all_rows);
   if (!given.check && !given.explained) return 0;
   return (given.explained ? report.unexplained() : report.differences()) > 0 ? 1 : 0;
 }
@@ -181,7 +128,7 @@ void add_reconcile(CLI::App& app) {
       "medley reconcile out/run7 --model pythia-2.8b --layout dp=4,tp=2,zero=1 --framework deepspeed\n"
       "  medley reconcile out/run7 --schedule step.json --assert",
       [given] { return run_reconcile(*given); });
-  command->add_option("TRACE", given->path, "What `medley trace` reads")->required();
+  command->add_option("TRACE", given->request.trace, "What `medley trace` reads")->required();
   command->add_option("--model", given->plan.model, "As for medley plan");
   add_as(*command, given->plan.as);
   command->add_option("--layout", given->plan.layout, "As for medley plan");
@@ -195,20 +142,28 @@ void add_reconcile(CLI::App& app) {
   command->add_option("--seq", given->plan.seq, "Tokens per sample; default: the model's")
       ->check(CLI::PositiveNumber);
   command->add_option("--dtype", given->plan.dtype, "bf16, f16 or f32");
-  command->add_option("--schedule", given->schedule,
+  command->add_option("--schedule", given->request.schedule,
                       "Instead of a model: the schedule that medley plan --schedule wrote");
-  command->add_option("--scale", given->scale, "Sizes of the schedule times this, as medley replay --scale")
+  command
+      ->add_option("--scale", given->request.scale,
+                   "Sizes of the schedule times this, as medley replay --scale")
       ->check(CLI::Range(1e-9, 1e3));
-  command->add_option("--rank", given->rank, "One rank alone; default: every rank traced")
+  command
+      ->add_option("--rank", given->request.options.selection.rank,
+                   "One rank alone; default: every rank traced")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--steps", given->steps, "Steps in the trace; default: found by scope or period")
+  command
+      ->add_option("--steps", given->request.options.selection.steps,
+                   "Steps in the trace; default: found by scope or period")
       ->check(CLI::PositiveNumber);
   command
-      ->add_option("--step", given->step,
+      ->add_option("--step", given->request.options.selection.step,
                    "Compare only this step, from 1 on; default: every step. For routing that differs from "
                    "step to step")
       ->check(CLI::PositiveNumber);
-  command->add_option("--skip", given->skip, "Leave out the first steps: a warm-up that sends something else")
+  command
+      ->add_option("--skip", given->request.options.selection.skip,
+                   "Leave out the first steps: a warm-up that sends something else")
       ->check(CLI::NonNegativeNumber);
   command
       ->add_option(

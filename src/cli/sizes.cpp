@@ -27,11 +27,4 @@ std::vector<std::string> parse_list(const std::string& text) {
   return split(text, ',');
 }
 
-std::string size_text(std::size_t bytes) {
-  for (const auto& [shift, unit] : {std::pair{30, 'G'}, {20, 'M'}, {10, 'K'}}) {
-    if (bytes > 0 && bytes % (std::size_t{1} << shift) == 0) return fmt::format("{}{}", bytes >> shift, unit);
-  }
-  return fmt::format("{}", bytes);
-}
-
 }  // namespace medley::cli

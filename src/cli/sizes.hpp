@@ -6,13 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "tune/size_text.hpp"
+
 namespace medley::cli {
 
 std::size_t parse_size(const std::string& text);
 /// `A:B`, or one size for both.
 std::pair<std::size_t, std::size_t> parse_size_range(const std::string& text);
 std::vector<std::string> parse_list(const std::string& text);
-/// The shortest exact spelling: 65536 is 64K.
-std::string size_text(std::size_t bytes);
+using tune::size_text;
 
 }  // namespace medley::cli

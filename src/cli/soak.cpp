@@ -1,5 +1,5 @@
 // medley soak: random programs that mix backends, against an oracle.
-#include "soak/soak.hpp"
+#include "soak/soak_job.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,8 +12,6 @@
 #include "cli/bench_ranks.hpp"
 #include "cli/command.hpp"
 #include "cli/sizes.hpp"
-#include "comm/plugins.hpp"
-#include "soak/invalid.hpp"
 #include "soak/ranks_job.hpp"
 
 namespace medley::cli {
@@ -36,20 +34,15 @@ struct SoakArguments {
 
 soak::WorkerOptions options_of(const SoakArguments& given) {
   soak::WorkerOptions options;
-  options.first = given.one && *given.one ? given.program : given.seed;
-  options.programs = given.one && *given.one ? 1 : given.programs;
+  options.first = *given.one ? given.program : given.seed;
+  options.programs = *given.one ? 1 : given.programs;
   options.seconds = given.seconds;
   options.deadline =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(given.deadline));
-  options.generate.backends = parse_list(given.backends);
+  options.generate.backends = soak::backends_or_all(parse_list(given.backends));
   options.generate.memory = memory_of_word(given.memory);
   for (const std::string& word : parse_list(given.without))
     options.without.push_back(static_cast<int>(parse_size(word)));
-  if (options.generate.backends.empty()) {
-    for (const auto& known : core::known_backends()) {
-      if (known->unavailable().empty()) options.generate.backends.push_back(known->name());
-    }
-  }
   return options;
 }
 
@@ -57,35 +50,12 @@ std::string last_line(std::int64_t programs, std::int64_t mismatches, std::int64
   return fmt::format("{} programs, {} mismatches, {} hangs\n", programs, mismatches, hangs);
 }
 
-/// On a rank, one that this command started or one that a launcher did.
-int soak_here(const SoakArguments& given, const Place& place) {
-  const soak::WorkerOptions options = options_of(given);
-  if (const char* path = std::getenv(soak::report_variable)) {
-    const soak::Report report{std::string(path)};
-    if (given.only_invalid) soak::work_invalid(options, place.size, report[place.rank]);
-    soak::work(options, &report[place.rank]);
-    return 0;
-  }
-  soak::Tally tally;
-  std::string problem;
-  try {
-    tally = soak::work(options, nullptr);
-  } catch (const Error& error) {
-    problem = error.what();
-    ++(error.kind() == ErrorKind::timeout ? tally.hangs : tally.mismatches);
-  }
-  if (!problem.empty()) fmt::print(stderr, "rank {}: {}\n", place.rank, problem);
-  if (place.rank == 0) fmt::print("{}", last_line(tally.programs, tally.mismatches, tally.hangs));
-  return tally.mismatches + tally.hangs > 0 ? 1 : 0;
-}
-
 std::string describe(const soak::Failure& failure, const SoakArguments& given,
                      const soak::WorkerOptions& options) {
   const bool hang = failure.what == soak::Failure::What::hang;
-  const auto whole = soak::generate(failure.program, given.ranks, options.generate);
   std::string text =
       fmt::format("program {}: {}\n{}\n", failure.program, hang ? "hang" : "mismatch", failure.text);
-  text += soak::to_text(failure.left_out.empty() ? whole : soak::without(whole, failure.left_out));
+  text += soak::program_text(failure, given.ranks, options.generate);
   const std::string without =
       failure.left_out.empty() ? "" : fmt::format(" --without {}", fmt::join(failure.left_out, ","));
   return text + fmt::format("again: medley soak -n {} --backends {}{} --program {}{}\n\n", given.ranks,
@@ -93,77 +63,60 @@ std::string describe(const soak::Failure& failure, const SoakArguments& given,
                             failure.program, without);
 }
 
-/// One wrong program for so many right ones: each needs fresh ranks, and some must wait for a deadline.
-constexpr std::int64_t right_per_wrong = 50;
-// What wrong programs are given to be found out; the mistakes show at once, a stopped rank after this.
-constexpr auto invalid_deadline = std::chrono::seconds(3);
-
-soak::InvalidOutcome run_invalid(const SoakArguments& given, const soak::WorkerOptions& valid) {
-  soak::WorkerOptions options = valid;
-  options.programs = given.only_invalid ? valid.programs : valid.programs / right_per_wrong;
-  options.deadline = invalid_deadline;
-  const auto outcome = soak::soak_invalid(given.ranks, options, [&](const soak::InvalidFailure& failure) {
-    if (given.json == "-") return;
-    fmt::print("wrong program {}: {}\n{}again: medley soak -n {} --backends {} --invalid --program {}\n\n",
-               failure.program, failure.plan, failure.text, given.ranks,
-               fmt::join(valid.generate.backends, ","), failure.program);
-    std::fflush(stdout);
-  });
-  if (given.json != "-" && options.programs > 0) {
-    fmt::print("{} wrong programs, {} diagnosed wrongly or too late\n", outcome.programs, outcome.failures.size());
-  }
-  return outcome;
+std::string describe(const soak::InvalidFailure& failure, const SoakArguments& given,
+                     const soak::WorkerOptions& options) {
+  return fmt::format(
+      "wrong program {}: {}\n{}again: medley soak -n {} --backends {} --invalid --program {}\n\n",
+      failure.program, failure.plan, failure.text, given.ranks, fmt::join(options.generate.backends, ","),
+      failure.program);
 }
 
-nlohmann::ordered_json json_of(const soak::Outcome& outcome, const SoakArguments& given,
-                               const soak::WorkerOptions& options, std::int64_t mismatches,
-                               std::int64_t hangs) {
-  nlohmann::ordered_json value{
-      {"ranks", given.ranks},         {"seed", options.first},    {"backends", options.generate.backends},
-      {"programs", outcome.programs}, {"mismatches", mismatches}, {"hangs", hangs}};
-  value["failures"] = nlohmann::ordered_json::array();
-  for (const auto& failure : outcome.failures) {
-    value["failures"].push_back({{"program", failure.program},
-                                 {"kind", failure.what == soak::Failure::What::hang ? "hang" : "mismatch"},
-                                 {"text", failure.text},
-                                 {"without", failure.left_out}});
-  }
-  return value;
+soak::Programs programs_of(const SoakArguments& given) {
+  if (given.only_invalid) return soak::Programs::invalid;
+  const bool on_host = given.memory == "host";  // where wrong programs have their memory
+  return given.only_valid || *given.one || !on_host ? soak::Programs::valid : soak::Programs::both;
+}
+
+/// On a rank, one that this command started or one that a launcher did.
+int soak_here(const SoakArguments& given, const Place& place) {
+  const auto [tally, problem] =
+      soak::soak_on_rank(options_of(given), programs_of(given), place.rank, place.size);
+  if (std::getenv(soak::report_variable)) return 0;  // the process that watches reports
+  if (!problem.empty()) fmt::print(stderr, "rank {}: {}\n", place.rank, problem);
+  if (place.rank == 0) fmt::print("{}", last_line(tally.programs, tally.mismatches, tally.hangs));
+  return tally.mismatches + tally.hangs > 0 ? 1 : 0;
 }
 
 int soak_watched(const SoakArguments& given) {
-  soak::SoakOptions options;
-  options.ranks = given.ranks;
-  options.work = options_of(given);
+  const soak::SoakRequest request{given.ranks, options_of(given), programs_of(given)};
   const bool on_terminal = isatty(STDERR_FILENO) == 1, prints = given.json != "-";
-  const bool alone = given.one && *given.one;
-  const bool on_host = given.memory == "host";   // where wrong programs have their memory
-  const auto wrong = given.only_invalid || !(given.only_valid || alone || !on_host) ? run_invalid(given, options.work)
-                                                                        : soak::InvalidOutcome{};
-  if (given.only_invalid) options.work.programs = 0;
-  const auto outcome = soak::soak(
-      options,
-      [&](std::int64_t done) {
-        if (on_terminal) fmt::print(stderr, "\r{} of {} programs", done, options.work.programs);
-      },
-      [&](const soak::Failure& failure) {
-        if (on_terminal) fmt::print(stderr, "\r\033[K");
-        if (prints) fmt::print("{}", describe(failure, given, options.work));
-        std::fflush(stdout);
-      });
+  const auto show = [&](const std::string& text) {
+    if (prints) fmt::print("{}", text);
+    std::fflush(stdout);
+  };
+  const soak::SoakResult result = soak::run_soak(
+      request,
+      {.progress =
+           [&](std::int64_t done) {
+             if (on_terminal) fmt::print(stderr, "\r{} of {} programs", done, request.work.programs);
+           },
+       .failed =
+           [&](const soak::Failure& failure) {
+             if (on_terminal) fmt::print(stderr, "\r\033[K");
+             show(describe(failure, given, request.work));
+           },
+       .invalid_failed =
+           [&](const soak::InvalidFailure& failure) { show(describe(failure, given, request.work)); },
+       .invalid_done =
+           [&](const soak::SoakResult& so_far) {
+             if (!prints || so_far.invalid_asked == 0) return;
+             fmt::print("{} wrong programs, {} diagnosed wrongly or too late\n", so_far.invalid.programs,
+                        so_far.invalid.failures.size());
+           }});
   if (on_terminal) fmt::print(stderr, "\r\033[K");
-  std::int64_t hangs = 0;
-  for (const auto& failure : outcome.failures) hangs += failure.what == soak::Failure::What::hang;
-  const auto mismatches = static_cast<std::int64_t>(outcome.failures.size()) - hangs;
-  if (prints) fmt::print("{}", last_line(outcome.programs, mismatches, hangs));
-  auto json = json_of(outcome, given, options.work, mismatches, hangs);
-  json["invalid"] = {{"programs", wrong.programs}, {"wrong", wrong.failures.size()}};
-  for (const auto& failure : wrong.failures) {
-    json["invalid"]["failures"].push_back(
-        {{"program", failure.program}, {"plan", failure.plan}, {"text", failure.text}});
-  }
-  write_json(given.json, json);
-  return outcome.failures.empty() && wrong.failures.empty() ? 0 : 1;
+  if (prints) fmt::print("{}", last_line(result.valid.programs, result.mismatches(), result.hangs()));
+  write_json(given.json, soak::to_json(result));
+  return result.passed() ? 0 : 1;
 }
 
 int soak_command(const SoakArguments& given) {

@@ -5,22 +5,19 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <medley/error.hpp>
 
 #include "cli/bench_ranks.hpp"
 #include "cli/command.hpp"
 #include "cli/own_ranks.hpp"
 #include "cli/sizes.hpp"
-#include "cli/winners.hpp"
-#include "replay/schedule_file.hpp"
+#include "cli/table.hpp"
+#include "replay/needed_operations.hpp"
 #include "tune/sizes.hpp"
-#include "tune/tuner.hpp"
+#include "tune/tune_job.hpp"
 
 namespace medley::cli {
 namespace {
-
-using std::chrono::steady_clock;
 
 struct TuneArguments {
   int ranks = 0;
@@ -37,30 +34,9 @@ void stop_gently() {
   for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
 }
 
-/// What the ranks of a schedule send, each operation, type and size once.
-void need_those_of(const std::string& file, tune::TuneOptions& options) {
-  options.ops.clear();
-  options.dtypes.clear();
-  const auto once = [](auto& list, const auto& value) {
-    if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
-  };
-  std::vector<std::tuple<Op, DType, std::int64_t>> needed;
-  for (const replay::RankSchedule& rank : replay::read_schedule(file).ranks) {
-    for (const replay::Action& action : rank.actions) {
-      if (action.kind != replay::Kind::comm) continue;
-      once(needed, std::tuple(action.op == Op::recv ? Op::send : action.op, action.dtype, action.bytes));
-    }
-  }
-  for (const auto& [op, dtype, bytes] : needed) {
-    options.exactly.push_back({op, dtype, bytes});
-    once(options.ops, op);
-    if (reduces(op)) once(options.dtypes, dtype);
-  }
-  if (needed.empty()) throw Error(ErrorKind::invalid, fmt::format("{}: its ranks send nothing", file));
-}
-
-tune::TuneOptions options_of(const TuneArguments& given) {
-  tune::TuneOptions options;
+tune::TuneRequest request_of(const TuneArguments& given) {
+  tune::TuneRequest request{.options = {}, .file = given.file};
+  tune::TuneOptions& options = request.options;
   options.ops = ops_of(given.ops);
   const auto [first, last] = parse_size_range(given.sizes);
   options.sizes = tune::size_ladder(first, last);
@@ -70,24 +46,30 @@ tune::TuneOptions options_of(const TuneArguments& given) {
   options.dtypes.clear();
   for (const std::string& word : parse_list(given.dtypes)) options.dtypes.push_back(dtype_of_word(word));
   if (!given.schedule.empty()) {
-    need_those_of(given.schedule, options);
-    return options;
+    const auto needed = replay::needed_operations(replay::read_schedule(given.schedule));
+    if (needed.empty())
+      throw Error(ErrorKind::invalid, fmt::format("{}: its ranks send nothing", given.schedule));
+    tune::measure_exactly(needed, options);
+    return request;
   }
   if (options.dtypes.empty()) throw Error(ErrorKind::invalid, "--dtype lists no element type");
-  return options;
+  return request;
 }
 
-/// The table to go on with, or a new one. One of another machine is not mixed with this one's.
-route::Table table_to_resume(const std::filesystem::path& file, const Context& context) {
-  std::error_code none;
-  if (!std::filesystem::exists(file, none)) return {};
-  route::Table table = route::Table::load(file);
-  route::Machine here = route::this_machine();
-  for (const BackendInfo& backend : context.backends()) here.libraries[backend.name] = backend.version;
-  if (const std::string why = route::misfit(table.machine, here); !why.empty()) {
-    throw Error(ErrorKind::invalid, fmt::format("{} is the table of another machine: {}; name another file or remove it", file.string(), why));
+std::string size_of_border(std::int64_t bytes) {
+  return bytes == INT64_MAX ? "on" : size_text(bytes);
+}
+
+/// One table for each shape: a line per range of sizes that one route wins.
+std::string winners_text(const route::Table& table) {
+  Table lines({"shape", "memory", "op", "dtype", "from", "to", "route", "ahead of the next by up to"});
+  for (const tune::Winner& w : tune::winners(table)) {
+    lines.add({fmt::format("{} x {}", w.shape.hosts, w.shape.ranks_per_host), std::string(name(w.memory)),
+               std::string(name(w.op)), std::string(name(w.dtype)), size_of_border(w.from),
+               size_of_border(w.to), w.route.backend + "/" + w.route.algorithm,
+               w.ahead > 0 ? fmt::format("{:.2f}x {}/{}", w.ahead, w.rival.backend, w.rival.algorithm) : ""});
   }
-  return table;
+  return lines.str();
 }
 
 void draw(const tune::TuneProgress& progress, double seconds) {
@@ -99,34 +81,22 @@ void draw(const tune::TuneProgress& progress, double seconds) {
 }
 
 int tune_here(const TuneArguments& given) {
-  tune::TuneOptions options = options_of(given);
   stop_gently();
-  const std::filesystem::path file = given.file.empty() ? route::cached_table() : std::filesystem::path(given.file);
-  Context context(context_for(options.backends, options.memory));
-  if (options.memory == Memory::host) bind_to_core(context);   // as in bench
-  if (options.backends.empty()) options.backends = available_backends(context);
-  const bool reports = context.rank() == 0, on_terminal = reports && isatty(STDERR_FILENO) == 1;
-  route::Table table;
-  if (reports) table = table_to_resume(file, context);
-  const std::size_t had = table.cells().size();
-  auto saved = steady_clock::now();
-  tune::tune(context, options, table, {
-      .changed = [&](const route::Table& now) {
-        if (steady_clock::now() - saved < std::chrono::milliseconds(500)) return;   // what a kill can cost
-        now.save(file);
-        saved = steady_clock::now();
-      },
-      .progress = [&](const tune::TuneProgress& now) { if (on_terminal) draw(now, options.seconds); },
-      .stop = [] { return interrupted.load(); }});
-  if (!reports) return 0;
-  table.save(file);
+  const bool on_terminal = isatty(STDERR_FILENO) == 1;
+  const tune::TuneResult result =
+      tune::run_tune(request_of(given), {.progress =
+                                             [&](const tune::TuneProgress& now) {
+                                               if (on_terminal) draw(now, given.seconds);
+                                             },
+                                         .stop = [] { return interrupted.load(); }});
+  if (result.rank != 0) return 0;
   if (on_terminal) fmt::print(stderr, "\r\033[K");
   if (interrupted) fmt::print(stderr, "medley tune: stopped; the same command goes on where this one ended\n");
   if (given.json != "-") {
-    fmt::print("{}\n{}: {} cells, {} of them new; hash {}\n", winners_text(table), file.string(), table.cells().size(),
-               table.cells().size() - std::min(had, table.cells().size()), table.hash());
+    fmt::print("{}\n{}: {} cells, {} of them new; hash {}\n", winners_text(result.table),
+               result.file.string(), result.table.cells().size(), result.new_cells, result.table.hash());
   }
-  write_json(given.json, nlohmann::ordered_json::parse(table.text()));
+  write_json(given.json, tune::to_json(result));
   return 0;
 }
 
@@ -134,14 +104,12 @@ int tune_here(const TuneArguments& given) {
 
 void add_tune(CLI::App& app) {
   auto given = std::make_shared<TuneArguments>();
-  CLI::App* tune = add_command(app, "tune", "Measure all routes and write a route table", "medley tune -n 2 --seconds 60 -o routes.json",
-                               [given] {
-                                 static_cast<void>(options_of(*given));   // complain once, before any rank starts
-                                 if (given->file.empty() && route::cached_table().empty()) {
-                                   throw Error(ErrorKind::invalid, "there is no home folder for a cached table; name a file with -o");
-                                 }
-                                 return on_ranks(given->ranks, given->backends, [given] { return tune_here(*given); });
-                               });
+  CLI::App* tune = add_command(
+      app, "tune", "Measure all routes and write a route table",
+      "medley tune -n 2 --seconds 60 -o routes.json", [given] {
+        static_cast<void>(tune::table_file(request_of(*given)));  // complain once, before any rank starts
+        return on_ranks(given->ranks, parse_list(given->backends), [given] { return tune_here(*given); });
+      });
   tune->add_option("-n,--nproc-per-node", given->ranks, "ranks to start on this host; none under a launcher")->check(CLI::Range(2, 4096));
   tune->add_option("--for", given->schedule, "measure what a step sends and no more: a file that medley plan --schedule wrote");
   tune->add_option("--backends", given->backends, "backends to measure (default: all that work here)");

@@ -45,9 +45,10 @@ CalibrationInputs describe_sweep(const std::string& path) {
 
 nlohmann::ordered_json calibrate(const Gpu& gpu, std::span<const MeasuredGemm> samples,
                                  const CalibrationInputs& inputs) {
-  nlohmann::ordered_json json{{"gpu", gpu.name},           {"date", inputs.date}, {"device", inputs.device},
-                              {"driver", inputs.driver},   {"cuda", inputs.cuda}, {"cublas", inputs.cublas},
-                              {"products", samples.size()}};
+  nlohmann::ordered_json json{{"format", calibration_format}, {"gpu", gpu.name},
+                              {"date", inputs.date},          {"device", inputs.device},
+                              {"driver", inputs.driver},      {"cuda", inputs.cuda},
+                              {"cublas", inputs.cublas},      {"products", samples.size()}};
   if (!inputs.source.empty()) json["source"] = inputs.source;
   if (!inputs.like.empty()) json.update({{"like", inputs.like}, {"attention_scale", inputs.attention_scale}});
   if (inputs.held_out_error > 0) json["held_out_error"] = inputs.held_out_error;
@@ -99,7 +100,7 @@ GpuModel calibrated_model(const Gpu& gpu, const std::string& path) {
                 fmt::format("cannot read the calibration {}: check that it exists", path));
   std::ostringstream text;
   text << file.rdbuf();
-  return GpuModel(gpu, text.str());
+  return GpuModel(gpu, text.str(), path);
 }
 
 }  // namespace medley::cost

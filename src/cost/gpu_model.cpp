@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/format_version.hpp"
 #include "cost/attention_model.hpp"
 #include "cost/gemm_features.hpp"
 #include "cost/stream_model.hpp"
@@ -85,9 +86,12 @@ std::string describe(const nlohmann::json& json) {
 
 }  // namespace
 
-GpuModel::GpuModel(const Gpu& gpu, std::string_view calibration) : GpuModel(gpu) {
+GpuModel::GpuModel(const Gpu& gpu, std::string_view calibration, std::string_view source) : GpuModel(gpu) {
+  constexpr core::FileFormat file_format{"calibration", 1, calibration_format,
+                                         "measure again with medley shape bench or medley shape fit"};
   try {
     const auto json = nlohmann::json::parse(calibration);
+    core::check_format(file_format, source, json.value("format", std::int64_t{1}));  // once it had no number
     State state{.gpu = gpu,
                 .tiles = TileConstants::from_json(json.at("gemm").at("constants")),
                 .correction = Trees::from_json(json.at("gemm").at("trees")),
@@ -110,7 +114,8 @@ GpuModel::GpuModel(const Gpu& gpu, std::string_view calibration) : GpuModel(gpu)
     }
     state_ = std::make_shared<State>(std::move(state));
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorKind::invalid, fmt::format("not a calibration of medley shape bench: {}", error.what()));
+    throw Error(ErrorKind::invalid,
+                fmt::format("{}: not a calibration of medley shape bench: {}", source, error.what()));
   }
 }
 

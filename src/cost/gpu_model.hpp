@@ -14,6 +14,8 @@
 
 namespace medley::cost {
 
+inline constexpr int calibration_format = 1;  ///< of the files, as "format"; docs/formats.md has their history
+
 /// Microseconds above the ideal time (flops at the GPU's best measured rate), by cause. Never negative.
 struct GemmLosses {
   double alignment = 0;  ///< relative to the same product with every contiguous extent a multiple of 64
@@ -47,7 +49,8 @@ class GpuModel {
   /// The model of a GPU by name; throws medley::Error (invalid) listing the names.
   static GpuModel named(std::string_view gpu);
   explicit GpuModel(const Gpu& gpu);                       ///< from the datasheet: uncalibrated
-  GpuModel(const Gpu& gpu, std::string_view calibration);  ///< with the text of a calibration file
+  /// With the text of a calibration file; `source` opens the error messages.
+  GpuModel(const Gpu& gpu, std::string_view calibration, std::string_view source = "calibration");
 
   const Gpu& gpu() const noexcept;
   bool calibrated() const noexcept;

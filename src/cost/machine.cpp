@@ -11,6 +11,8 @@
 #include <sstream>
 #include <utility>
 
+#include "base/format_version.hpp"
+
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
@@ -105,8 +107,18 @@ Gpu part_of(Gpu gpu, double share) {
   return gpu;
 }
 
+/// A file without a number was written before there were numbers, or by hand.
+void check_number(Section& top, const std::string& source) {
+  constexpr core::FileFormat file_format{"machine file", 1, machine_format,
+                                         "write the machine again by the built-in ones (docs/plan-time.md)"};
+  const double number = top.number_or("format", 1, 0);
+  if (number != std::floor(number) || number > 1e9) top.refuse("format", "must be a whole number");
+  core::check_format(file_format, source, static_cast<std::int64_t>(number));
+}
+
 Machine read(const toml::table& table, const std::string& source) {
   Section top(table, source);
+  check_number(top, source);
   Machine machine;
   top.allow("name");
   machine.name = table["name"].value_or(source);

@@ -39,6 +39,8 @@ struct Machine {
   CostConstants constants;     ///< the defaults, unless the file has a [constants] table
 };
 
+inline constexpr int machine_format = 1;  ///< of the files, as `format = 1`; docs/formats.md has their history
+
 /// Names of the machines that are compiled in.
 std::vector<std::string_view> machine_names();
 

@@ -44,7 +44,8 @@ Json line_json(const Catalog& catalog, const Line& line) {
 
 }  // namespace
 
-Json to_json(const Report& report, const trace::Trace& trace) {
+Json to_json(const ReconcileResult& result) {
+  const Report& report = result.report;
   Json differences = Json::array(), ranks = Json::array(), explanations = Json::array();
   for (const Finding& finding : report.findings)
     differences.push_back({{"verdict", finding.kind},
@@ -81,8 +82,8 @@ Json to_json(const Report& report, const trace::Trace& trace) {
                               {"rows", e.predicted},
                               {"accepted", accepted}});
   }
-  return {{"source", trace.source},
-          {"format", trace.format},
+  return {{"source", result.trace.source},
+          {"format", result.trace.format},
           {"matched", report.matched()},
           {"differences", differences},
           {"unexplained", report.unexplained()},

@@ -8,7 +8,7 @@
 namespace medley::core {
 
 inline constexpr char trace_magic[8] = {'M', 'E', 'D', 'L', 'E', 'Y', 'T', 'R'};
-inline constexpr std::uint32_t trace_version = 3;
+inline constexpr std::uint32_t trace_version = 3;   ///< docs/formats.md has the history
 
 /// Why an operation took its route.
 enum class RouteReason : std::uint8_t {

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <iterator>
 #include <medley/error.hpp>
 
+#include "base/format_version.hpp"
 #include "cost/cost.hpp"
 #include "model/read_layout.hpp"
 #include "plan/export.hpp"
@@ -18,6 +20,9 @@ namespace {
 using Json = nlohmann::json;
 constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
 constexpr int most_ranks = 1 << 20;
+
+constexpr std::string_view schema = "medley.schedule/";  // the format number follows
+constexpr core::FileFormat file_format{"schedule", 1, 1, "write it again with medley plan --schedule"};
 
 [[noreturn]] void refuse(const std::string& place, const std::string& sentence) {
   throw Error(ErrorKind::invalid, fmt::format("{}: {}", place, sentence));
@@ -174,6 +179,18 @@ WorldSchedule planned_again(const Json& request, int world, const std::string& p
   return out;
 }
 
+void check_schema(const Json& json, const std::string& place) {
+  const std::string text =
+      json.is_object() && json.contains("schema") ? Fields{json, place}.text("schema") : "";
+  std::int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const bool numbered = text.starts_with(schema) &&
+                        std::from_chars(text.data() + schema.size(), end, number).ptr == end && number > 0;
+  if (!numbered)
+    refuse(place, "is no schedule (schema medley.schedule/1); medley plan --schedule writes one");
+  core::check_format(file_format, place, number);
+}
+
 }  // namespace
 
 std::size_t batch_end(const std::vector<Action>& actions, std::size_t first) {
@@ -191,9 +208,7 @@ std::int64_t scaled_bytes(std::int64_t bytes, DType dtype, double scale) {
 }
 
 WorldSchedule schedule_from_json(const Json& json, const std::string& place) {
-  if (!json.is_object() || json.value("schema", Json()) != "medley.schedule/1") {
-    refuse(place, "is no schedule (schema medley.schedule/1); medley plan --schedule writes one");
-  }
+  check_schema(json, place);
   const int world = static_cast<int>(Fields{json, place}.number("world", 0, 0, most_ranks));
   WorldSchedule out;
   out.world = world;

@@ -19,7 +19,7 @@
 
 namespace medley::route {
 
-inline constexpr int table_version = 1;
+inline constexpr int table_version = 1;   ///< of the files; docs/formats.md has their history
 
 /// Classes of element types that take equally long: only reductions depend on them.
 enum class DTypeClass : std::uint8_t { any, floating, half, integer };

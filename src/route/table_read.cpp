@@ -8,6 +8,7 @@
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/format_version.hpp"
 #include "route/table.hpp"
 
 namespace medley::route {
@@ -19,6 +20,8 @@ using nlohmann::json;
 constexpr std::size_t most_bytes = std::size_t{64} << 20;
 constexpr std::size_t most_routes = 1000;
 constexpr std::size_t longest_name = 200;
+
+constexpr core::FileFormat file_format{"route table", 1, table_version, "measure again with medley tune"};
 
 /// A value with its path, such as cells[3].routes[0].median_us.
 struct Place {
@@ -150,10 +153,7 @@ Table Table::parse(std::string_view text, const std::string& name) {
     throw Error(ErrorKind::invalid, fmt::format("route table {} is not JSON: {}", name, at == what.npos ? what : what.substr(at + 2)));
   }
   const Place top{name, "", whole};
-  const Place version = top.at("medley_routes");
-  if (version.whole(0, INT64_MAX) != table_version) {
-    version.refuse(fmt::format("version {} is not known; this Medley reads version {}", version.shown(), table_version));
-  }
+  core::check_format(file_format, name, top.at("medley_routes").whole(0, INT64_MAX));
   Table table;
   table.machine = read_machine(top.at("machine"));
   const Place cells = top.at("cells");

@@ -13,6 +13,8 @@ namespace medley::trace {
 
 nlohmann::ordered_json to_json(const std::vector<Row>& rows, const Trace& trace);
 nlohmann::ordered_json totals_json(const std::vector<Row>& rows, const Trace& trace);
+/// `histogram` and `small`.
+nlohmann::ordered_json to_json(const Sizes& sizes);
 nlohmann::ordered_json to_json(const Problems& problems, const Trace& trace);
 nlohmann::ordered_json to_json(const std::vector<Skew>& skew, const Trace& trace);
 

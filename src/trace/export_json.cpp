@@ -34,25 +34,23 @@ OrderedJson to_json(const std::vector<Row>& rows, const Trace& trace) {
 }
 
 OrderedJson totals_json(const std::vector<Row>& rows, const Trace& trace) {
-  struct Total {
-    std::int64_t bytes = 0, count = 0;
-    double wire = 0, us = 0, exposed = 0;
-  };
-  std::map<std::string, Total> totals;
-  for (const Row& r : rows) {
-    Total& total = totals[trace.groups[r.group].name];
-    total.bytes += r.bytes * r.count;
-    total.count += r.count;
-    total.wire += wire_of(r, trace);
-    total.us += r.total_us;
-    total.exposed += r.exposed_us;
-  }
   OrderedJson out = OrderedJson::object();
-  for (const auto& [group, t] : totals) {
-    out[group] = {{"bytes", t.bytes}, {"wire_bytes", t.wire}, {"count", t.count}};
-    if (trace.timed) out[group].update({{"total_us", t.us}, {"exposed_us", t.exposed}});
+  for (const auto& [group, t] : totals_of(rows, trace)) {
+    out[group] = {{"bytes", t.bytes}, {"wire_bytes", t.wire_bytes}, {"count", t.count}};
+    if (trace.timed) out[group].update({{"total_us", t.us}, {"exposed_us", t.exposed_us}});
   }
   return out;
+}
+
+OrderedJson to_json(const Sizes& sizes) {
+  OrderedJson histogram = OrderedJson::array();
+  for (const auto& [low, bin] : sizes.histogram)
+    histogram.push_back({{"low", low}, {"count", bin.count}, {"bytes", bin.bytes}});
+  return {{"histogram", std::move(histogram)},
+          {"small",
+           {{"limit", sizes.small},
+            {"share_of_count", sizes.small_share_of_count},
+            {"share_of_bytes", sizes.small_share_of_bytes}}}};
 }
 
 OrderedJson to_json(const Problems& problems, const Trace& trace) {

@@ -18,6 +18,7 @@
 #include <medley/sdk/memory_barrier.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/format_version.hpp"
 #include "record/record.hpp"
 #include "trace/import_parts.hpp"
 #include "trace/sizes.hpp"
@@ -30,6 +31,10 @@ using core::NoteKind;
 using core::Record;
 using core::RecordState;
 using core::TraceHeader;
+
+// A ring of the flight recorder is a trace that overwrites its oldest records: both have one format.
+constexpr core::FileFormat file_format{"trace", core::trace_version, core::trace_version,
+                                       "record the run again"};
 
 [[noreturn]] void refuse(const std::string& place, const std::string& sentence) {
   throw Error(ErrorKind::invalid, fmt::format("{}: {}", place, sentence));
@@ -189,13 +194,10 @@ TraceHeader read_header(std::span<const std::byte> bytes, const std::string& pla
   std::memcpy(&h, bytes.data(), sizeof h);
   if (std::memcmp(h.magic, core::trace_magic, sizeof h.magic) != 0)
     refuse(place, "is not a record file of Medley");
-  if (h.version != core::trace_version || h.record_bytes != sizeof(Record) ||
-      h.header_bytes != core::trace_header_bytes) {
-    refuse(
-        place,
-        fmt::format("was written by another version of Medley: layout {} with records of {} bytes; this one "
-                    "reads layout {} with records of {}",
-                    h.version, h.record_bytes, core::trace_version, sizeof(Record)));
+  core::check_format(file_format, place, h.version);
+  if (h.record_bytes != sizeof(Record) || h.header_bytes != core::trace_header_bytes) {
+    refuse(place, fmt::format("header: records of {} bytes behind {} do not belong to format {}",
+                              h.record_bytes, h.header_bytes, h.version));
   }
   if (h.size < 1 || h.size > most_ranks || h.rank < 0 || h.rank >= h.size) {
     refuse(place, fmt::format("header: there is no rank {} of {}", h.rank, h.size));

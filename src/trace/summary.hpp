@@ -38,6 +38,30 @@ struct Summary {
   double wire(const Row& row, const Trace& trace) const;
 };
 
+/// What one step sends in a group.
+struct Total {
+  std::int64_t bytes = 0, count = 0;
+  double wire_bytes = 0, us = 0, exposed_us = 0;
+};
+/// By name of the group.
+std::map<std::string, Total> totals_of(const std::vector<Row>& rows, const Trace& trace);
+
+/// Operations and bytes of a step by size; operations without bytes, such as barriers, are left out.
+struct Sizes {
+  struct Bin {
+    std::int64_t count = 0, bytes = 0;
+  };
+  std::map<std::int64_t, Bin> histogram;  ///< by the power of two that the size reaches
+  std::int64_t small = 0;                 ///< sizes up to this count as small
+  std::int64_t count = 0;
+  double small_share_of_count = 0, small_share_of_bytes = 0;
+};
+Sizes sizes_of(const std::vector<Row>& rows, std::int64_t small);
+
+/// Rows that differ in scope, type or algorithm alone become one; a module that is not the same for all is
+/// "…".
+std::vector<Row> merged(const std::vector<Row>& rows);
+
 /// The summary of one rank; its counts are those of the most common step, or of `step`, counted from 1.
 Summary summarise(const Trace& trace, const RankTrace& rank, const Steps& steps, std::size_t step = 0);
 

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "route/pair_name.hpp"
 #include "tune/block.hpp"
 #include "tune/candidates.hpp"
 #include "tune/race.hpp"
@@ -118,7 +121,25 @@ class MixWorkload {
   std::string_view mix_;
 };
 
+/// How much faster a row is than the best of its mix over one library, or over a backend made of two; 0 where
+/// there is none.
+double gain_over(const std::vector<MixRow>& rows, const MixRow& row, bool made_of_two) {
+  double best = INFINITY;
+  for (const MixRow& other : rows) {
+    if (other.mix == row.mix && other.backend != "auto" && route::is_pair(other.backend) == made_of_two)
+      best = std::min(best, other.time.median);
+  }
+  return std::isinf(best) ? 0 : best / row.time.median;
+}
+
 }  // namespace
+
+void compare_mixes(std::vector<MixRow>& rows) {
+  for (MixRow& row : rows) {
+    row.speedup = gain_over(rows, row, false);
+    row.speedup_over_two = gain_over(rows, row, true);
+  }
+}
 
 std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const MixOptions& options) {
   Comm world = context.world();
@@ -142,6 +163,7 @@ std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const MixOpti
       rows.push_back({mix, routes[r].backend, options.memory, summarize(samples), samples.size()});
     }
   }
+  compare_mixes(rows);
   return rows;
 }
 

@@ -23,6 +23,8 @@ struct MixRow {
   Memory memory{};
   Summary time{};            ///< µs of one step
   std::size_t iterations = 0;
+  double speedup = 0;            ///< over the fastest single library of its mix; 0: none was measured
+  double speedup_over_two = 0;   ///< over the fastest backend made of two, such as shm+mpi
 };
 
 struct MixOptions {
@@ -31,6 +33,9 @@ struct MixOptions {
   Memory memory = Memory::host;
   double seconds = 6;        ///< for all rows together
 };
+
+/// Fills in the speedups.
+void compare_mixes(std::vector<MixRow>& rows);
 
 /// Every mix over every wanted backend that the world has, interleaved; each is checked once before it is timed, and a
 /// wrong result throws. Collective; rows are the same on all ranks.

@@ -69,7 +69,7 @@ TEST(Table, ARefusalNamesThePlace) {
   EXPECT_THAT(refusal(with("\"algorithm\": \"ring\"", "\"algorithm\": \"a/b\"")), HasSubstr("is not a name"));
   EXPECT_THAT(refusal(with("\"algorithm\": \"ring\"", "\"algorithm\": \"native\"")), HasSubstr("shm/native is there twice"));
   EXPECT_THAT(refusal(with("\"bytes\": 1048576", "\"bytes\": 64")), HasSubstr("all_reduce of 64 bytes on 1 host x 2 ranks is there twice"));
-  EXPECT_THAT(refusal(with("\"medley_routes\": 1", "\"medley_routes\": 2")), HasSubstr("version 2 is not known"));
+  EXPECT_THAT(refusal(with("\"medley_routes\": 1", "\"medley_routes\": 2")), HasSubstr("this route table has format 2, which a newer version"));
   EXPECT_THAT(refusal(with("\"machine\"", "\"engine\"")), HasSubstr("\"machine\" is missing"));
   EXPECT_THAT(refusal("[]"), HasSubstr("it is not an object"));
   EXPECT_THAT(refusal("{\n\"medley_routes\": 1,\n"), HasSubstr("line 3"));

@@ -1,4 +1,4 @@
-#include "cli/replay_turns.hpp"
+#include "replay/interleaved_rounds.hpp"
 
 #include <algorithm>
 #include <medley/scope.hpp>
@@ -7,11 +7,11 @@
 #include "tune/statistics.hpp"
 #include "tune/interleave.hpp"
 
-namespace medley::cli {
+namespace medley::replay {
 
-ReplayTurns::ReplayTurns(Context& context, const replay::WorldSchedule& schedule,
-                         const replay::ReplayOptions& options, const std::vector<std::string>& backends,
-                         bool parts)
+InterleavedRounds::InterleavedRounds(Context& context, const WorldSchedule& schedule,
+                                     const ReplayOptions& options, const std::vector<std::string>& backends,
+                                     bool parts)
     : schedule_(schedule),
       options_(options),
       backends_(backends),
@@ -21,17 +21,17 @@ ReplayTurns::ReplayTurns(Context& context, const replay::WorldSchedule& schedule
       steps_us_(backends.size()),
       parts_us_(backends.size()) {
   const Scope before(trace::step_scope);
-  places_ = replay::places_of(world_);
-  const auto at_once = [](const replay::Action&, const std::vector<int>&) { return 0.0; };
+  places_ = places_of(world_);
+  const auto at_once = [](const Action&, const std::vector<int>&) { return 0.0; };
   if (parts) order_ = predict(schedule, places_, options, at_once).order;
 }
 
-void ReplayTurns::take(std::size_t round) {
+void InterleavedRounds::run(std::size_t round) {
   for (const std::size_t b : tune::interleaved_order(backends_.size(), round)) {
     const std::string& backend = backends_[b];
-    const replay::Router route = [&](const replay::Action& action) {
+    const Router route = [&](const Action& action) {
       if (backend == "auto") return std::string_view{};
-      return replay::backend_on(replay::shape_of(mine_.groups.at(action.group), places_.hosts), backend);
+      return backend_on(shape_of(mine_.groups.at(action.group), places_.hosts), backend);
     };
     // Which comes first changes too: it meets what the backend before has left in caches and threads.
     for (const bool parts : {round % 2 == 0, round % 2 != 0}) {
@@ -42,7 +42,7 @@ void ReplayTurns::take(std::size_t round) {
   }
 }
 
-std::vector<double> ReplayTurns::latest(std::vector<double> times) {
+std::vector<double> InterleavedRounds::latest(std::vector<double> times) {
   const Scope between(trace::step_scope);
   world_.all_reduce(times, medley::max);
   return times;
@@ -50,7 +50,7 @@ std::vector<double> ReplayTurns::latest(std::vector<double> times) {
 
 /// µs of each from the moment its last rank came, as predictions count, until all were done. On
 /// several machines, whose clocks differ, the longest that a rank was in it.
-std::vector<double> ReplayTurns::from_last_to_last(const std::vector<std::optional<replay::Span>>& mine) {
+std::vector<double> InterleavedRounds::from_last_to_last(const std::vector<std::optional<Span>>& mine) {
   const auto& machines = places_.machines;
   const bool one_clock =
       std::all_of(machines.begin(), machines.end(), [&](int m) { return m == machines[0]; });
@@ -65,22 +65,22 @@ std::vector<double> ReplayTurns::from_last_to_last(const std::vector<std::option
   return ends;
 }
 
-std::map<std::string, double> ReplayTurns::took() const {
+std::map<std::string, double> InterleavedRounds::step_us() const {
   std::map<std::string, double> out;
   for (std::size_t b = 0; b < backends_.size(); ++b) out[backends_[b]] = tune::median(steps_us_[b]);
   return out;
 }
 
-std::map<std::string, double> ReplayTurns::by_parts() const {
+std::map<std::string, double> InterleavedRounds::predicted_us() const {
   std::map<std::string, double> out;
   if (order_.empty()) return out;
-  std::vector<replay::RankSchedule> schedules;
+  std::vector<RankSchedule> schedules;
   for (int rank = 0; rank < world_.size(); ++rank) schedules.push_back(schedule_.of(rank, world_.size()));
   for (std::size_t b = 0; b < backends_.size(); ++b) {
     std::vector<double> rounds;
     for (const std::vector<double>& us : parts_us_[b]) {
-      const replay::PartTimes times(schedules, order_, us);
-      const auto alone = [&](const replay::Action& action, const std::vector<int>& who) {
+      const PartTimes times(schedules, order_, us);
+      const auto alone = [&](const Action& action, const std::vector<int>& who) {
         return times.us(action, who);
       };
       rounds.push_back(predict(schedule_, places_, options_, alone).step_us);
@@ -90,4 +90,4 @@ std::map<std::string, double> ReplayTurns::by_parts() const {
   return out;
 }
 
-}  // namespace medley::cli
+}  // namespace medley::replay

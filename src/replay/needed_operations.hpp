@@ -1,0 +1,13 @@
+// What the ranks of a schedule send, for the tuner to measure that and no more. Behind `medley tune --for`.
+#pragma once
+
+#include "replay/schedule_file.hpp"
+#include "tune/tuner.hpp"
+
+namespace medley::replay {
+
+/// Each operation, element type and size once, in order of first appearance; a receive counts as the send
+/// that it belongs to.
+std::vector<tune::NeededOperation> needed_operations(const WorldSchedule& schedule);
+
+}  // namespace medley::replay

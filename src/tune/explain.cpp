@@ -1,0 +1,121 @@
+#include "tune/explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <medley/error.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/v_collectives.hpp"
+#include "engine/size_agreement.hpp"
+#include "route/choose.hpp"
+#include "tune/size_text.hpp"
+
+namespace medley::tune {
+namespace {
+
+bool same(const Choice& a, const Choice& b) {
+  return a.backend == b.backend && a.algorithm == b.algorithm;
+}
+
+/// Why this route, and how far the row behind it is from what was asked.
+std::vector<std::string> reasons(const Explanation& out, const route::Chosen& chosen,
+                                 const route::Cell& row) {
+  std::vector<std::string> why;
+  if (!is_collective(out.asked.op)) {
+    why.emplace_back(
+        "sends and receives take one route for all sizes: a receive may be larger than what is sent to it");
+  } else {
+    why.push_back(fmt::format("this route holds from {} to {}", size_text(out.from),
+                              out.to == INT64_MAX ? "any size" : size_text(out.to)));
+  }
+  if (core::has_local_counts(out.asked.op)) {
+    why.push_back(fmt::format(
+        "the size that counts is what the ranks told each other of {} calls up to {} before, since they know "
+        "different counts",
+        name(out.asked.op), core::sizes_settle_after));
+  }
+  if (chosen.shape != out.shape) {
+    why.push_back(fmt::format("{} was not measured; the rows of {} are the nearest", route::text(out.shape),
+                              route::text(chosen.shape)));
+  }
+  if (chosen.dtype != out.dtype) {
+    why.push_back(
+        fmt::format("{} elements were not measured; {} ones stand in", name(out.dtype), name(chosen.dtype)));
+  }
+  if (row.key.bytes != out.asked.bytes)
+    why.push_back(fmt::format("the row nearest in size is {}", size_text(row.key.bytes)));
+  if (const Choice& first = row.routes.front().route; !same(first, out.route)) {
+    why.push_back(
+        fmt::format("{}/{} was fastest in that row, but near-equal routes (3 % or 0.1 µs) don't alternate, "
+                    "or it is not in --backends",
+                    first.backend, first.algorithm));
+  }
+  return why;
+}
+
+}  // namespace
+
+Explanation explain(const route::Table& table, const ExplainRequest& request) {
+  if (request.hosts > request.ranks) {
+    throw Error(ErrorKind::invalid,
+                fmt::format("{} ranks cannot be on {} hosts", request.ranks, request.hosts));
+  }
+  Explanation out{.asked = request,
+                  .dtype = route::class_of(request.op, request.dtype),
+                  .shape = {request.hosts, (request.ranks + request.hosts - 1) / request.hosts},
+                  .table_hash = table.hash(),
+                  .measured_on = table.machine.cpu};
+  const auto usable = [&](const Choice& choice) {
+    return request.backends.empty() || std::find(request.backends.begin(), request.backends.end(),
+                                                 choice.backend) != request.backends.end();
+  };
+  const route::Chosen chosen = route::choose(table, request.op, request.memory, out.dtype, out.shape, usable);
+  const auto range =
+      std::find_if(chosen.ranges.begin(), chosen.ranges.end(),
+                   [&](const route::SizeRange& s) { return request.bytes >= s.from && request.bytes <= s.to; });
+  if (range == chosen.ranges.end()) return out;
+  const route::Cell& row = *route::nearest_size(chosen.cells, request.bytes);
+  out.found = true;
+  out.route = range->route;
+  out.from = range->from;
+  out.to = range->to;
+  out.why = reasons(out, chosen, row);
+  out.row_bytes = row.key.bytes;
+  out.row_shape = chosen.shape;
+  out.confidence = row.confidence;
+  const route::Timing* taken = row.find(out.route);
+  const double best_us = (taken ? *taken : row.routes.front()).median_us;
+  for (const route::Timing& timing : row.routes)
+    out.routes.push_back({timing, timing.median_us / best_us, same(timing.route, out.route)});
+  return out;
+}
+
+nlohmann::ordered_json to_json(const Explanation& e) {
+  nlohmann::ordered_json out{{"op", name(e.asked.op)},         {"bytes", e.asked.bytes},
+                             {"hosts", e.shape.hosts},         {"ranks_per_host", e.shape.ranks_per_host},
+                             {"memory", name(e.asked.memory)}, {"dtype", name(e.dtype)},
+                             {"table", e.table_hash}};
+  out["reason"] = e.found ? "table" : "fallback";
+  if (!e.found) return out;
+  out["route"] = {{"backend", e.route.backend}, {"algorithm", e.route.algorithm}};
+  out["from"] = e.from;
+  out["to"] = e.to;
+  out["why"] = e.why;
+  out["row"] = {{"bytes", e.row_bytes},
+                {"hosts", e.row_shape.hosts},
+                {"ranks_per_host", e.row_shape.ranks_per_host},
+                {"confidence", e.confidence}};
+  for (const auto& [timing, slower, taken] : e.routes) {
+    out["routes"].push_back({{"backend", timing.route.backend},
+                             {"algorithm", timing.route.algorithm},
+                             {"median_us", timing.median_us},
+                             {"low_us", timing.low_us},
+                             {"high_us", timing.high_us},
+                             {"samples", timing.samples},
+                             {"slower", slower}});
+  }
+  return out;
+}
+
+}  // namespace medley::tune

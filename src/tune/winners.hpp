@@ -1,0 +1,26 @@
+// The fastest routes of a table by operation and size. What `medley tune` prints.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "route/table.hpp"
+
+namespace medley::tune {
+
+/// One range of sizes that one route wins.
+struct Winner {
+  route::Shape shape;
+  Memory memory{};
+  Op op{};
+  route::DTypeClass dtype{};
+  std::int64_t from = 0, to = 0;  ///< INT64_MAX: all larger sizes
+  Choice route;
+  double ahead = 0;  ///< the most by which it beats the fastest other route of a row; 0: it has no rival
+  Choice rival{};    ///< in that row
+};
+
+/// By shape, memory, operation, class of element types and size.
+std::vector<Winner> winners(const route::Table& table);
+
+}  // namespace medley::tune

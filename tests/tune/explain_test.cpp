@@ -1,0 +1,128 @@
+// What a table says about an operation, and what tune and bench report beside their rows.
+#include "tune/explain.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <medley/error.hpp>
+#include <nlohmann/json.hpp>
+
+#include "route/tables.hpp"
+#include "tune/bench_job.hpp"
+#include "tune/size_text.hpp"
+#include "tune/tune_job.hpp"
+#include "tune/winners.hpp"
+
+namespace medley::tune {
+namespace {
+
+using route::small_table;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(Explain, GivesTheRouteItsRangeAndTheRunnersUp) {
+  const Explanation said = explain(small_table(), {.op = Op::all_reduce, .bytes = 64, .ranks = 2});
+  ASSERT_TRUE(said.found);
+  EXPECT_EQ(said.route.algorithm, "native");
+  EXPECT_EQ(said.from, 0);
+  EXPECT_LT(said.to, 1 << 20);
+  EXPECT_EQ(said.row_bytes, 64);
+  ASSERT_EQ(said.routes.size(), 2u);
+  EXPECT_TRUE(said.routes[0].taken);
+  EXPECT_FALSE(said.routes[1].taken);
+  EXPECT_DOUBLE_EQ(said.routes[1].slower, 2);
+  const auto json = to_json(said);
+  EXPECT_EQ(json["reason"], "table");
+  EXPECT_EQ(json["route"]["backend"], "shm");
+  EXPECT_EQ(json["routes"].size(), 2u);
+  EXPECT_EQ(json["table"], small_table().hash());
+}
+
+TEST(Explain, SaysHowFarTheRowIsFromWhatWasAsked) {
+  const Explanation said =
+      explain(small_table(), {.op = Op::all_reduce, .bytes = 100, .ranks = 4, .dtype = DType::bf16});
+  EXPECT_THAT(
+      said.why,
+      Contains(HasSubstr("1 host x 4 ranks was not measured; the rows of 1 host x 2 ranks are the nearest")));
+  EXPECT_THAT(said.why, Contains(HasSubstr("half elements were not measured")));
+  EXPECT_THAT(said.why, Contains("the row nearest in size is 64"));
+}
+
+TEST(Explain, WithoutARowTheBuiltInOrderDecides) {
+  const Explanation said = explain(small_table(), {.op = Op::broadcast, .bytes = 64, .ranks = 2});
+  EXPECT_FALSE(said.found);
+  EXPECT_THAT(said.routes, IsEmpty());
+  EXPECT_EQ(to_json(said)["reason"], "fallback");
+  EXPECT_FALSE(
+      explain(small_table(), {.op = Op::all_reduce, .bytes = 64, .ranks = 2, .backends = {"mpi"}}).found);
+}
+
+TEST(Explain, RefusesMoreHostsThanRanks) {
+  EXPECT_THROW(explain(small_table(), {.op = Op::all_reduce, .bytes = 64, .ranks = 2, .hosts = 4}), Error);
+}
+
+TEST(Winners, AreRangesOfSizesWithWhatTheyBeat) {
+  const std::vector<Winner> all = winners(small_table());
+  ASSERT_EQ(all.size(), 3u);  // all_reduce: native, then ring; all_to_all: pairwise
+  EXPECT_EQ(all[0].route.algorithm, "native");
+  EXPECT_EQ(all[0].to + 1, all[1].from);
+  EXPECT_EQ(all[1].to, INT64_MAX);
+  EXPECT_DOUBLE_EQ(all[1].ahead, 2);
+  EXPECT_EQ(all[1].rival.algorithm, "native");
+  EXPECT_EQ(all[2].op, Op::all_to_all);
+  EXPECT_EQ(all[2].ahead, 0);
+}
+
+TEST(Mixes, AreComparedWithTheBestLibraryAndTheBestPair) {
+  const auto row = [](const char* backend, double us) {
+    return MixRow{"moe", backend, Memory::host, {us, 0, us}, 5};
+  };
+  std::vector<MixRow> rows{row("shm", 200), row("gloo", 400), row("shm+gloo", 150), row("auto", 100)};
+  compare_mixes(rows);
+  EXPECT_DOUBLE_EQ(rows[3].speedup, 2);
+  EXPECT_DOUBLE_EQ(rows[3].speedup_over_two, 1.5);
+  const auto json = to_json(MixResult{{}, rows});
+  EXPECT_EQ(json["rows"][3]["speedup"], 2.0);
+  EXPECT_THROW(check_mixes({"moe", "stew"}), Error);
+}
+
+TEST(Bench, RowsAreEqualInJsonAndCsv) {
+  BenchResult result;
+  result.job.ranks = 2;
+  result.rows.push_back({.op = Op::all_gatherv,
+                         .backend = "shm",
+                         .algorithm = "native",
+                         .counts = Counts::skewed,
+                         .bytes = 64,
+                         .time = {1.5, 0.25, 2},
+                         .algbw = 1,
+                         .busbw = 0.5,
+                         .iterations = 7,
+                         .fastest = true});
+  const auto json = to_json(result);
+  EXPECT_EQ(json["rows"][0]["counts"], "skewed");
+  EXPECT_EQ(json["rows"][0]["median_us"], 1.5);
+  EXPECT_THAT(to_csv(result.rows), HasSubstr("all_gatherv,shm,native,host,"));
+  EXPECT_THAT(to_csv(result.rows), HasSubstr(",skewed,64,1.5000,0.2500,2.0000,1.000000,0.500000,7,1\n"));
+}
+
+TEST(Tune, MeasuresExactlyWhatIsNeeded) {
+  TuneOptions options{.ops = {Op::barrier}, .sizes = {}, .backends = {}};
+  measure_exactly(
+      {{Op::all_reduce, DType::bf16, 64}, {Op::all_reduce, DType::bf16, 128}, {Op::all_gather, DType::u8, 4}},
+      options);
+  EXPECT_EQ(options.ops, (std::vector<Op>{Op::all_reduce, Op::all_gather}));
+  EXPECT_EQ(options.dtypes, (std::vector<DType>{DType::bf16}));  // of reductions alone
+  EXPECT_EQ(options.exactly.size(), 3u);
+}
+
+TEST(SizeText, IsTheShortestExactSpelling) {
+  EXPECT_EQ(size_text(0), "0");
+  EXPECT_EQ(size_text(1000), "1000");
+  EXPECT_EQ(size_text(65536), "64K");
+  EXPECT_EQ(size_text(std::int64_t{3} << 30), "3G");
+}
+
+}  // namespace
+}  // namespace medley::tune

@@ -1,0 +1,65 @@
+// Whole benchmarks and tuning runs on a job of one rank, without the command.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <medley/error.hpp>
+
+#include "route/tables.hpp"
+#include "tune/bench_job.hpp"
+#include "tune/tune_job.hpp"
+
+namespace medley::tune {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(BenchJob, MeasuresTheRoutesAskedFor) {
+  const BenchRequest request{
+      .options = {.ops = {Op::all_reduce}, .sizes = {64, 256}, .wanted = {{"shm"}}, .seconds = 0.01}};
+  int begun = 0;
+  std::size_t cells = 0;
+  const auto result = run_bench(request, {.begin = [&](const BenchJob& job) { begun += job.ranks; },
+                                          .progress = [&](std::size_t done, std::size_t) { cells = done; }});
+  ASSERT_TRUE(std::holds_alternative<BenchResult>(result));
+  const auto& bench = std::get<BenchResult>(result);
+  EXPECT_EQ(begun, 1);
+  EXPECT_EQ(cells, 2u);
+  ASSERT_EQ(bench.rows.size(), 2u);
+  EXPECT_EQ(bench.rows[1].bytes, 256u);
+  EXPECT_FALSE(bench.routes_compete);
+  EXPECT_FALSE(bench.job.follows_table);
+}
+
+TEST(TuneJob, RefusesTheTableOfAnotherMachine) {
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "another-machine.json";
+  route::Table table = route::small_table();
+  table.machine.cpu = "Abacus";
+  table.save(file);
+  std::string said;
+  try {
+    run_tune(
+        {.options = {.ops = {Op::barrier}, .sizes = {}, .backends = {"shm"}, .seconds = 0.1}, .file = file},
+        {});
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  EXPECT_THAT(said, HasSubstr("another-machine.json is the table of another machine"));
+  EXPECT_EQ(route::Table::load(file).machine.cpu, "Abacus");  // untouched
+  std::filesystem::remove(file);
+}
+
+TEST(TuneJob, SavesItsTableWhenItIsStopped) {
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "stopped.json";
+  std::filesystem::remove(file);
+  const TuneResult result =
+      run_tune({.options = {.ops = {Op::barrier}, .sizes = {}, .backends = {"shm"}}, .file = file},
+               {.stop = [] { return true; }});
+  EXPECT_EQ(result.file, file);
+  EXPECT_EQ(route::Table::load(file).hash(), result.table.hash());
+  EXPECT_EQ(result.new_cells, result.table.cells().size());
+  std::filesystem::remove(file);
+}
+
+}  // namespace
+}  // namespace medley::tune
