@@ -18,6 +18,7 @@ used in place, never copied. Non-contiguous arrays, and read-only arrays as outp
 """
 
 from ._core import Comm, Work, __version__, scope
+from .analysis import lint, plan, plan_sweep, shape, shape_compare, shape_search
 from .collectives import (
     all_gather, all_gatherv, all_reduce, all_to_all, all_to_allv, barrier, broadcast, gather, gatherv, reduce,
     reduce_scatter, reduce_scatterv, scatter, scatterv,
@@ -31,6 +32,6 @@ __all__ = [
     "ANY_SOURCE", "Aborted", "Comm", "Error", "Invalid", "Message", "Mismatch", "RankLost", "ReduceOp", "System",
     "Timeout", "Unavailable", "Work", "__version__", "all_gather", "all_gatherv", "all_reduce", "all_to_all", "all_to_allv", "barrier",
     "batch", "broadcast", "finalize", "gather", "gatherv", "get_backends", "get_rank", "get_size", "incoming", "init",
-    "is_initialized", "new_group", "outgoing", "recv", "reduce", "reduce_scatter", "reduce_scatterv", "scatter",
-    "scatterv", "scope", "send", "sendrecv", "split", "synchronize", "world",
+    "is_initialized", "lint", "new_group", "outgoing", "plan", "plan_sweep", "recv", "reduce", "reduce_scatter", "reduce_scatterv", "scatter",
+    "scatterv", "scope", "send", "sendrecv", "shape", "shape_compare", "shape_search", "split", "synchronize", "world",
 ]

@@ -1,76 +1,34 @@
 // medley shape gemm: the predicted time of each row of a CSV of matrix products.
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iostream>
-
 #include "cli/shape.hpp"
 #include "cli/table.hpp"
-#include "cost/calibration.hpp"
-#include "cost/gemm_csv.hpp"
-#include "cost/gpu_model.hpp"
-#include "shape/words.hpp"
+#include "cost/gemm_times.hpp"
 
 namespace medley::cli {
 namespace {
 
-struct GemmOptions {
-  std::string gpu, file, json, calibration;
-  bool column_major = false, sustained = false;
+struct GemmOptions : cost::GemmTimesRequest {
+  std::string json;
 };
 
-nlohmann::ordered_json losses(const shape::GemmLosses& lost) {
-  return {{"alignment", lost.alignment},
-          {"tile", lost.tile},
-          {"wave", lost.wave},
-          {"memory", lost.memory},
-          {"launch", lost.launch}};
+void print_gemms(const cost::GemmTimesResult& result) {
+  Table table({"m", "n", "k", "batch", "layout", "type", "us", "TFLOP/s", "efficiency", "lost to", "kernel"});
+  for (const auto& [gemm, time] : result.rows)
+    table.add({std::to_string(gemm.m), std::to_string(gemm.n), std::to_string(gemm.k),
+               std::to_string(gemm.batch), std::string(name(gemm.layout)), std::string(name(gemm.type)),
+               fmt::format("{:.2f}", time.us), fmt::format("{:.1f}", time.tflops),
+               fmt::format("{:.0f} %", 100 * time.efficiency), std::string(time.lost_to()), time.kernel});
+  fmt::print("{}", table.str());
+  fmt::print("{}: {}\n", result.gpu,
+             result.calibrated ? "calibrated, " + result.provenance
+                               : "uncalibrated, from the datasheet: trust the order, not the size");
 }
 
 int predict_file(const GemmOptions& options) {
-  const auto model = options.calibration.empty()
-                         ? shape::GpuModel::named(options.gpu)
-                         : shape::calibrated_model(shape::find_gpu(options.gpu), options.calibration);
-  auto gemms = shape::read_gemm_csv(options.file);
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  Table table({"m", "n", "k", "batch", "layout", "type", "us", "TFLOP/s", "efficiency", "lost to", "kernel"});
-  for (const auto& given : gemms) {
-    const shape::Gemm called = options.column_major ? given : shape::called_for_rows(given);
-    auto time = model.predict(called);
-    if (options.sustained) {
-      const double slower = model.sustained_us(called) / time.us;
-      time.us *= slower;
-      time.tflops /= slower;
-      time.efficiency /= slower;
-    }
-    rows.push_back({{"m", given.m},
-                    {"n", given.n},
-                    {"k", given.k},
-                    {"batch", given.batch},
-                    {"layout", name(given.layout)},
-                    {"type", name(given.type)},
-                    {"predicted_us", time.us},
-                    {"tflops", time.tflops},
-                    {"efficiency", time.efficiency},
-                    {"lost_to", time.lost_to()},
-                    {"lost_us", losses(time.lost)},
-                    {"kernel", time.kernel}});
-    table.add({std::to_string(given.m), std::to_string(given.n), std::to_string(given.k),
-               std::to_string(given.batch), std::string(name(given.layout)), std::string(name(given.type)),
-               fmt::format("{:.2f}", time.us), fmt::format("{:.1f}", time.tflops),
-               fmt::format("{:.0f} %", 100 * time.efficiency), std::string(time.lost_to()), time.kernel});
-  }
-  if (options.json != "-") {
-    fmt::print("{}", table.str());
-    fmt::print("{}: {}\n", options.gpu,
-               model.calibrated() ? "calibrated, " + model.provenance()
-                                  : "uncalibrated, from the datasheet: trust the order, not the size");
-  }
-  write_json(options.json, {{"gpu", options.gpu},
-                            {"sustained", options.sustained},
-                            {"calibrated", model.calibrated()},
-                            {"model", model.provenance()},
-                            {"rows", std::move(rows)}});
+  const cost::GemmTimesResult result = cost::gemm_times(options);
+  if (options.json != "-") print_gemms(result);
+  write_json(options.json, to_json(result));
   return 0;
 }
 

@@ -4,34 +4,14 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "cost/gpu_model.hpp"
-#include "model/model.hpp"
-#include "shape/operators.hpp"
-#include "shape/words.hpp"
+#include "shape/request.hpp"
 
 namespace medley::cli {
 
-struct ShapeOptions {
-  std::string model, as, gpu;
-  int tp = 1, pp = 1, dp = 1, zero = 0;
-  plan::Count micro_batch = 1, global_batch = 0, seq = 0;
-  bool sp = false, compiled = false;
-  std::string mode = "train", attention = "best", dtype = "bf16", recompute = "none", framework = "textbook";
-  std::string json;
-
-  /// Adds everything but --model and --gpu, which some subcommands take several of.
-  void add_layout(CLI::App& command);
-  void add_model(CLI::App& command);
-  void add_gpu(CLI::App& command);
-
-  /// The layout and mode asked for.
-  shape::Workload unchecked_workload() const;
-  /// The same, checked against `model` with its defaults filled in.
-  shape::Workload workload(const plan::Model& model) const;
-};
-
-/// A model by name, from a file, or inline, as `medley plan` reads it.
-plan::Model shape_model(const std::string& name_or_file, const std::string& as = {});
+void add_shape_model(CLI::App& command, shape::ShapeRequest& request);
+void add_shape_gpu(CLI::App& command, shape::ShapeRequest& request);
+/// Everything but --model and --gpu, which some subcommands take several of.
+void add_shape_layout(CLI::App& command, shape::ShapeRequest& request, std::string& json);
 
 /// "5%", "5" and "0.05" alike as a fraction; throws medley::Error (invalid) naming `option` and the value.
 double parse_share(const std::string& text, const std::string& option);

@@ -1,56 +1,49 @@
 // medley shape paper: the co-design paper's figures beside what the GPU models predict.
+#include "shape/paper.hpp"
+
 #include <fmt/format.h>
 
-#include "cli/command.hpp"
 #include "cli/shape.hpp"
 #include "cli/shape_options.hpp"
 #include "cli/table.hpp"
-#include "shape/paper.hpp"
 
 namespace medley::cli {
 namespace {
 
-using nlohmann::ordered_json;
+struct PaperOptions : shape::PaperRequest {
+  std::string json;
+};
 
 std::string figure(const std::optional<double>& value) {
   return value ? fmt::format("{:.1f}", *value) : "";
 }
-ordered_json number(const std::optional<double>& value) {
-  return value ? ordered_json(*value) : ordered_json();
-}
 
-int show_paper(const std::string& name, const std::string& json) {
-  const auto gpu = shape::GpuModel::named(name);
-  Table table(
-      {"figure", "shape", "unit", "published", "measured on", "predicted there", "predicted for " + name});
-  ordered_json rows = ordered_json::array();
-  for (const auto& row : shape::paper_rows(gpu)) {
+void print_paper(const shape::PaperResult& result) {
+  Table table({"figure", "shape", "unit", "published", "measured on", "predicted there",
+               "predicted for " + result.gpu.gpu().name});
+  for (const shape::PaperRow& row : result.rows)
     table.add({row.figure, row.what, row.unit, figure(row.published), row.published ? row.paper_gpu : "",
                figure(row.there), figure(row.here)});
-    rows.push_back({{"figure", row.figure},
-                    {"shape", row.what},
-                    {"unit", row.unit},
-                    {"published", number(row.published)},
-                    {"paper_gpu", row.paper_gpu},
-                    {"predicted_there", number(row.there)},
-                    {"predicted_here", number(row.here)}});
-  }
-  if (json != "-")
-    fmt::print("{}\n{}\nPublished: arXiv 2401.14489. Its GPUs are predicted from their datasheets.\n",
-               table.str(), trust_line(gpu));
-  write_json(json, {{"gpu", name}, {"calibrated", gpu.calibrated()}, {"rows", rows}});
+  fmt::print("{}\n{}\nPublished: arXiv 2401.14489. Its GPUs are predicted from their datasheets.\n",
+             table.str(), trust_line(result.gpu));
+}
+
+int show_paper(const PaperOptions& options) {
+  const shape::PaperResult result = shape::redo_paper(options);
+  if (options.json != "-") print_paper(result);
+  write_json(options.json, to_json(result));
   return 0;
 }
 
 }  // namespace
 
 void add_shape_paper(CLI::App& shape) {
-  auto gpu = std::make_shared<std::string>("h200-sxm"), json = std::make_shared<std::string>();
+  auto options = std::make_shared<PaperOptions>();
   CLI::App* command =
       add_command(shape, "paper", "The co-design paper's figures beside the predictions",
-                  "medley shape paper --gpu h200-sxm", [gpu, json] { return show_paper(*gpu, *json); });
-  command->add_option("--gpu", *gpu, "GPU name, such as h200-sxm");
-  command->add_option("--json", *json, "Write the rows as JSON ('-' for stdout)");
+                  "medley shape paper --gpu h200-sxm", [options] { return show_paper(*options); });
+  command->add_option("--gpu", options->gpu, "GPU name, such as h200-sxm");
+  command->add_option("--json", options->json, "Write the rows as JSON ('-' for stdout)");
 }
 
 }  // namespace medley::cli

@@ -1,10 +1,10 @@
-// The report of `medley shape` on one model: its operators, the layer, the step, the rules and the advice.
+// How `medley shape` shows its report on one model.
 #pragma once
 
-#include "cli/shape_options.hpp"
+#include "shape/report.hpp"
 
 namespace medley::cli {
 
-int report_shape(const ShapeOptions& options);
+void print_shape_report(const shape::ShapeReport& report);
 
 }  // namespace medley::cli

@@ -82,6 +82,16 @@ Json to_json(const std::vector<Bin>& histogram) {
   return out;
 }
 
+Json to_json(const Volume& v) {
+  return {{"totals", to_json(v.by_group)},
+          {"total", {{"bytes", v.all.bytes}, {"wire_bytes", v.all.wire_bytes}, {"count", v.all.count}}},
+          {"histogram", to_json(v.histogram)},
+          {"small",
+           {{"limit", v.small.limit},
+            {"share_of_count", v.small.of_count},
+            {"share_of_bytes", v.small.of_bytes}}}};
+}
+
 namespace {
 
 Json entry_json(const Entry& e, const Place& at) {

@@ -16,6 +16,8 @@ nlohmann::ordered_json to_json(const Layout& layout);
 nlohmann::ordered_json to_json(const std::vector<Row>& rows);
 nlohmann::ordered_json to_json(const std::map<std::string_view, Total>& totals);
 nlohmann::ordered_json to_json(const std::vector<Bin>& histogram);
+/// An object of totals, total, histogram and small.
+nlohmann::ordered_json to_json(const Volume& volume);
 
 /// One rank's step: groups with their ranks and every entry in order, expanded. `us`, if a machine is given,
 /// is the time of each entry: computation carries it, for replay.

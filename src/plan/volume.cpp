@@ -1,5 +1,6 @@
 #include "plan/volume.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <tuple>
 
@@ -85,6 +86,27 @@ SmallShare small_share(const std::vector<Row>& rows, Count limit) {
   if (count > 0) share.of_count /= count;
   if (bytes > 0) share.of_bytes /= bytes;
   return share;
+}
+
+std::vector<MergedRow> merge_sizes(const std::vector<Row>& rows, bool keep_sizes) {
+  std::vector<MergedRow> out;
+  for (const Row& r : rows) {
+    const auto same = std::find_if(out.begin(), out.end(), [&](const MergedRow& m) {
+      return !keep_sizes && m.row.op == r.op && m.row.group == r.group && m.row.group_size == r.group_size &&
+             m.row.phase == r.phase && m.row.exposed == r.exposed && m.row.why == r.why;
+    });
+    const bool known = same != out.end();
+    MergedRow& merged = known ? *same : out.emplace_back(MergedRow{r, r.bytes, r.bytes, 0});
+    if (known) merged.row.count = sum(merged.row.count, r.count, "operations");
+    merged.smallest = std::min(merged.smallest, r.bytes);
+    merged.largest = std::max(merged.largest, r.bytes);
+    merged.bytes = sum(merged.bytes, product({r.bytes, r.count}, "volume"), "volume");
+  }
+  return out;
+}
+
+Volume volume_of(const std::vector<Row>& rows, Count small_limit) {
+  return {totals_by_group(rows), total_of(rows), histogram(rows), small_share(rows, small_limit)};
 }
 
 }  // namespace medley::plan

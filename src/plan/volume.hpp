@@ -53,4 +53,22 @@ struct SmallShare {
 };
 SmallShare small_share(const std::vector<Row>& rows, Count limit);
 
+/// Rows that differ in size alone (gradient buckets, fetches) as one, with the range of their sizes.
+struct MergedRow {
+  Row row;  ///< the first of them, with the count of all
+  Count smallest = 0, largest = 0;
+  Count bytes = 0;  ///< of all
+};
+/// In order of first issue; with `keep_sizes` nothing is merged.
+std::vector<MergedRow> merge_sizes(const std::vector<Row>& rows, bool keep_sizes = false);
+
+/// All sums over the rows of one rank's step.
+struct Volume {
+  std::map<std::string_view, Total> by_group;
+  Total all;
+  std::vector<Bin> histogram;
+  SmallShare small;
+};
+Volume volume_of(const std::vector<Row>& rows, Count small_limit);
+
 }  // namespace medley::plan

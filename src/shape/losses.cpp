@@ -19,7 +19,7 @@ bool same_row(const PricedOperator& a, const Operator& op, const Block& block) {
 }
 
 void append(std::vector<PricedOperator>& to, Pricer& pricer, const Operators& operators, const Block& block,
-            Count times) {
+            Count times, GemmType type) {
   const std::size_t before = to.size();
   std::vector<bool> counted(before, false);
   for (const Operator& op : operators) {
@@ -31,8 +31,15 @@ void append(std::vector<PricedOperator>& to, Pricer& pricer, const Operators& op
       continue;
     }
     PricedOperator priced{.op = op, .block = block, .times = times};
-    if (const auto* gemm = std::get_if<Gemm>(&op.work)) priced.gemm = pricer.gpu().predict(*gemm);
     priced.us = pricer.us(op);
+    if (const auto* gemm = std::get_if<Gemm>(&op.work)) {
+      priced.gemm = pricer.gpu().predict(*gemm);
+      priced.tflops = priced.gemm.tflops;
+      priced.efficiency = priced.gemm.efficiency;
+    } else if (std::holds_alternative<Attention>(op.work)) {
+      priced.tflops = op.flops() / priced.us * 1e-6;
+      priced.efficiency = priced.tflops / pricer.gpu().peak_tflops(type);
+    }
     to.push_back(std::move(priced));
   }
 }
@@ -42,10 +49,11 @@ void append(std::vector<PricedOperator>& to, Pricer& pricer, const Operators& op
 std::vector<PricedOperator> price_operators(const GpuModel& gpu, const Model& model, const Workload& work) {
   std::vector<PricedOperator> out;
   Pricer pricer(gpu);
-  append(out, pricer, embedding_operators(model, work), {plan::BlockKind::embedding}, 1);
+  append(out, pricer, embedding_operators(model, work), {plan::BlockKind::embedding}, 1, work.type());
   for (const auto& [kind, count] : model.kinds())
-    append(out, pricer, layer_operators(model, work, kind), {plan::BlockKind::layer, kind}, count);
-  append(out, pricer, head_operators(model, work), {plan::BlockKind::head}, 1);
+    append(out, pricer, layer_operators(model, work, kind), {plan::BlockKind::layer, kind}, count,
+           work.type());
+  append(out, pricer, head_operators(model, work), {plan::BlockKind::head}, 1, work.type());
   return out;
 }
 

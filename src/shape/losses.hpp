@@ -13,9 +13,11 @@ namespace medley::shape {
 struct PricedOperator {
   Operator op;
   Block block;
-  Count times = 1;  ///< number of blocks in the model that run it: layers, or 1
-  double us = 0;    ///< all calls in one block and micro-batch
-  GemmTime gemm{};  ///< products only: one call
+  Count times = 1;                    ///< blocks in the model that run it: layers, or 1
+  double us = 0;                      ///< all calls in one block and micro-batch
+  GemmTime gemm{};                    ///< products only: one call
+  double tflops = 0, efficiency = 0;  ///< of products and attention
+  double call_us() const noexcept { return us / double(op.count); }
   bool is_gemm() const noexcept { return std::holds_alternative<Gemm>(op.work); }
 };
 

@@ -163,4 +163,24 @@ std::vector<PaperRow> paper_rows(const GpuModel& gpu) {
   return rows;
 }
 
+PaperResult redo_paper(const PaperRequest& request) {
+  const GpuModel gpu = GpuModel::named(request.gpu);
+  return {gpu, paper_rows(gpu)};
+}
+
+nlohmann::ordered_json to_json(const PaperResult& result) {
+  using Json = nlohmann::ordered_json;
+  const auto number = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
+  Json rows = Json::array();
+  for (const PaperRow& row : result.rows)
+    rows.push_back({{"figure", row.figure},
+                    {"shape", row.what},
+                    {"unit", row.unit},
+                    {"published", number(row.published)},
+                    {"paper_gpu", row.paper_gpu},
+                    {"predicted_there", number(row.there)},
+                    {"predicted_here", number(row.here)}});
+  return {{"gpu", result.gpu.gpu().name}, {"calibrated", result.gpu.calibrated()}, {"rows", std::move(rows)}};
+}
+
 }  // namespace medley::shape

@@ -3,6 +3,7 @@
 // paper`.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,5 +24,15 @@ struct PaperRow {
 
 /// Every figure that can be recomputed from shapes alone, in the paper's order.
 std::vector<PaperRow> paper_rows(const GpuModel& gpu);
+
+struct PaperRequest {
+  std::string gpu = "h200-sxm";
+};
+struct PaperResult {
+  GpuModel gpu;
+  std::vector<PaperRow> rows;
+};
+PaperResult redo_paper(const PaperRequest& request);
+nlohmann::ordered_json to_json(const PaperResult& result);
 
 }  // namespace medley::shape

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 
-@pytest.mark.parametrize("name", ["medley", "medley.collectives", "medley.errors", "medley.job", "medley.messages",
+@pytest.mark.parametrize("name", ["medley", "medley.analysis", "medley.collectives", "medley.errors", "medley.job", "medley.messages",
                                   "medley.reduce_op"])
 def test_examples(name):
     module = importlib.import_module(name)

@@ -1,0 +1,132 @@
+"""What ``medley plan`` and ``medley shape`` compute, as functions: their keywords are the command's options.
+
+>>> step = medley.plan("gpt3-175b", "dp=16,tp=8,pp=8,sp=on", framework="megatron", global_batch=1536)
+>>> step.world, step.rank, sorted(step.totals)
+(1024, ..., ['dp', ...])
+
+Every result has the fields that the command writes with ``--json``; ``to_dict()`` gives them as they are, ``to_pandas()``
+the rows as a DataFrame. None of these needs a job or a GPU.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
+
+if TYPE_CHECKING:
+    from .results import Lint, Plan, PlanSweep, ShapeComparison, ShapeReport, ShapeSearch
+
+__all__ = ["lint", "plan", "plan_sweep", "shape", "shape_compare", "shape_search"]
+
+
+def plan(model: str, layout: str = "", *, framework: str = "textbook", family: str | None = None, micro_batch: int | None = None,
+         global_batch: int | None = None, seq: int | None = None, dtype: str | None = None, rank: int | None = None,
+         machine: str | None = None, small: int | None = None) -> Plan:
+    """What one rank sends in one training step, as the framework issues it; on a machine, also how long the step takes.
+
+    model: a known model, a file (HF config.json, NeoX yml, Megatron arguments) or "h=…,a=…,layers=…"; family: how to read a
+    config.json. layout: such as "dp=8,tp=4,zero=1", or a framework's own file. rank: the busiest one unless given.
+    machine: a name such as "dgx-a100", or a TOML file. small: messages up to this many bytes count as small.
+
+    >>> step = medley.plan("llama-2-7b", "dp=8", framework="fsdp2", machine="dgx-h100")
+    >>> step.rows[0].op, step.rows[0].group, step.fits
+    ('all_gather', 'dp', True)
+    >>> round(sum(step.breakdown.values()) / step.step_us, 6)      # every microsecond has a cause
+    1.0
+    """
+    return _ask("Plan", "plan", "PlanRequest", model=model, layout=layout, framework=framework, family=family,
+                micro_batch=micro_batch, global_batch=global_batch, seq=seq, dtype=dtype, rank=rank, machine=machine, small=small)
+
+
+def plan_sweep(model: str, layout: str = "", *, sweep: Mapping[str, str | Iterable[Any]], framework: str = "textbook",
+               family: str | None = None, micro_batch: int | None = None, global_batch: int | None = None, seq: int | None = None,
+               dtype: str | None = None, machine: str | None = None, small: int | None = None) -> PlanSweep:
+    """The same plan over a grid: keys of the layout, of the model's shape, or "model", each with its values or a range as text.
+
+    >>> grid = medley.plan_sweep("pythia-2.8b", "dp=8", framework="megatron", sweep={"seq": "512:2048", "tp": [1, 2, 3]})
+    >>> len(grid.points), grid.points[1].values, grid.points[1].total["count"] > 0
+    (9, {'seq': '512', 'tp': '2'}, True)
+    >>> grid.points[2].refused
+    '...tp 3...'
+    """
+    axes = [f"{key}={values if isinstance(values, str) else ','.join(map(str, values))}" for key, values in sweep.items()]
+    return _ask("PlanSweep", "plan_sweep", "SweepRequest", axes, model=model, layout=layout, framework=framework, family=family,
+                micro_batch=micro_batch, global_batch=global_batch, seq=seq, dtype=dtype, machine=machine, small=small)
+
+
+def shape(model: str, gpu: str, *, family: str | None = None, tp: int = 1, pp: int = 1, dp: int = 1, zero: int = 0,
+          sp: bool = False, micro_batch: int = 1, global_batch: int | None = None, seq: int | None = None, mode: str = "train",
+          attention: str = "best", framework: str = "textbook", compiled: bool = False, recompute: str = "none",
+          dtype: str = "bf16") -> ShapeReport:
+    """How fast a model's shape runs on a GPU, what its time is lost to, and which numbers to change.
+
+    >>> report = medley.shape("gpt2-xl", "h200-sxm", micro_batch=4)
+    >>> report.advice[0].knob, report.advice[0].was, report.advice[0].gain > 0
+    ('vocab', 50257, True)
+    """
+    return _ask("ShapeReport", "shape", "ShapeRequest", model=model, gpu=gpu, family=family, tp=tp, pp=pp, dp=dp, zero=zero, sp=sp,
+                micro_batch=micro_batch, global_batch=global_batch, seq=seq, mode=mode, attention=attention, framework=framework,
+                compiled=compiled, recompute=recompute, dtype=dtype)
+
+
+def shape_compare(models: Sequence[str], gpus: Sequence[str], *, family: str | None = None, tp: int = 1, pp: int = 1, dp: int = 1,
+                  zero: int = 0, sp: bool = False, micro_batch: int = 1, global_batch: int | None = None, seq: int | None = None,
+                  mode: str = "train", attention: str = "best", framework: str = "textbook", compiled: bool = False,
+                  recompute: str = "none", dtype: str = "bf16") -> ShapeComparison:
+    """Every model on every GPU, against the first row that is possible.
+
+    >>> rows = medley.shape_compare(["llama-2-7b"], ["a100-80-sxm", "h200-sxm"]).rows
+    >>> rows[0].against_first, rows[1].against_first > 1
+    (1.0, True)
+    """
+    return _ask("ShapeComparison", "shape_compare", "CompareRequest", models=list(models), gpus=list(gpus), family=family, tp=tp,
+                pp=pp, dp=dp, zero=zero, sp=sp, micro_batch=micro_batch, global_batch=global_batch, seq=seq, mode=mode,
+                attention=attention, framework=framework, compiled=compiled, recompute=recompute, dtype=dtype)
+
+
+def shape_search(model: str, gpu: str, *, params: float = 0.02, depth: float = 0.2, aspect: float = 0.4, ffn_ratio: float = 0.2,
+                 hidden_step: int = 64, ffn_step: int = 16, threads: int = 0, family: str | None = None, tp: int = 1, pp: int = 1,
+                 dp: int = 1, zero: int = 0, sp: bool = False, micro_batch: int = 1, global_batch: int | None = None,
+                 seq: int | None = None, mode: str = "train", attention: str = "best", framework: str = "textbook",
+                 compiled: bool = False, recompute: str = "none", dtype: str = "bf16") -> ShapeSearch:
+    """The fastest shapes near a model, against the change of its parameters. Tolerances are shares: 0.02 is 2 %.
+
+    >>> found = medley.shape_search("gpt2-xl", "h200-sxm", params=0.01, depth=0.05, hidden_step=128)
+    >>> found.given.hidden, found.fastest.gain >= 0, len(found.pareto) > 0
+    (1600, True, True)
+    """
+    return _ask("ShapeSearch", "shape_search", "SearchRequest", model=model, gpu=gpu, params=params, depth=depth, aspect=aspect,
+                ffn_ratio=ffn_ratio, hidden_step=hidden_step, ffn_step=ffn_step, threads=threads, family=family, tp=tp, pp=pp,
+                dp=dp, zero=zero, sp=sp, micro_batch=micro_batch, global_batch=global_batch, seq=seq, mode=mode,
+                attention=attention, framework=framework, compiled=compiled, recompute=recompute, dtype=dtype)
+
+
+def lint(config: str, gpu: str, *, allow: float = 0.05, family: str | None = None, tp: int = 1, pp: int = 1, dp: int = 1,
+         zero: int = 0, sp: bool = False, micro_batch: int | None = None, global_batch: int | None = None, seq: int | None = None,
+         mode: str = "train", attention: str = "best", framework: str = "textbook", compiled: bool = False,
+         recompute: str = "none", dtype: str = "bf16") -> Lint:
+    """The numbers of a config file (or of a known model) that each waste more than the share `allow` of a step.
+
+    >>> found = medley.lint("gpt2-xl", "h200-sxm", allow=0.02)
+    >>> bool(found), "vocab_size" in [finding.key for finding in found.findings]
+    (False, True)
+    >>> bool(medley.lint("gpt2-xl", "h200-sxm", allow=0.9))        # true: nothing was found
+    True
+    """
+    return _ask("Lint", "lint", "LintRequest", model=config, gpu=gpu, allow=allow, family=family, tp=tp, pp=pp, dp=dp, zero=zero,
+                sp=sp, micro_batch=micro_batch, global_batch=global_batch, seq=seq, mode=mode, attention=attention,
+                framework=framework, compiled=compiled, recompute=recompute, dtype=dtype)
+
+
+def _ask(result: str, function: str, request_class: str, axes: Sequence[str] = (), **options: Any) -> Any:
+    try:
+        from . import _analysis, results   # here, so that `import medley` stays light
+    except ImportError as error:
+        raise ImportError(f"medley was built without its analysis ({error}); build it in Medley's repository") from error
+    request = getattr(_analysis, request_class)()
+    for name, value in options.items():
+        if value is not None:
+            setattr(request, name, value)
+    for axis in axes:
+        request.add_axis(axis)
+    return results.build(getattr(results, result), json.loads(getattr(_analysis, function)(request)))

@@ -1,0 +1,122 @@
+// medley._analysis: the functions behind `medley plan` and `medley shape` for Python. Each returns the JSON
+// that the command writes; medley/analysis.py makes typed objects of it. Errors are translated by
+// medley._core.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "cost/plan_sweep.hpp"
+#include "shape/compare.hpp"
+#include "shape/lint_config.hpp"
+#include "shape/report.hpp"
+#include "shape/search_shapes.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace medley::python {
+namespace {
+
+/// Names come from users' files and need not be UTF-8.
+template <typename Result>
+std::string text_of(const Result& result) {
+  return to_json(result).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+void bind_plan(nb::module_& module) {
+  using cost::PlanRequest, cost::SweepRequest;
+  nb::class_<PlanRequest>(module, "PlanRequest", "The options of medley.plan.")
+      .def(nb::init<>())
+      .def_rw("model", &PlanRequest::model)
+      .def_rw("family", &PlanRequest::as)
+      .def_rw("layout", &PlanRequest::layout)
+      .def_rw("framework", &PlanRequest::framework)
+      .def_rw("micro_batch", &PlanRequest::micro_batch)
+      .def_rw("global_batch", &PlanRequest::global_batch)
+      .def_rw("seq", &PlanRequest::seq)
+      .def_rw("dtype", &PlanRequest::dtype)
+      .def_rw("rank", &PlanRequest::rank, nb::arg().none())
+      .def_rw("machine", &PlanRequest::machine)
+      .def_rw("small", &PlanRequest::small);
+  nb::class_<SweepRequest, PlanRequest>(module, "SweepRequest", "The options of medley.plan_sweep.")
+      .def(nb::init<>())
+      .def(
+          "add_axis",
+          [](SweepRequest& request, const std::string& text) {
+            request.axes.push_back(cost::parse_axis(text));
+          },
+          "text"_a);
+  module.def(
+      "plan", [](const PlanRequest& request) { return text_of(cost::make_plan(request)); }, "request"_a,
+      nb::call_guard<nb::gil_scoped_release>());
+  module.def(
+      "plan_sweep", [](const SweepRequest& request) { return text_of(cost::sweep_plans(request)); },
+      "request"_a, nb::call_guard<nb::gil_scoped_release>());
+}
+
+void bind_shape(nb::module_& module) {
+  using shape::Bounds, shape::CompareRequest, shape::LintRequest, shape::SearchRequest, shape::ShapeRequest;
+  nb::class_<ShapeRequest>(module, "ShapeRequest", "The options of medley.shape.")
+      .def(nb::init<>())
+      .def_rw("model", &ShapeRequest::model)
+      .def_rw("family", &ShapeRequest::as)
+      .def_rw("gpu", &ShapeRequest::gpu)
+      .def_rw("tp", &ShapeRequest::tp)
+      .def_rw("pp", &ShapeRequest::pp)
+      .def_rw("dp", &ShapeRequest::dp)
+      .def_rw("zero", &ShapeRequest::zero)
+      .def_rw("sp", &ShapeRequest::sp)
+      .def_rw("micro_batch", &ShapeRequest::micro_batch)
+      .def_rw("global_batch", &ShapeRequest::global_batch)
+      .def_rw("seq", &ShapeRequest::seq)
+      .def_rw("mode", &ShapeRequest::mode)
+      .def_rw("attention", &ShapeRequest::attention)
+      .def_rw("framework", &ShapeRequest::framework)
+      .def_rw("compiled", &ShapeRequest::compiled)
+      .def_rw("recompute", &ShapeRequest::recompute)
+      .def_rw("dtype", &ShapeRequest::dtype);
+  nb::class_<CompareRequest, ShapeRequest>(module, "CompareRequest", "The options of medley.shape_compare.")
+      .def(nb::init<>())
+      .def_rw("models", &CompareRequest::models)
+      .def_rw("gpus", &CompareRequest::gpus);
+  nb::class_<LintRequest, ShapeRequest>(module, "LintRequest", "The options of medley.lint.")
+      .def(nb::init<>())
+      .def_rw("allow", &LintRequest::allow);
+  nb::class_<SearchRequest, ShapeRequest> search(module, "SearchRequest",
+                                                 "The options of medley.shape_search.");
+  search.def(nb::init<>()).def_rw("threads", &SearchRequest::threads);
+  const auto add_bound = [&]<typename T>(const char* name, T Bounds::*member) {
+    search.def_prop_rw(
+        name, [member](const SearchRequest& request) { return request.bounds.*member; },
+        [member](SearchRequest& request, T value) { request.bounds.*member = value; });
+  };
+  add_bound("params", &Bounds::parameters);
+  add_bound("depth", &Bounds::depth);
+  add_bound("aspect", &Bounds::aspect);
+  add_bound("ffn_ratio", &Bounds::ffn_ratio);
+  add_bound("hidden_step", &Bounds::hidden_step);
+  add_bound("ffn_step", &Bounds::ffn_step);
+  module.def(
+      "shape", [](const ShapeRequest& request) { return text_of(shape::report_shape(request)); }, "request"_a,
+      nb::call_guard<nb::gil_scoped_release>());
+  module.def(
+      "shape_compare", [](const CompareRequest& request) { return text_of(shape::compare_shapes(request)); },
+      "request"_a, nb::call_guard<nb::gil_scoped_release>());
+  module.def(
+      "lint", [](const LintRequest& request) { return text_of(shape::lint_config(request)); }, "request"_a,
+      nb::call_guard<nb::gil_scoped_release>());
+  module.def(
+      "shape_search", [](const SearchRequest& request) { return text_of(shape::search_shapes(request)); },
+      "request"_a, nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace
+}  // namespace medley::python
+
+NB_MODULE(_analysis, module) {
+  module.doc() =
+      "What medley plan and medley shape compute; use it through the functions of the package medley.";
+  medley::python::bind_plan(module);
+  medley::python::bind_shape(module);
+}

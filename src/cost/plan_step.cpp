@@ -1,0 +1,107 @@
+#include "cost/plan_step.hpp"
+
+#include <fmt/format.h>
+
+#include <medley/error.hpp>
+
+#include "plan/export.hpp"
+
+namespace medley::cost {
+namespace {
+
+constexpr double bytes_per_gib = 1024.0 * 1024 * 1024;
+
+void add_fit(MachineTime& time, const Memory& fullest) {
+  // Datasheets say GB and mean GiB: an A100 of 80 GB has 81920 MiB.
+  time.gpu_bytes = time.machine.memory_gb * bytes_per_gib;
+  time.fits = static_cast<double>(fullest.total()) <= usable_memory(time.gpu_bytes);
+  time.fit = fit_sentence(fullest, time.gpu_bytes);
+}
+
+// The difference between the framework and the textbook is the framework's doing.
+void add_textbook(PlanResult& result) {
+  if (result.framework == Framework::textbook) return;
+  Layout layout = result.layout;
+  if (result.framework == Framework::fsdp2) layout.zero = 3;
+  const auto rows =
+      plan::rows_of(plan::make_schedule(result.model, layout, Framework::textbook, result.rank));
+  for (const auto& [group, total] : plan::totals_by_group(rows)) {
+    result.textbook[std::string(group)] = total.wire_bytes;
+    if (result.volume.by_group.contains(group)) result.textbook_bytes += total.wire_bytes;
+  }
+}
+
+}  // namespace
+
+PlanResult plan_step(const Model& model, Layout layout, Framework framework, std::optional<Count> rank,
+                     const std::optional<Machine>& machine, Count small_limit) {
+  check(layout, model);
+  PlanResult out;
+  out.rank = rank ? *rank : plan::busiest_rank(model, layout, framework);
+  if (machine) {
+    Step step(model, layout, framework, out.rank);
+    out.time = MachineTime{.machine = *machine, .cost = step.cost(*machine)};
+    out.schedule = std::move(step).schedule();
+  } else {
+    out.schedule = plan::make_schedule(model, layout, framework, out.rank);
+  }
+  out.fullest = fullest_gpu(model, layout, framework);
+  out.memory = rank ? memory_per_gpu(model, layout, framework, *rank) : out.fullest.memory;
+  if (out.time) add_fit(*out.time, out.fullest.memory);
+  out.rows = plan::rows_of(out.schedule);
+  out.volume = plan::volume_of(out.rows, small_limit);
+  out.assumptions = plan::assumptions(model, layout, framework);
+  out.model = model;
+  out.layout = layout;
+  out.framework = framework;
+  return out;
+}
+
+PlanResult make_plan(const PlanRequest& request) {
+  if (request.rank && *request.rank < 0)
+    throw Error(ErrorKind::invalid, fmt::format("--rank is {}; ranks start at 0", *request.rank));
+  std::optional<Machine> machine;
+  if (!request.machine.empty()) machine = find_machine(request.machine);
+  PlanResult result = plan_step(model_of(request), layout_of(request), framework_of(request), request.rank,
+                                machine, request.small);
+  add_textbook(result);
+  return result;
+}
+
+std::string misfit_text(const PlanResult& result) {
+  return fmt::format("the layout does not fit {}: rank {} needs {}; shard or recompute more, or pass --force",
+                     result.time->machine.name, result.fullest.rank, result.time->fit);
+}
+
+nlohmann::ordered_json to_json(const MachineTime& time, const FullestGpu& fullest) {
+  nlohmann::ordered_json breakdown;
+  for (std::size_t i = 0; i < cause_count; ++i)
+    breakdown[std::string(name(static_cast<Cause>(i)))] = time.cost.spent[i];
+  return {{"machine", time.machine.name},
+          {"step_us", time.cost.step_us},
+          {"tokens_per_s_per_gpu", time.cost.tokens_per_s_per_gpu},
+          {"tflops_per_gpu", time.cost.tflops_per_gpu},
+          {"hardware_tflops_per_gpu", time.cost.hardware_tflops_per_gpu},
+          {"fits", time.fits},
+          {"fullest_rank", fullest.rank},
+          {"fit", time.fit},
+          {"gpu_memory", static_cast<Count>(time.gpu_bytes)},
+          {"breakdown", std::move(breakdown)}};
+}
+
+nlohmann::ordered_json to_json(const PlanResult& result) {
+  nlohmann::ordered_json json = {{"model", plan::to_json(result.model)},
+                                 {"layout", plan::to_json(result.layout)},
+                                 {"framework", plan::name(result.framework)},
+                                 {"assumptions", result.assumptions},
+                                 {"world", result.layout.world()},
+                                 {"rank", result.rank},
+                                 {"rows", plan::to_json(result.rows)}};
+  json.update(plan::to_json(result.volume));
+  json["memory"] = to_json(result.memory);
+  json["textbook"] = result.textbook;
+  if (result.time) json.update(to_json(*result.time, result.fullest));
+  return json;
+}
+
+}  // namespace medley::cost

@@ -1,0 +1,46 @@
+// The same plan over ranges of sequences, model sizes or layouts: the figures of the communication paper
+// (volume by parallelism, message sizes, share of small messages). Used by `medley plan --sweep` and the
+// Python package.
+#pragma once
+
+#include "cost/plan_step.hpp"
+
+namespace medley::cost {
+
+struct SweepAxis {
+  std::string key;  ///< of the layout, of the model's shape, or "model"
+  std::vector<std::string> values;
+};
+/// From KEY=A:B (doubling), KEY=A:B:STEP or KEY=A,B,C. Throws Error(invalid) naming the text.
+SweepAxis parse_axis(const std::string& text);
+/// Sets one number of a point; false for a key that is not known.
+bool set_swept(Model& model, Layout& layout, const std::string& key, const std::string& value);
+
+struct SweepRequest : PlanRequest {  ///< the rank of each point is its busiest
+  std::vector<SweepAxis> axes;       ///< several make a grid, the last one running fastest
+};
+
+struct SweepPoint {
+  std::vector<std::string> values;  ///< one for each axis
+  std::string refused;              ///< why there is no plan; the rest is then empty
+  Count world = 0, rank = 0, parameters = 0;
+  plan::Volume volume;
+  Memory memory;
+  FullestGpu fullest;
+  std::optional<MachineTime> time;
+};
+
+struct SweepResult {
+  Model model;
+  Framework framework = Framework::textbook;
+  bool timed = false;  ///< on a machine
+  std::vector<SweepAxis> axes;
+  std::vector<SweepPoint> points;
+};
+
+/// Plans every point, on all cores. A point that cannot be planned says why; an axis that is not known
+/// throws.
+SweepResult sweep_plans(const SweepRequest& request);
+nlohmann::ordered_json to_json(const SweepResult& result);
+
+}  // namespace medley::cost

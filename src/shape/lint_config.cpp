@@ -1,0 +1,62 @@
+#include "shape/lint_config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/text.hpp"
+#include "shape/rules.hpp"
+
+namespace medley::shape {
+namespace {
+
+// One short sequence would blame everything on launches, a very long one on attention.
+Workload usual_workload(LintRequest request, const Model& model) {
+  if (request.seq == 0) request.seq = std::min<Count>(model.seq, 4096);
+  if (request.micro_batch == 0)
+    request.micro_batch = std::max<Count>(1, 8192 / std::max<Count>(1, request.seq));
+  return unchecked_workload(request);
+}
+
+}  // namespace
+
+LintResult lint_config(const LintRequest& request) {
+  const GpuModel gpu = GpuModel::named(request.gpu);
+  const Model model = shape_model(request.model, request.as);
+  const Workload work = usual_workload(request, model);
+  const std::string text = model::is_file(request.model) ? model::read_file(request.model) : std::string{};
+  Pricer pricer(gpu);
+  return {.file = request.model,
+          .gpu = gpu,
+          .allow = request.allow,
+          .layout = work.layout,
+          .findings = lint(pricer, model, work, request.allow, text)};
+}
+
+nlohmann::ordered_json to_json(const LintResult& result) {
+  using Json = nlohmann::ordered_json;
+  Json findings = Json::array();
+  for (const Finding& f : result.findings)
+    findings.push_back({{"file", result.file},
+                        {"key", f.key},
+                        {"value", f.value},
+                        {"better", f.better > 0 ? Json(f.better) : Json()},
+                        {"waste", result.gpu.calibrated() && f.better > 0 ? Json(f.waste) : Json()},
+                        {"why", f.why}});
+  return {{"file", result.file},
+          {"gpu", result.gpu.gpu().name},
+          {"calibrated", result.gpu.calibrated()},
+          {"allow", result.allow},
+          {"findings", std::move(findings)}};
+}
+
+std::string sentence(const LintResult& result, const Finding& f) {
+  if (f.better == 0) return fmt::format("{} {} {} (rule 4)", f.key, f.value, f.why);
+  if (result.gpu.calibrated())
+    return fmt::format("{} {} wastes {:.1f} % of the step on {}: {} would not ({})", f.key, f.value,
+                       100 * f.waste, result.gpu.gpu().name, f.better, f.why);
+  return fmt::format("{} {} wastes time on {}: {} should run {} ({})", f.key, f.value, result.gpu.gpu().name,
+                     f.better, gain_text(1 / (1 - f.waste) - 1, false), f.why);
+}
+
+}  // namespace medley::shape

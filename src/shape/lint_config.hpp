@@ -1,0 +1,32 @@
+// A configuration file checked for numbers that waste a GPU's time. Used by `medley shape lint`, in CI, and
+// by the Python package; lint.hpp finds them.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "shape/lint.hpp"
+#include "shape/request.hpp"
+
+namespace medley::shape {
+
+/// `model` is the file, or a name of the zoo. A micro_batch or seq of 0 stands for a common step: sequences
+/// of at most 4096 tokens, micro-batches of about 8192 tokens.
+struct LintRequest : ShapeRequest {
+  LintRequest() { micro_batch = 0; }
+  double allow = 0.05;  ///< share of the step that one number may waste
+};
+
+struct LintResult {
+  std::string file;
+  GpuModel gpu;
+  double allow = 0;
+  Layout layout;  ///< of the step that was looked at
+  std::vector<Finding> findings;
+};
+
+LintResult lint_config(const LintRequest& request);
+nlohmann::ordered_json to_json(const LintResult& result);
+/// One sentence: key, value, what it wastes, the better value.
+std::string sentence(const LintResult& result, const Finding& finding);
+
+}  // namespace medley::shape
