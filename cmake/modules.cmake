@@ -29,6 +29,12 @@ function(medley_module name)
   if(M_IN_LIBRARY)
     add_library(medley_${name} OBJECT ${sources})
     set_property(GLOBAL APPEND PROPERTY medley_library_modules medley_${name})
+    # Nobody replaces the library's functions at run time, so the compiler may inline those that it exports; and thread-local
+    # variables are reached by a shorter call. A small message gains from both.
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(medley_${name} PRIVATE -fno-semantic-interposition
+                             $<$<STREQUAL:${CMAKE_SYSTEM_PROCESSOR},x86_64>:-mtls-dialect=gnu2>)
+    endif()
   else()
     add_library(medley_${name} STATIC ${sources})
     target_link_libraries(medley_${name} PUBLIC medley)

@@ -28,7 +28,9 @@ class MEDLEY_API Work {
     source_ = other.source_;
     return *this;
   }
-  ~Work();
+  ~Work() {
+    if (operation_) drop();
+  }
 
   /// Waits until the operation completes, driving every other pending operation meanwhile. Throws its error.
   /// With a deadline: throws Error(timeout) once it has passed; the operation's comm is unusable after that.
@@ -68,6 +70,7 @@ class MEDLEY_API Work {
 
  private:
   friend class Comm;
+  void drop() noexcept;
   core::Operation* operation_ = nullptr;
   int source_ = -1;
 };

@@ -12,22 +12,35 @@ using core::Checker;
 
 namespace {
 
-Call message_call(const core::CommState& comm, const Message& message, const Options& options) {
-  const Op op = message.is_send ? Op::send : Op::recv;
-  const Checker check{comm, op};
-  if (message.is_send || message.peer != any_source) check.rank(message.is_send ? "destination" : "source", message.peer);
-  check.buffer(message.is_send ? "send" : "receive", message.buffer);
-  if (message.tag < 0) check.refuse(fmt::format("tag {} is negative", message.tag));
-  Call call = core::call_of(op, message.buffer.dtype, message.buffer.memory, options);
-  call.tag = message.tag;
-  call.root = message.peer;
-  if (message.is_send) {
-    call.in = message.buffer.data;
-    call.in_count = message.buffer.count;
-  } else {
-    call.out = message.buffer.data;
-    call.out_count = message.buffer.count;
-  }
+void check_tag(const Checker& check, int tag) {
+  if (tag < 0) [[unlikely]]
+    check.refuse(fmt::format("tag {} is negative", tag));
+}
+
+Call send_call(const core::CommState& comm, const ConstBuffer& buffer, int to, int tag,
+               const Options& options) {
+  const Checker check{comm, Op::send};
+  check.rank("destination", to);
+  check.buffer("send", buffer);
+  check_tag(check, tag);
+  Call call = core::call_of(Op::send, buffer.dtype, buffer.memory, options);
+  call.tag = tag;
+  call.root = to;
+  call.in = buffer.data;
+  call.in_count = buffer.count;
+  return call;
+}
+
+Call recv_call(const core::CommState& comm, const Buffer& buffer, int from, int tag, const Options& options) {
+  const Checker check{comm, Op::recv};
+  if (from != any_source) check.rank("source", from);
+  check.buffer("receive", buffer);
+  check_tag(check, tag);
+  Call call = core::call_of(Op::recv, buffer.dtype, buffer.memory, options);
+  call.tag = tag;
+  call.root = from;
+  call.out = buffer.data;
+  call.out_count = buffer.count;
   return call;
 }
 
@@ -41,13 +54,13 @@ Message outgoing(ConstBuffer buffer, int to, int tag) {
 Message incoming(Buffer buffer, int from, int tag) { return {false, buffer, from, tag}; }
 
 Work Comm::send(const ConstBuffer& buffer, int to, const Options& options) {
-  Call call = message_call(state(), outgoing(buffer, to, options.tag), options);
+  Call call = send_call(state(), buffer, to, options.tag, options);
   return core::issue(state_, call, options);
 }
 
 Work Comm::recv(const Buffer& buffer, int from, const Options& options) {
   int source = -1;
-  Call call = message_call(state(), incoming(buffer, from, options.tag), options);
+  Call call = recv_call(state(), buffer, from, options.tag, options);
   Work work = core::issue(state_, call, options, &source);
   work.source_ = source;
   return work;
@@ -61,7 +74,10 @@ Work Comm::batch(std::span<const Message> messages, const Options& options) {
   state();
   if (messages.empty()) return {};
   std::vector<Call> calls;
-  for (const Message& message : messages) calls.push_back(message_call(*state_, message, options));
+  for (const auto& [is_send, buffer, peer, tag] : messages) {
+    calls.push_back(is_send ? send_call(*state_, buffer, peer, tag, options)
+                            : recv_call(*state_, buffer, peer, tag, options));
+  }
   Work work(state_->engine->issue_group(state_, calls, options));
   if (!options.async) work.wait();
   return work;

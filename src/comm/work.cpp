@@ -8,12 +8,13 @@ Work::Work(const Work& other) noexcept : operation_(other.operation_), source_(o
   if (operation_) operation_->retain();
 }
 
-Work::~Work() {
-  if (operation_) operation_->release();
+void Work::drop() noexcept {
+  operation_->release();
 }
 
 void Work::wait() {
-  if (operation_) operation_->comm->engine->wait_in_stream(*operation_, operation_->deadline);
+  if (operation_ && !operation_->ended_well())
+    operation_->comm->engine->wait_in_stream(*operation_, operation_->deadline);
 }
 
 void Work::wait(std::chrono::nanoseconds deadline) {
@@ -57,7 +58,8 @@ const Error* Work::error() const noexcept {
 }
 
 int Work::source() const noexcept {
-  const int known = operation_ ? operation_->source.load() : -1;
+  // relaxed: as Operation::source says
+  const int known = operation_ ? operation_->source.load(std::memory_order_relaxed) : -1;
   return known >= 0 ? known : source_;
 }
 

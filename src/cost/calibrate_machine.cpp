@@ -68,8 +68,8 @@ nlohmann::ordered_json to_json(const CalibrateResult& result) {
 std::string machine_toml(const CalibrateResult& result) {
   const Machine& m = result.machine;
   std::string text = fmt::format(
-      "# Calibrated on {} by medley plan calibrate.\ngpu = \"{}\"\ngpus_per_host = {}\nmemory_gb = {}\n",
-      fmt::join(result.data, ", "), m.gpu.name, m.gpus_per_host, m.memory_gb);
+      "# Calibrated on {} by medley plan calibrate.\nformat = {}\ngpu = \"{}\"\ngpus_per_host = {}\nmemory_gb = {}\n",
+      fmt::join(result.data, ", "), machine_format, m.gpu.name, m.gpus_per_host, m.memory_gb);
   if (m.gpu_share != 1) text += fmt::format("gpu_share = {}\n", m.gpu_share);
   for (const auto& [name, link] : {std::pair{"inside", m.inside}, {"between", m.between}})
     text += fmt::format("\n[{}]\nlatency_us = {}\nbandwidth_gb_per_s = {}\n", name, link.latency_us,

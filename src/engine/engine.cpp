@@ -24,8 +24,10 @@ constexpr int eager_polls = 32;
 void copy_lists(Operation& operation, int ranks) {
   Call& call = operation.call;
   const std::int64_t** lists[] = {&call.in_counts, &call.in_offsets, &call.out_counts, &call.out_offsets};
-  operation.algorithm = call.algorithm;   // the caller's may go before a held operation starts
-  call.algorithm = operation.algorithm;
+  if (!call.algorithm.empty()) {
+    operation.algorithm = call.algorithm;  // the caller's may go before a held operation starts
+    call.algorithm = operation.algorithm;
+  }
   if (!call.in_counts && !call.out_counts) return;
   const auto n = static_cast<std::size_t>(ranks);
   operation.lists = std::make_shared_for_overwrite<std::int64_t[]>(4 * n);
@@ -37,6 +39,19 @@ void copy_lists(Operation& operation, int ranks) {
   }
 }
 
+/// The kernel's coarse clock takes a fifth of the time of the exact one. It is behind by a tick at most, 10
+/// ms, which is added: no deadline passes early, and none of a second or more is noticeably late.
+Deadline deadline_of_operation(std::chrono::nanoseconds duration) {
+  constexpr std::chrono::milliseconds tick(10);
+  if (duration < std::chrono::seconds(1)) return deadline_after(duration);
+  const Deadline now(std::chrono::nanoseconds(clock_ns(CLOCK_MONOTONIC_COARSE)) + tick);
+  return duration > Deadline::max() - now ? Deadline::max() : now + duration;
+}
+
+std::uint64_t number_of(const Record* record) {
+  return record ? record->index : 0;
+}
+
 /// Whether a blocking call may start from the caller's own memory, which lasts until the call returns. One with patience may
 /// return before it is complete; lists may be read by a library that cannot give up what it has begun (MPI).
 bool may_borrow(const Call& call, const Options& options) {
@@ -45,8 +60,7 @@ bool may_borrow(const Call& call, const Options& options) {
 
 }  // namespace
 
-void Engine::refuse_forked_child() const {
-  if (fork_guard_.here()) return;
+void Engine::throw_forked_child() {
   throw Error(ErrorKind::invalid,
               "this process was forked from the one that made the context; make a new context here");
 }
@@ -67,7 +81,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
     LaneState& lane = *chosen.lane;
     if (!options.async && !open && quiet() && !comm.checked) {
       // Nothing is pending, so nothing can conflict and the lane is free: no bookkeeping unless it takes long.
-      std::uint64_t record = 0;
+      Record* record = nullptr;
       OperationRef owner;
       if (!may_borrow(call, options)) [[unlikely]] owner = make_operation(shared, call, options, lane);
       Transfer* transfer = owner ? try_inline(comm, owner->call, owner->lists, chosen, options, source, record)
@@ -75,9 +89,12 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
       if (!transfer) return nullptr;
       if (!owner) owner = make_operation(shared, call, options, lane);
       operation = enlist(std::move(owner), options);
-      operation->record = record;
+      operation->record = number_of(record);
       scheduler_.add(*operation);   // nothing is pending, so nothing holds it
-      adopt(*operation, transfer);
+      adopt(*operation, transfer, ticks());
+    } else if (!is_collective(call.op) && scheduler_.may_start(call, lane)) {
+      operation = start_message(shared, call, options, chosen, source);
+      if (!operation) return nullptr;
     } else {
       operation = enlist_behind(shared, call, options, chosen, std::move(open));
     }
@@ -102,14 +119,14 @@ void Engine::await_check(Operation& operation) {
 }
 
 Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists,
-                             const Route& route, const Options& options, int& source, std::uint64_t& number) {
+                             const Route& route, const Options& options, int& source, Record*& recorded) {
   LaneState& lane = *route.lane;   // on host memory, so never one that stages
   Transfer* transfer = nullptr;
   const std::uint64_t begun = ticks();
   if (comm.status) board_.show_inline(*comm.status, lane.place, call.op, call.root);
   try {
     transfer = lane.filled->start(call);
-    number = record(comm, call, route, options, begun);   // while the peers' answers are on their way
+    recorded = record(comm, call, route, options, begun);  // while the peers' answers are on their way
     const int polls = lane.event_count && lane.event_count->spins() == 0 ? 1 : inline_polls;
     for (int i = 0; transfer && i < polls; ++i) {
       if (transfer->poll() == Poll::complete) {
@@ -125,17 +142,52 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
   } catch (...) {
     const Error error = current_error();
     board_.hide_inline();
-    if (number == 0) number = record(comm, call, route, options, begun);
-    note_end(number, true);
+    if (!recorded) recorded = record(comm, call, route, options, begun);
+    note_end(recorded, true);
     const Error full = with_context(error, comm, call, is_collective(call.op) ? comm.collectives : comm.messages, lane.name);
     if (ends_comm(call, error)) fail_locked(comm, full);
     if (transfer) transfer->abandon(lists);   // after the lane was aborted
     throw full;
   }
   board_.hide_inline();
-  if (!transfer) note_end(number, false);
+  if (!transfer) note_end(recorded, false);
   if (!transfer && lane.has_undelivered()) watch_undelivered(lane);
   return transfer;
+}
+
+/// A message that nothing holds is started before it becomes an operation. One that is complete at its first
+/// poll never does (docs/guarantees.md, "Messages that are complete when they are issued").
+Operation* Engine::start_message(const std::shared_ptr<CommState>& shared, const Call& call,
+                                 const Options& options, const Route& route, int& source) {
+  CommState& comm = *shared;
+  LaneState& lane = *route.lane;
+  const std::uint64_t begun = ticks();
+  if (comm.status) board_.show_inline(*comm.status, lane.place, call.op, call.root);
+  Transfer* transfer = nullptr;
+  std::optional<Error> error;
+  try {
+    transfer = lane.filled->start(call);
+    if (transfer && transfer->poll() == Poll::complete) {
+      source = transfer->source();
+      transfer->release();
+      transfer = nullptr;
+    }
+  } catch (...) {
+    error = current_error();
+  }
+  board_.hide_inline();
+  Record* const recorded = record(comm, call, route, options, begun);
+  if (!transfer && !error) {
+    note_end(recorded, false);
+    if (lane.has_undelivered()) watch_undelivered(lane);
+    return nullptr;
+  }
+  Operation* const operation = enlist(make_operation(shared, call, options, lane), options);
+  operation->record = number_of(recorded);
+  scheduler_.add(*operation);
+  if (transfer) adopt(*operation, transfer, begun);
+  if (error) finish_with_error(*operation, *error);
+  return operation;
 }
 
 /// Has what the lane still has_undelivered to its peers delivered, though nobody waits for it.
@@ -151,21 +203,22 @@ OperationRef Engine::make_operation(const std::shared_ptr<CommState>& comm, cons
   operation->call = call;
   copy_lists(*operation, comm->size);
   operation->sequence = operation->collective() ? comm->collectives : comm->messages;
-  operation->deadline = deadline_after(options.deadline.count() > 0 ? options.deadline : comm->deadline);
+  operation->deadline =
+      deadline_of_operation(options.deadline.count() > 0 ? options.deadline : comm->deadline);
   return operation;
 }
 
 /// From here on it is pending, and the engine holds a reference. The caller gets another: it may be complete once it starts.
 Operation* Engine::enlist(OperationRef made, const Options& options) {
   Operation* const operation = made.get();
-  operation->accesses = accesses_of(operation->call, operation->comm->size);
+  find_accesses(operation->call, operation->comm->size, operation->accesses);
   if (operation->call.memory == Memory::cuda) {
     operation->dependencies.ready = device_->record(operation->call.stream);
     operation->call.dependencies = &operation->dependencies;
   }
   pending_.push_back(*operation);
-  made.release()->retain();
-  board_.show(*operation);
+  operation->references.store(2, std::memory_order_relaxed);  // relaxed: nobody else has seen it yet
+  static_cast<void>(made.release());
   // Who waits on the host moves it, and calls the thread when leaving earlier.
   if (thread_ && (options.async || operation->call.memory == Memory::cuda)) thread_->nudge();
   return operation;
@@ -176,7 +229,8 @@ Operation* Engine::enlist_behind(const std::shared_ptr<CommState>& comm, const C
                                  const Route& chosen, PendingSize open) {
   Operation* operation = enlist(make_operation(comm, call, options, *chosen.lane), options);
   operation->size = std::move(open);
-  operation->record = record(*comm, call, chosen, options, ticks());
+  board_.show(*operation);
+  operation->record = number_of(record(*comm, call, chosen, options, ticks()));
   if (operation->size) note_route(*operation, {});
   scheduler_.add(*operation);
   if (operation->collective() && !comm->awaiting_lane_order.empty()) open_routes_.insert(comm.get());
@@ -207,7 +261,8 @@ Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vect
     Operation* operation = enlist(make_operation(comm, calls[i], options, *routes[i]->lane), options);
     operation->group = group;
     group->batch.push_back(operation);
-    operation->record = record(*comm, calls[i], *routes[i], options, ticks());
+    board_.show(*operation);
+    operation->record = number_of(record(*comm, calls[i], *routes[i], options, ticks()));
     group->deadline = operation->deadline;
     scheduler_.add(*operation);
     if (operation->blockers == 0) start(*operation);

@@ -119,9 +119,13 @@ class Engine final : private Progress::Events {
   void check(CommState& comm);
   /// Throws in a child forked from the process that made the context. Every way in asks this before it takes the lock,
   /// which another thread may have held at the fork.
-  void refuse_forked_child() const;
+  void refuse_forked_child() const {
+    if (!fork_guard_.here()) [[unlikely]]
+      throw_forked_child();
+  }
 
  private:
+  [[noreturn]] static void throw_forked_child();
   /// Holds the lock. Letting it go tells the callbacks of what was completed meanwhile, which may call in again.
   class Hold {
    public:
@@ -132,6 +136,10 @@ class Engine final : private Progress::Events {
         return;
       }
       engine_.wake_sleepers();
+      if (engine_.due_callbacks_.empty()) {
+        engine_.mutex_.unlock();
+        return;
+      }
       const auto told = std::exchange(engine_.due_callbacks_, {});
       engine_.mutex_.unlock();
       for (const auto& callback : told) callback();
@@ -156,8 +164,10 @@ class Engine final : private Progress::Events {
   const Route& settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
                             PendingSize& open);
   const Route& route(CommState& comm, const Call& call, std::string_view backend) const;
-  Transfer* try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists, const Route& route,
-                       const Options& options, int& source, std::uint64_t& record);
+  Transfer* try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists,
+                       const Route& route, const Options& options, int& source, Record*& recorded);
+  Operation* start_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+                           const Route& route, int& source);
   static OperationRef make_operation(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
                                      LaneState& lane);
   Operation* enlist(OperationRef made, const Options& options);
@@ -166,14 +176,16 @@ class Engine final : private Progress::Events {
   Operation* issue_on_device(const std::shared_ptr<CommState>& comm, Call& call, const Options& options);
   void use_device(const CommState& comm);
   void admit_on_device(const CommState& comm, Call& call, const LaneState& lane);
-  std::uint64_t record(const CommState& comm, const Call& call, const Route& route, const Options& options,
-                       std::uint64_t issued);
+  /// Null where nothing is recorded. Valid as long as the lock is held.
+  Record* record(const CommState& comm, const Call& call, const Route& route, const Options& options,
+                 std::uint64_t issued);
   void note_route(const Operation& operation, const Route& route) noexcept;
-  void note_start(std::uint64_t record) noexcept;
+  void note_start(std::uint64_t record, std::uint64_t moment) noexcept;
   /// The time from here to the end of the operation is not overlapped by anything.
   void note_wait(const Operation& operation) noexcept;
   void note_device_times(std::uint64_t record, const DeviceTimes& times) noexcept;
   void note_end(std::uint64_t record, bool failed) noexcept;
+  void note_end(Record* record, bool failed) noexcept;
   bool assign_lane_orders(CommState& comm);
   void take_agreed_route(Operation& operation);
   void await_check(Operation& operation);
@@ -183,7 +195,7 @@ class Engine final : private Progress::Events {
   void finish_in_streams(const CommState& comm);
   void start(Operation& operation);
   void look_for_launch(Operation& operation);
-  void adopt(Operation& operation, Transfer* transfer);
+  void adopt(Operation& operation, Transfer* transfer, std::uint64_t started);
   void watch_undelivered(LaneState& lane);
   void settle(Operation& operation);
   void complete(Operation& operation);
@@ -216,7 +228,9 @@ class Engine final : private Progress::Events {
   bool leave_to_callers(ProgressThread& thread);
   /// Where a wait takes place: on the host, or in a stream if one is given.
   using WaitIn = std::optional<void*>;
+  void poll_briefly(Operation& operation);
   bool poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream);
+  bool poll_patiently(Operation& operation, Deadline deadline, Deadline until, WaitIn stream);
   bool quiet() const { return pending_.empty() && !progress_.undelivered() && !ending_; }
 
   Spinlock mutex_;

@@ -59,7 +59,7 @@ void Engine::start(Operation& operation) {
   }
   operation.dependencies.transfers = {};
   if (!transfer) return settle(operation);   // complete at once
-  adopt(operation, transfer);
+  adopt(operation, transfer, ticks());
 }
 
 void Engine::allow_start(CommState& comm, std::uint64_t sequence) {
@@ -71,9 +71,9 @@ void Engine::allow_start(CommState& comm, std::uint64_t sequence) {
   }
 }
 
-void Engine::adopt(Operation& operation, Transfer* transfer) {
+void Engine::adopt(Operation& operation, Transfer* transfer, std::uint64_t started) {
   operation.transfer = transfer;
-  note_start(operation.record);
+  note_start(operation.record, started);
   operation.state.store(Operation::State::active, std::memory_order_relaxed);   // relaxed: read under the lock; only `complete` is not
   board_.show(operation);
   ++operation.lane->active;
@@ -85,7 +85,8 @@ void Engine::adopt(Operation& operation, Transfer* transfer) {
 void Engine::settle(Operation& operation) {
   LaneState& lane = *operation.lane;
   if (operation.transfer) {
-    operation.source = operation.transfer->source();
+    operation.source.store(operation.transfer->source(),
+                           std::memory_order_relaxed);  // relaxed: as Operation::source says
     if (lane.in_streams && !operation.error) note_device_times(operation.record, operation.transfer->device_times());
     progress_.remove(operation);
     Transfer* const transfer = std::exchange(operation.transfer, nullptr);
@@ -106,9 +107,13 @@ void Engine::settle(Operation& operation) {
 }
 
 void Engine::finish(Operation& operation) {
-  std::move(operation.callbacks.begin(), operation.callbacks.end(), std::back_inserter(due_callbacks_));
-  operation.callbacks.clear();
-  for (Operation* member : std::exchange(operation.batch, {})) member->release();
+  if (!operation.callbacks.empty()) {
+    std::move(operation.callbacks.begin(), operation.callbacks.end(), std::back_inserter(due_callbacks_));
+    operation.callbacks.clear();
+  }
+  if (!operation.batch.empty()) {
+    for (Operation* member : std::exchange(operation.batch, {})) member->release();
+  }
   board_.hide(operation);
   some_complete_ = true;
   operation.state.store(Operation::State::complete, std::memory_order_release);   // pairs with Operation::complete()

@@ -12,9 +12,9 @@ std::uint32_t Engine::note_comm(const std::string& name, const std::vector<int>&
   return recorder_->note(NoteKind::comm, nlohmann::json{{"name", name}, {"ranks", world_ranks}}.dump());
 }
 
-std::uint64_t Engine::record(const CommState& comm, const Call& call, const Route& route, const Options& options,
-                             std::uint64_t issued) {
-  if (!recorder_) return 0;
+Record* Engine::record(const CommState& comm, const Call& call, const Route& route, const Options& options,
+                       std::uint64_t issued) {
+  if (!recorder_) return nullptr;
   Record& record = recorder_->next();
   record.sequence = is_collective(call.op) ? comm.collectives : comm.messages;
   record.issued = issued;
@@ -39,7 +39,7 @@ std::uint64_t Engine::record(const CommState& comm, const Call& call, const Rout
   record.flags = options.async ? record_async : 0;
   write_barrier();   // for readers of a running job, and of one that was killed
   record.state = RecordState::issued;
-  return record.index;
+  return &record;
 }
 
 /// Of an operation whose route was open; an empty route says that it is.
@@ -51,10 +51,10 @@ void Engine::note_route(const Operation& operation, const Route& route) noexcept
   record->algorithm = operation.call.algorithm.empty() ? 0 : recorder_->algorithm(operation.call.algorithm);
 }
 
-void Engine::note_start(std::uint64_t number) noexcept {
+void Engine::note_start(std::uint64_t number, std::uint64_t moment) noexcept {
   Record* record = number ? recorder_->find(number) : nullptr;
   if (!record) return;
-  record->started = ticks();
+  record->started = moment;
   write_barrier();
   record->state = RecordState::started;
 }
@@ -84,7 +84,10 @@ void Engine::note_device_times(std::uint64_t number, const DeviceTimes& times) n
 }
 
 void Engine::note_end(std::uint64_t number, bool failed) noexcept {
-  Record* record = number ? recorder_->find(number) : nullptr;
+  note_end(number ? recorder_->find(number) : nullptr, failed);
+}
+
+void Engine::note_end(Record* record, bool failed) noexcept {
   if (!record) return;
   record->completed = ticks();
   if (record->started == 0 && !failed) {

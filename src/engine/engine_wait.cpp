@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <ctime>
 #include <medley/sdk/current_error.hpp>
+#include <medley/sdk/pause.hpp>
 #include <thread>
 
 #include "engine/engine.hpp"
@@ -24,6 +25,10 @@ constexpr timespec nap_beside_callers{0, 200'000};
 // Callers that wait for a millisecond are left alone: on oversubscribed cores each nap's end takes one from a rank that computes.
 constexpr int naps_beside_callers = 5;
 constexpr timespec nap_beside_streams{0, 5'000'000};
+// Polls of a wait before it counts as one that takes long, the first of them without a pause; only where so
+// few operations are active that a pass takes well under a microsecond, since the lock is held meanwhile.
+constexpr int brief_polls = 64, unpaused_polls = 32;
+constexpr std::size_t few_active = 32;
 
 /// A collective may be waiting for a rank that itself waits for the one that is missing: what the ranks said about
 /// themselves comes first. The peer of a message is who it is.
@@ -61,6 +66,22 @@ Poll Engine::advance(Operation& operation, bool first, Waiting& waiting) {
   waiting = progress_.how_to_wait();
   waiting.undelivered = waiting.undelivered || !aborting_.empty();
   return Poll::waiting;
+}
+
+/// Polls with the lock taken once, for as long as an answer may come at once: most waits for small messages
+/// end here.
+void Engine::poll_briefly(Operation& operation) {
+  handle_events();
+  const Hold hold(*this);
+  if (operation.complete()) return;
+  note_wait(operation);
+  const bool alone = callers_.load(std::memory_order_relaxed) == 0 && progress_.active() <= few_active;
+  const int polls = alone && progress_.how_to_wait().policy.spins > 0 ? brief_polls : 1;
+  for (int i = 0; i < polls; ++i) {
+    progress_locked();
+    if (operation.complete()) return;
+    if (i >= unpaused_polls) pause();
+  }
 }
 
 /// Throws once a member of the comm has been gone for longer than the grace.
@@ -215,13 +236,22 @@ class Engine::Caller {
 /// and says whether the first or the second came; past `deadline` it fails.
 bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream) {
   refuse_forked_child();
-  const bool in_stream = stream && operation.call.memory == Memory::cuda;
-  bool ordered = false;
+  const bool on_device = operation.call.memory == Memory::cuda;
+  if (!on_device && !operation.complete()) poll_briefly(operation);
+  const bool ordered =
+      !operation.complete() && poll_patiently(operation, deadline, until, on_device ? stream : std::nullopt);
+  if (ordered || !operation.complete()) return ordered;
+  if (operation.error) throw *operation.error;
+  return true;
+}
+
+/// Until the operation is complete or `until` has passed; true if the stream waits for it instead.
+bool Engine::poll_patiently(Operation& operation, Deadline deadline, Deadline until, WaitIn stream) {
   Backoff backoff;
   Waiting waiting;
   const Caller caller(*this);
   for (bool first = true; !operation.complete(); first = false) {
-    if (in_stream && (ordered = order_stream_behind(operation, *stream))) break;
+    if (stream && order_stream_behind(operation, *stream)) return true;
     const Poll seen = advance(operation, first, waiting);
     if (seen == Poll::complete) break;
     if (seen == Poll::moved) {
@@ -241,9 +271,7 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
       if (verdict != Verdict::late && !failing) break;   // what fails ends with the abort, which is bounded
     }
   }
-  if (ordered || !operation.complete()) return ordered;
-  if (operation.error) throw *operation.error;
-  return true;
+  return false;
 }
 
 void Engine::finish_size_exchange() {

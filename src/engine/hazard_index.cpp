@@ -7,6 +7,10 @@ namespace {
 
 constexpr std::size_t most_spare = 64;   // segments kept for new ones
 
+bool conflict(const Access& x, const Access& y) {
+  return (x.write || y.write) && x.begin < y.end && y.begin < x.end;
+}
+
 void add(Accesses& list, const void* base, std::int64_t offset, std::int64_t count, DType dtype, bool write) {
   if (!base || count == 0) return;
   const auto element = static_cast<std::int64_t>(size_of(dtype));
@@ -22,17 +26,25 @@ void add_all(Accesses& list, const void* base, std::int64_t count, const std::in
 
 }  // namespace
 
-Accesses accesses_of(const Call& call, int ranks) {
-  Accesses list;
-  add_all(list, call.in, call.in_count, call.in_counts, call.in_offsets, ranks, call.dtype, false);
-  add_all(list, call.out, call.out_count, call.out_counts, call.out_offsets, ranks, call.dtype, true);
-  return list;
+void find_accesses(const Call& call, int ranks, Accesses& accesses) {
+  accesses.clear();
+  add_all(accesses, call.in, call.in_count, call.in_counts, call.in_offsets, ranks, call.dtype, false);
+  add_all(accesses, call.out, call.out_count, call.out_counts, call.out_offsets, ranks, call.dtype, true);
+}
+
+Access access_of(const Call& message) {
+  const bool write = message.op == Op::recv;
+  const auto* begin = static_cast<const std::byte*>(write ? message.out : message.in);
+  return {begin,
+          begin + (write ? message.out_count : message.in_count) *
+                      static_cast<std::int64_t>(size_of(message.dtype)),
+          write};
 }
 
 bool conflict(const Accesses& a, const Accesses& b) {
   for (const Access& x : a) {
     for (const Access& y : b) {
-      if ((x.write || y.write) && x.begin < y.end && y.begin < x.end) return true;
+      if (conflict(x, y)) return true;
     }
   }
   return false;
@@ -103,6 +115,45 @@ HazardIndex::Segments::iterator HazardIndex::cover(const std::byte* begin, const
   return first;
 }
 
+bool HazardIndex::conflicts_with_few(const Access& access) const {
+  return std::any_of(few_.begin(), few_.begin() + few_count_,
+                     [&access](const FewEntry& entry) { return conflict(entry.access, access); });
+}
+
+/// False where the segments must take over, which then have the others already.
+bool HazardIndex::add_to_few(Operation& operation) {
+  const std::size_t count = operation.accesses.size();
+  const bool alone = std::none_of(operation.accesses.begin(), operation.accesses.end(),
+                                  [this](const Access& access) { return conflicts_with_few(access); });
+  if (few_count_ + count > few_.size() || !alone) {
+    index_few();
+    return false;
+  }
+  for (const Access& access : operation.accesses) few_[few_count_++] = {access, &operation};
+  return true;
+}
+
+/// In order of issue, as the readers of a segment are kept.
+void HazardIndex::index_few() {
+  std::sort(few_.begin(), few_.begin() + few_count_,
+            [](const FewEntry& a, const FewEntry& b) { return a.operation->order < b.operation->order; });
+  for (std::size_t i = 0; i < few_count_; ++i) {
+    if (i == 0 || few_[i - 1].operation != few_[i].operation)
+      add_to_segments(*few_[i].operation, [](Operation&) {});
+  }
+  few_count_ = 0;
+}
+
+bool HazardIndex::conflicts(const Access& access) const {
+  if (segments_.empty()) return conflicts_with_few(access);
+  auto at = segments_.upper_bound(access.begin);
+  if (at != segments_.begin() && std::prev(at)->second.end > access.begin) --at;
+  for (; at != segments_.end() && at->first < access.end; ++at) {
+    if (at->second.writer || (access.write && at->second.live_readers > 0)) return true;
+  }
+  return false;
+}
+
 HazardIndex::Segments::iterator HazardIndex::drop(Segments::iterator at) {
   const auto next = std::next(at);
   if (spare_.size() < most_spare) {
@@ -114,6 +165,14 @@ HazardIndex::Segments::iterator HazardIndex::drop(Segments::iterator at) {
 }
 
 void HazardIndex::remove(Operation& operation) {
+  for (std::size_t i = 0; i < few_count_;) {
+    if (few_[i].operation == &operation) {
+      few_[i] = few_[--few_count_];
+    } else {
+      ++i;
+    }
+  }
+  if (segments_.empty()) return;
   for (const Access& access : operation.accesses) {
     auto at = segments_.lower_bound(access.begin);   // segments begin where the interval does, as long as they are its own
     while (at != segments_.end() && at->first < access.end) {
@@ -126,6 +185,7 @@ void HazardIndex::remove(Operation& operation) {
 }
 
 void HazardIndex::clear() {
+  few_count_ = 0;
   segments_.clear();
 }
 

@@ -1,11 +1,15 @@
 // Which pending operations touch which memory: the scheduler asks it what a new operation must wait for.
 //
-// Memory that pending operations touch is cut into segments, so that each operation covers whole ones. A segment knows the
-// last operation that writes it and those that read it since. A new operation waits for these alone: the last writer itself
-// waited for everything before it. So the cost of an operation depends on how many segments it covers, not on how many
-// operations are pending.
+// Memory that pending operations touch is cut into segments, so that each operation covers whole ones. A
+// segment knows the last operation that writes it and those that read it since. A new operation waits for
+// these alone: the last writer itself waited for everything before it. So the cost of an operation depends on
+// how many segments it covers, not on how many operations are pending.
+//
+// As long as they are few and none conflicts with another, as the messages of a pipeline, a short list of
+// intervals does.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -20,25 +24,16 @@ class MEDLEY_API HazardIndex {
   /// must follow directly: one of the two writes what both touch.
   template <class Visit>
   void add(Operation& operation, Visit&& visit) {
-    for (const Access& access : operation.accesses) {
-      for (auto at = cover(access.begin, access.end); at != segments_.end() && at->first < access.end; ++at) {
-        Segment& segment = at->second;
-        report(segment.writer, operation, visit);
-        if (access.write) {
-          for (const Reader& reader : segment.readers) report(reader.operation, operation, visit);
-          segment.readers.clear();
-          segment.live_readers = 0;
-          segment.writer = &operation;
-        } else {
-          segment.add_reader(operation);
-        }
-      }
-    }
+    if (segments_.empty() && add_to_few(operation)) return;
+    add_to_segments(operation, visit);
   }
+  /// Whether a pending operation conflicts with this access.
+  bool conflicts(const Access& access) const;
   /// Once it is complete. One that fails before it has started leaves those it waited for unaccounted: rebuild then.
   void remove(Operation& operation);
   void clear();
-  bool empty() const { return segments_.empty(); }
+  bool empty() const { return few_count_ == 0 && segments_.empty(); }
+  /// Of segments.
   std::size_t size() const { return segments_.size(); }
 
  private:
@@ -57,6 +52,10 @@ class MEDLEY_API HazardIndex {
     void remove_reader(const Operation& operation);
     bool unused() const { return !writer && live_readers == 0; }
   };
+  struct FewEntry {
+    Access access;
+    Operation* operation;
+  };
   using Segments = std::map<const std::byte*, Segment>;   ///< by first byte; they do not overlap
 
   template <class Visit>
@@ -65,17 +64,41 @@ class MEDLEY_API HazardIndex {
     earlier->reported_to = operation.order;
     visit(*earlier);
   }
+  bool add_to_few(Operation& operation);
+  template <class Visit>
+  void add_to_segments(Operation& operation, Visit&& visit) {
+    for (const Access& access : operation.accesses) {
+      for (auto at = cover(access.begin, access.end); at != segments_.end() && at->first < access.end; ++at) {
+        Segment& segment = at->second;
+        report(segment.writer, operation, visit);
+        if (access.write) {
+          for (const Reader& reader : segment.readers) report(reader.operation, operation, visit);
+          segment.readers.clear();
+          segment.live_readers = 0;
+          segment.writer = &operation;
+        } else {
+          segment.add_reader(operation);
+        }
+      }
+    }
+  }
+  void index_few();
+  bool conflicts_with_few(const Access& access) const;
   Segments::iterator cover(const std::byte* begin, const std::byte* end);
   Segments::iterator insert(Segments::iterator before, const std::byte* begin, const std::byte* end);
   Segments::iterator split(Segments::iterator at, const std::byte* where);
   Segments::iterator drop(Segments::iterator at);
 
+  std::array<FewEntry, 16> few_;  ///< in no order; none while there are segments
+  std::size_t few_count_ = 0;
   Segments segments_;
   std::vector<Segments::node_type> spare_;   ///< of segments that are gone, for new ones: nothing is allocated in the long run
 };
 
 /// Exact intervals, one per segment of a v-collective: a false conflict would be a wait that nobody wrote.
-MEDLEY_API Accesses accesses_of(const Call& call, int ranks);
+MEDLEY_API void find_accesses(const Call& call, int ranks, Accesses& accesses);
+/// Of a send or a receive.
+Access access_of(const Call& message);
 
 /// Whether one writes what the other reads or writes.
 MEDLEY_API bool conflict(const Accesses& a, const Accesses& b);

@@ -17,13 +17,19 @@ class MessageOrder {
   explicit MessageOrder(bool by_tag = true) : by_tag_(by_tag) {}
   bool empty() const { return lines_.empty(); }
 
+  /// Whether a message of this call must wait for another to start.
+  bool holds(const Call& call) const {
+    bool any = false;
+    if (!lines_.empty()) each_before(call, [&any](Operation&) { any = true; });
+    return any;
+  }
   /// Calls `visit` for those that the message must start after, directly: of its own peer the last one, and since a receive from
   /// any source may match every peer's, it follows the last of each, and each follows it.
   template <class Visit>
-  void each_before(const Operation& message, Visit&& visit) const {
+  void each_before(const Call& message, Visit&& visit) const {
     const auto found = lines_.find(line_of(message));
     if (found == lines_.end()) return;
-    const int peer = message.call.root;
+    const int peer = message.root;
     for (auto at = found->second.rbegin(); at != found->second.rend(); ++at) {
       const int other = (*at)->call.root;
       if (peer >= 0 && other >= 0 && other != peer) continue;
@@ -31,10 +37,10 @@ class MessageOrder {
       if (other < 0 || other == peer) return;   // this one follows all that are before it
     }
   }
-  void add(Operation& message) { lines_[line_of(message)].push_back(&message); }
+  void add(Operation& message) { lines_[line_of(message.call)].push_back(&message); }
   /// It has started, or will not.
   void remove(Operation& message) {
-    const auto found = lines_.find(line_of(message));
+    const auto found = lines_.find(line_of(message.call));
     if (found == lines_.end()) return;
     const auto at = std::find(found->second.begin(), found->second.end(), &message);   // they start in order: near the front
     if (at != found->second.end()) found->second.erase(at);
@@ -43,7 +49,7 @@ class MessageOrder {
 
  private:
   using Line = std::pair<Op, int>;   ///< direction and tag
-  Line line_of(const Operation& message) const { return {message.call.op, by_tag_ ? message.call.tag : 0}; }
+  Line line_of(const Call& message) const { return {message.op, by_tag_ ? message.tag : 0}; }
 
   bool by_tag_;
   std::map<Line, std::deque<Operation*>> lines_;

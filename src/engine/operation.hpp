@@ -31,6 +31,10 @@ struct Access {
 /// All that an operation touches. Two ranges, kept in place, unless it is a v-collective.
 class Accesses {
  public:
+  void clear() {
+    count_ = 0;
+    many_.clear();
+  }
   void push_back(const Access& access) {
     if (count_ < few_.size()) {
       few_[count_] = access;
@@ -40,6 +44,7 @@ class Accesses {
     }
     ++count_;
   }
+  std::size_t size() const { return count_; }
   const Access* begin() const { return many_.empty() ? few_.data() : many_.data(); }
   const Access* end() const { return begin() + count_; }
 
@@ -70,7 +75,8 @@ class Operation final : public Recycled<Operation> {
   Deadline deadline{};
   Transfer* transfer = nullptr;
   std::optional<Error> error;
-  std::atomic<int> source{-1};                ///< of a receive, once it is known
+  std::atomic<int> source{
+      -1};  ///< of a receive, once it is known; relaxed: a number alone, and final once complete
 
   ListLinks<Operation> among_pending;         ///< in order of issue
   ListLinks<Operation> among_active;          ///< those that are polled
@@ -103,9 +109,13 @@ class Operation final : public Recycled<Operation> {
     return transfer ? transfer->awaited() : std::vector<int>{};
   }
   bool complete() const { return state.load(std::memory_order_acquire) == State::complete; }   // pairs with Engine::finish()
+  bool ended_well() const { return complete() && !error; }  // the error is final by then
   void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }   // relaxed: who copies one holds one
   void release() noexcept {
-    if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;   // pairs with itself: the others' last uses come first
+    // Who holds the only reference needs no atomic subtraction, since nobody else can add one. Both accesses:
+    // pairs with the subtraction of others, whose last uses come first.
+    const bool only = references.load(std::memory_order_acquire) == 1;
+    if (only || references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 };
 

@@ -76,12 +76,17 @@ void Scheduler::order_in_streams(Operation& operation) {
 void Scheduler::order_message(Operation& message) {
   MessageOrder& line = message.lane->messages;
   if (!line.empty()) {
-    line.each_before(message, [&](Operation& earlier) {
+    line.each_before(message.call, [&](Operation& earlier) {
       if (earlier.reported_to != message.order) behind_launch(earlier, message);
     });
   }
   // On host memory one that nothing holds is launched at once; on a device the library may get it later.
   if (message.blockers > 0 || message.call.memory == Memory::cuda) line.add(message);
+}
+
+bool Scheduler::may_start(const Call& message, const LaneState& lane) const {
+  if (lane.messages.holds(message)) return false;
+  return hazards_.empty() || !hazards_.conflicts(access_of(message));
 }
 
 void Scheduler::add(Operation& operation) {
@@ -145,7 +150,9 @@ void Scheduler::finished(Operation& operation) {
     const auto at = std::find(lane.collectives.begin(), lane.collectives.end(), &operation);
     if (at != lane.collectives.end()) lane.collectives.erase(at);
   }
-  for (Operation* earlier : std::exchange(operation.follows, {})) earlier->release();
+  if (!operation.follows.empty()) {
+    for (Operation* earlier : std::exchange(operation.follows, {})) earlier->release();
+  }
   for (auto* list : {&operation.after_completion, &operation.after_start, &operation.after_connecting}) {
     if (!list->empty()) release_all(std::exchange(*list, {}));
   }

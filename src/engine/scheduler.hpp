@@ -19,6 +19,9 @@ class MEDLEY_API Scheduler {
   /// `start` is called for an operation that nothing holds any more.
   explicit Scheduler(std::function<void(Operation&)> start) : start_(std::move(start)) {}
 
+  /// Whether a message on host memory could start at once: nothing pending touches its memory, and no earlier
+  /// message that it must follow waits to be started.
+  bool may_start(const Call& message, const LaneState& lane) const;
   /// Of an operation that was just issued: afterwards `blockers` says how many things hold it. Its cost does not depend on
   /// how many are pending.
   void add(Operation& operation);

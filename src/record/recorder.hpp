@@ -44,7 +44,7 @@ class Recorder {
   /// Reserves the next record; the caller fills its fields before it sets the state to `issued`.
   Record& next() noexcept {
     if (header_->issued >= capacity_) make_room();
-    Record& record = records_[header_->issued % capacity_];
+    Record& record = records_[slot(header_->issued)];
     record.state = RecordState::writing;
     record.index = ++header_->issued;
     // Before the fields change, for readers of a killed or running process's file: pairs with the second
@@ -54,7 +54,7 @@ class Recorder {
   }
   /// The record of this number, or null if it has been overwritten.
   Record* find(std::uint64_t index) noexcept {
-    Record& record = records_[(index - 1) % capacity_];
+    Record& record = records_[slot(index - 1)];
     return record.index == index ? &record : nullptr;
   }
   /// Keeps the ring after the context is destroyed: something failed.
@@ -64,6 +64,12 @@ class Recorder {
   std::uint32_t scope();
 
  private:
+  /// Rings have a power of two of slots, unless a trace became one when the disk was full: a division takes
+  /// as long as the record.
+  std::uint64_t slot(std::uint64_t number) const noexcept {
+    if (number < capacity_) return number;
+    return (capacity_ & (capacity_ - 1)) == 0 ? number & (capacity_ - 1) : number % capacity_;
+  }
   void make_room() noexcept;
   std::unique_ptr<RecordFile> file_;
   TraceHeader* header_;

@@ -1,80 +1,91 @@
-/* The ring of bytes between two ranks, with frames of different lengths that wrap. (src/backends/shm/pipe.hpp)
- * The chunks of a streamed exchange are the same protocol with places of fixed size (exchange_stream.cpp:
- * `laid` is written, `taken` is read).
+/* Frames between two ranks: cells with stamps, and a ring for what does not fit in a cell. (src/backends/shm/pipe.hpp)
  *
- * Modelled: a writer sends FRAMES frames of one to three cells, cell by cell, each cell carrying the frame's number;
- * a reader removes them, cell by cell. written and read are PipeEnds; SIZE is the ring's size in cells.
- * Shown: every cell the reader takes belongs to the expected frame (in order, nothing torn, nothing overwritten before
- * it was read), the ring never holds more than its size, and both finish.
+ * Modelled: a writer sends FRAMES frames; each has its number in its cell, and zero to two places of the ring, each of which
+ * carries the frame's number too. A cell's stamp is the round in which it was written; it is stored after the cell and the
+ * ring. The reader looks at the stamp of the next cell only, and counts what it has taken off; the writer keeps what it last
+ * saw of these counts, and looks again only when it runs out of space.
+ *   cell[], stamp[], ring[]   Cell, Cell::stamp, the ring of bytes     reads_cells, reads_bytes   PipeReads
+ *   seen_cells, seen_bytes    Pipe::seen_read_, seen_bytes_read_
+ * Shown: the reader takes every frame once, in order, whole, and nothing is overwritten before it was taken; both come to
+ * their end.
  *
- * Abstracted: bytes and padding become cells; the counters are 64-bit in reality and do not wrap in any run. Release
- * on a counter and acquire at its reader make the cells before it visible, so memory is sequentially consistent here.
+ * The chunks of a streamed exchange are the ring alone, with two places of fixed size (exchange_stream.cpp: `laid` says what is
+ * written, `taken` what is read).
  *
- *   holds: ring_of_4:       -DSIZE=4 -DFRAMES=6
- *   holds: ring_of_5:       -DSIZE=5 -DFRAMES=6
- *   fails: no_look_at_room: -DSIZE=4 -DFRAMES=6 -DNO_ROOM_CHECK
- *   fails: early_counter:   -DSIZE=4 -DFRAMES=6 -DEARLY_COUNTER
- *   fails: early_release:   -DSIZE=4 -DFRAMES=6 -DEARLY_RELEASE
+ * Abstracted: bytes and padding become places; stamps and counts are wider in reality and do not wrap in any run. Release on a
+ * stamp or a count and acquire at its reader make what was stored before visible, so memory is sequentially consistent here.
+ *
+ *   holds: cells_2_ring_2:    -DCELLS=2 -DSIZE=2 -DFRAMES=6
+ *   holds: cells_2_ring_3:    -DCELLS=2 -DSIZE=3 -DFRAMES=6
+ *   holds: cells_4_ring_3:    -DCELLS=4 -DSIZE=3 -DFRAMES=7
+ *   fails: no_look_at_space:  -DCELLS=2 -DSIZE=2 -DFRAMES=6 -DNO_SPACE_CHECK
+ *   fails: early_stamp:       -DCELLS=2 -DSIZE=2 -DFRAMES=6 -DEARLY_STAMP
+ *   fails: early_release:     -DCELLS=2 -DSIZE=2 -DFRAMES=6 -DEARLY_RELEASE
+ *   fails: stamp_without_lap: -DCELLS=2 -DSIZE=2 -DFRAMES=6 -DSAME_STAMP
  */
-byte cell[SIZE];
-byte lengths[FRAMES + 1];   /* really in a frame's header; outside the ring it adds no states */
-byte written;
-byte read;
+byte cell[CELLS], stamp[CELLS], ring[SIZE];
+byte lengths[FRAMES + 1];   /* the payload's length is in the cell; beside it, it costs no state */
+byte reads_cells, reads_bytes;
+
+#ifdef SAME_STAMP
+#define stamp_of(n) 1
+#else
+#define stamp_of(n) ((n) / CELLS + 1)
+#endif
+#define fits (written - seen_cells < CELLS && SIZE - (bytes_written - seen_bytes) >= length)
 
 proctype Writer() {
-  byte frame = 1, length, i;
+  byte written, bytes_written, seen_cells, seen_bytes, length, i;
   do
-  :: frame > FRAMES -> break
+  :: written == FRAMES -> break
   :: else ->
      if
+     :: length = 0
      :: length = 1
      :: length = 2
-     :: length = 3
      fi;
-#ifndef NO_ROOM_CHECK
-     SIZE - (written - read) >= length;
+#ifndef NO_SPACE_CHECK
+     do
+     :: fits -> break
+     :: else -> seen_cells = reads_cells; seen_bytes = reads_bytes
+     od;
 #endif
-     lengths[frame] = length;
-#ifdef EARLY_COUNTER
-     written = written + length;
+#ifdef EARLY_STAMP
+     stamp[written % CELLS] = stamp_of(written);
+#endif
+     cell[written % CELLS] = written + 1;
+     lengths[written + 1] = length;
      i = 0;
      do
-     :: i < length -> cell[(written - length + i) % SIZE] = frame; i++
+     :: i < length -> ring[(bytes_written + i) % SIZE] = written + 1; i++
      :: i == length -> break
      od;
-#else
-     i = 0;
-     do
-     :: i < length -> cell[(written + i) % SIZE] = frame; i++
-     :: i == length -> break
-     od;
-     written = written + length;
-     assert(written - read <= SIZE);
-#endif
-     frame++
+     bytes_written = bytes_written + length;
+     stamp[written % CELLS] = stamp_of(written);
+     written++
   od
 }
 
 proctype Reader() {
-  byte frame = 1, i, at;
+  byte read, bytes_read, i;
   do
-  :: frame > FRAMES -> break
+  :: read == FRAMES -> break
   :: else ->
-     written != read;
-     at = read;
+     stamp[read % CELLS] == stamp_of(read);
+     assert(cell[read % CELLS] == read + 1);
 #ifdef EARLY_RELEASE
-     read = read + lengths[frame];
+     reads_bytes = bytes_read + lengths[read + 1];
 #endif
      i = 0;
      do
-     :: i < lengths[frame] -> assert(cell[(at + i) % SIZE] == frame); i++
-     :: i == lengths[frame] -> break
+     :: i < lengths[read + 1] -> assert(ring[(bytes_read + i) % SIZE] == read + 1); i++
+     :: i == lengths[read + 1] -> break
      od;
-#ifndef EARLY_RELEASE
-     read = read + lengths[frame];
-#endif
-     lengths[frame] = 0;
-     frame++
+     bytes_read = bytes_read + lengths[read + 1];
+     lengths[read + 1] = 0;
+     reads_bytes = bytes_read;
+     read++;
+     reads_cells = read
   od
 }
 

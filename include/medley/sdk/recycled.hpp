@@ -1,5 +1,5 @@
-// A base class that recycles the memory of short-lived per-operation objects, per thread: glibc caches seven blocks of a
-// size and is slow beyond that, while dozens of launches on a device may be pending.
+// A per-thread free list for objects that are made and destroyed with every operation. The C library caches seven blocks of a size
+// and is slow beyond that, while dozens of operations may be pending. A base class of such objects.
 #pragma once
 
 #include <cstddef>
@@ -13,41 +13,49 @@ class Recycled {
  public:
   // Not inlined: the compiler would see one half of a pair and warn.
   [[gnu::noinline]] static void* operator new(std::size_t bytes) {
-    Kept& kept = of_thread();
-    if (!kept.first) return ::operator new(bytes);
-    --kept.count;
-    return std::exchange(kept.first, kept.first->next);
+    FreeList& list = list_;
+    if (!list.first) return ::operator new(bytes);
+    ++list.free_slots;
+    return std::exchange(list.first, list.first->next);
   }
   [[gnu::noinline]] static void operator delete(void* memory) noexcept {
-    Kept& kept = of_thread();
-    if (kept.count == max_kept || thread_ends_) return ::operator delete(memory);
-    kept.first = new (memory) Free{kept.first};
-    ++kept.count;
+    FreeList& list = list_;
+    if (list.free_slots == 0 && !open(list)) return ::operator delete(memory);
+    list.first = new (memory) Free{list.first};
+    --list.free_slots;
   }
 
  private:
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  static constexpr std::size_t max_kept = 0;   // otherwise sanitizers would miss uses after free
+  static constexpr std::size_t capacity = 0;   // otherwise sanitizers would miss uses after free
 #else
-  static constexpr std::size_t max_kept = 64;
+  static constexpr std::size_t capacity = 64;
 #endif
   struct Free {
     Free* next;
   };
-  struct Kept {
-    Free* first = nullptr;
-    std::size_t count = 0;
-    ~Kept() {
-      thread_ends_ = true;
-      while (first) ::operator delete(std::exchange(first, first->next));
+  /// Has no destructor, so that an access needs no check whether it was constructed.
+  struct FreeList {
+    Free* first;
+    std::size_t free_slots;   ///< blocks that it still takes; 0 before its first use and after the thread's end
+    bool opened;
+  };
+  struct AtThreadEnd {
+    ~AtThreadEnd() {   // static objects may be destroyed after this
+      list_.free_slots = 0;
+      while (list_.first) ::operator delete(std::exchange(list_.first, list_.first->next));
       static_assert(sizeof(T) >= sizeof(Free));
     }
   };
-  static Kept& of_thread() {
-    thread_local Kept kept;
-    return kept;
+  /// The first use on a thread: the list takes blocks until the thread ends.
+  static bool open(FreeList& list) noexcept {
+    if (std::exchange(list.opened, true)) return false;
+    static_cast<void>(&at_thread_end_);   // registers its destructor
+    list.free_slots = capacity;
+    return capacity > 0;
   }
-  static inline thread_local bool thread_ends_ = false;   ///< static objects may be destroyed after this
+  static inline constinit thread_local FreeList list_{};
+  static inline thread_local AtThreadEnd at_thread_end_;
 };
 
 }  // namespace medley

@@ -27,19 +27,19 @@ Poll SendTransfer::poll() {
   Pipe& pipe = matcher_.outgoing_[static_cast<std::size_t>(to_)];
   auto& queue = matcher_.queued_[static_cast<std::size_t>(to_)];
   if (state_ == State::queued && queue.front() == this) {   // messages to one peer leave in order
-    // Beyond 16 KiB one copy saved is worth the answer it needs; without direct reads, the ring's half is the limit.
-    const bool eager = bytes_ <= std::min<std::size_t>(pipe.payload_limit(), 16u << 10);
-    const Frame frame{eager ? FrameKind::eager : FrameKind::rts, tag_, id_, bytes_,
-                      reinterpret_cast<std::uint64_t>(data_)};
-    if (!pipe.write(frame, data_, eager ? bytes_ : 0)) return Poll::waiting;
+    const bool eager = matcher_.is_eager(to_, bytes_);
+    const bool written =
+        eager ? pipe.write_eager(tag_, data_, bytes_)
+              : pipe.write(FrameKind::rts, tag_, {id_, bytes_, reinterpret_cast<std::uint64_t>(data_)});
+    if (!written) return Poll::waiting;
     queue.pop_front();
     state_ = eager ? State::done : State::rts_sent;
     matcher_.wake(to_);
   } else if (state_ == State::cts_received) {
     const std::size_t before = sent_;
     while (sent_ < bytes_) {
-      const std::size_t now = std::min(pipe.free_bytes(), bytes_ - sent_);
-      if (now == 0 || !pipe.write({FrameKind::data, tag_, id_, now, sent_}, data_ + sent_, now)) break;
+      const std::size_t now = std::min(pipe.space(), bytes_ - sent_);
+      if (now == 0 || !pipe.write(FrameKind::data, tag_, {id_, bytes_, sent_}, data_ + sent_, now)) break;
       sent_ += now;
       matcher_.wake(to_);
     }
@@ -62,21 +62,20 @@ RecvTransfer::RecvTransfer(TagMatcher& matcher, const Call& call)
     : matcher_(matcher), from_(call.root), tag_(call.tag), data_(static_cast<std::byte*>(call.out)),
       capacity_(bytes_of(call, call.out_count)) {}
 
-void RecvTransfer::take(const std::byte* data, std::size_t bytes) {
+/// Where the message's bytes go; null where they do not fit.
+std::byte* RecvTransfer::take_eager(int from, std::size_t bytes) {
+  from_ = from;
   arrived_ = static_cast<std::int64_t>(bytes);
-  if (bytes > capacity_) {
-    too_long_ = bytes;
-  } else if (bytes > 0) {
-    std::memcpy(data_, data, bytes);
-  }
   state_ = State::done;
+  if (bytes > capacity_) too_long_ = bytes;
+  return too_long_ ? nullptr : data_;
 }
 
-void RecvTransfer::take_rts(int from, const Frame& frame) {
+void RecvTransfer::take_rts(int from, const LongMessage& offer) {
   from_ = from;
-  rts_ = frame;
-  arrived_ = static_cast<std::int64_t>(frame.bytes);
-  if (frame.bytes > capacity_) too_long_ = frame.bytes;
+  rts_ = offer;
+  arrived_ = static_cast<std::int64_t>(offer.bytes);
+  if (offer.bytes > capacity_) too_long_ = offer.bytes;
   const bool direct = matcher_.direct_reads_ || from == matcher_.rank_;
   if (too_long_ || !direct) {
     state_ = State::answering;   // a message that does not fit is declared received, so that its sender goes on

@@ -1,94 +1,149 @@
-// A ring of bytes from one rank to another, carrying frames. One writer, one reader, nothing else.
+// Frames from one rank to another, in order. One writer, one reader, nothing else.
+//
+// A frame is a cell: one cache line with a stamp, a header and up to 48 bytes, so that a small message costs
+// its reader one cache miss. A longer payload goes through a ring of bytes beside the cells, in the same
+// order. Each side counts in its own memory what it has written or read; the reader's counts are shared, and
+// the writer looks at them only when it runs out of space.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
-#include <optional>
+#include <medley/sdk/pause.hpp>
 
 #include "backends/shm/segment_view.hpp"
 
 namespace medley::shm {
 
-enum class FrameKind : std::uint32_t {
-  eager,      ///< a whole message follows
-  rts,        ///< a message waits in the sender's memory
-  cts,        ///< the receiver is ready; send the data as frames (no direct reads)
-  data,       ///< a part of an accepted message follows
-  fin,        ///< the receiver has read an offered message
-};
-
-struct Frame {
-  FrameKind kind;
-  std::int32_t tag;
-  std::uint64_t id;        ///< of an offered message, counted by its sender
-  std::uint64_t bytes;     ///< of the whole message (eager, rts) or of this part (data)
-  std::uint64_t where;     ///< its address (rts) or the part's offset (data)
-};
-
 class Pipe {
  public:
   Pipe(const SegmentView& view, int from, int to)
-      : ends_(view.pipe(from, to)), ring_(view.pipe_ring(from, to)), size_(view.geometry().pipe_bytes) {}
+      : reads_(view.pipe(from, to)),
+        cells_(view.pipe_cells(from, to)),
+        ring_(view.pipe_ring(from, to)),
+        cells_size_(view.geometry().pipe_cells),
+        lap_shift_(std::countr_zero(cells_size_)),
+        ring_size_(view.geometry().pipe_bytes) {}
 
   /// The most payload that a frame may carry: half the ring, so that two can be under way.
-  std::size_t payload_limit() const { return size_ / 2 - sizeof(Frame); }
+  std::size_t payload_limit() const { return ring_size_ / 2; }
 
-  bool write(const Frame& frame, const void* payload, std::size_t bytes) {
-    const std::uint64_t at = ends_.written.value.load(std::memory_order_relaxed);   // relaxed: written by this thread
-    const std::size_t length = padded(sizeof frame + bytes);
-    // Pairs with the release store in pop(): the reader has copied what is overwritten here.
-    if (size_ - (at - ends_.read.value.load(std::memory_order_acquire)) < length) return false;
-    put(at, &frame, sizeof frame);
-    put(at + sizeof frame, payload, bytes);
-    ends_.written.value.store(at + length, std::memory_order_release);   // pairs with the acquire load in front()
+  // By the writer. False where there is no space now.
+  /// A whole message.
+  bool write_eager(std::int32_t tag, const void* data, std::size_t bytes) {
+    const bool in_cell = bytes <= cell_bytes;
+    if (!has_space(in_cell ? 0 : bytes)) return false;
+    Cell& cell = next_cell();
+    cell.kind = FrameKind::eager;
+    cell.tag = tag;
+    cell.payload = static_cast<std::uint32_t>(bytes);
+    if (!in_cell) {
+      put(data, bytes);
+    } else if (bytes > 0) {
+      std::memcpy(cell.data, data, bytes);
+    }
+    publish(cell);
     return true;
   }
-
+  /// Anything else, with a part of a message behind it where the frame is one of data.
+  bool write(FrameKind kind, std::int32_t tag, const LongMessage& about, const void* data = nullptr,
+             std::size_t bytes = 0) {
+    if (!has_space(bytes)) return false;
+    Cell& cell = next_cell();
+    cell.kind = kind;
+    cell.tag = tag;
+    cell.payload = static_cast<std::uint32_t>(bytes);
+    std::memcpy(cell.data, &about, sizeof about);
+    if (bytes > 0) put(data, bytes);
+    publish(cell);
+    return true;
+  }
   /// How much payload a frame could carry right now.
-  std::size_t free_bytes() const {
-    // relaxed: written by this thread. The other pairs with the release store in pop().
-    const std::uint64_t used = ends_.written.value.load(std::memory_order_relaxed) -
-                               ends_.read.value.load(std::memory_order_acquire);
-    const std::size_t left = size_ - static_cast<std::size_t>(used);
-    return left > sizeof(Frame) + 32 ? std::min(left - sizeof(Frame) - 32, payload_limit()) : 0;
+  std::size_t space() {
+    look_at_reader();
+    if (written_ - seen_read_ == cells_size_) return 0;
+    return std::min(ring_size_ - static_cast<std::size_t>(bytes_written_ - seen_bytes_read_),
+                    payload_limit());
   }
 
-  std::optional<Frame> front() const {
-    const std::uint64_t at = ends_.read.value.load(std::memory_order_relaxed);   // relaxed: written by this thread
-    // Pairs with the release store in write(): the whole frame is there.
-    if (ends_.written.value.load(std::memory_order_acquire) == at) return std::nullopt;
-    Frame frame;
-    get(at, &frame, sizeof frame);
-    return frame;
+  // By the reader.
+  /// The first frame, or null. It stays where it is until pop().
+  const Cell* front() const {
+    const Cell& cell = cells_[read_ & (cells_size_ - 1)];
+    // Pairs with the release store in publish(): the whole frame is there.
+    if (cell.stamp.load(std::memory_order_acquire) != stamp_of(read_)) return nullptr;
+    __builtin_prefetch(&cells_[(read_ + 1) & (cells_size_ - 1)]);  // of several the next is then at hand
+    return &cell;
   }
-
-  /// Takes the front frame off, its payload into `to`.
-  void pop(const Frame& frame, void* to) {
-    const std::uint64_t at = ends_.read.value.load(std::memory_order_relaxed);   // relaxed: written by this thread
-    const bool carries = frame.kind == FrameKind::eager || frame.kind == FrameKind::data;
-    const std::size_t bytes = carries ? static_cast<std::size_t>(frame.bytes) : 0;
-    if (to && bytes > 0) get(at + sizeof frame, to, bytes);
-    // Pairs with the acquire loads in write() and free_bytes().
-    ends_.read.value.store(at + padded(sizeof frame + bytes), std::memory_order_release);
+  /// Takes the first frame off, its payload into `to`.
+  void pop(const Cell& cell, void* to) {
+    const std::size_t bytes = cell.payload;
+    if (bytes > 0) {
+      const bool in_cell = cell.kind == FrameKind::eager && bytes <= cell_bytes;
+      if (in_cell && to) std::memcpy(to, cell.data, bytes);
+      if (!in_cell) {
+        if (to) get(to, bytes);
+        bytes_read_ += padded(bytes);
+        reads_.bytes.store(bytes_read_,
+                           std::memory_order_release);  // pairs with look_at_reader(): the bytes are copied
+      }
+    }
+    // Pairs with look_at_reader(): the cell is no longer used.
+    reads_.cells.store(++read_, std::memory_order_release);
   }
 
  private:
-  static std::size_t padded(std::size_t bytes) { return (bytes + 31) / 32 * 32; }
-  void put(std::uint64_t at, const void* data, std::size_t bytes) {
-    if (bytes == 0) return;
-    const std::size_t begin = at % size_, first = std::min(bytes, size_ - begin);
-    std::memcpy(ring_ + begin, data, first);
-    std::memcpy(ring_, static_cast<const std::byte*>(data) + first, bytes - first);
-  }
-  void get(std::uint64_t at, void* data, std::size_t bytes) const {
-    const std::size_t begin = at % size_, first = std::min(bytes, size_ - begin);
-    std::memcpy(data, ring_ + begin, first);
-    std::memcpy(static_cast<std::byte*>(data) + first, ring_, bytes - first);
+  static std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+  /// Differs from what the cell had in the round before, and from the zero of a fresh segment.
+  std::uint32_t stamp_of(std::uint64_t number) const {
+    return static_cast<std::uint32_t>(number >> lap_shift_) + 1;
   }
 
-  PipeEnds& ends_;
+  bool has_space(std::size_t bytes) {
+    if (fits(bytes)) [[likely]]
+      return true;
+    look_at_reader();
+    return fits(bytes);
+  }
+  bool fits(std::size_t bytes) const {
+    return written_ - seen_read_ < cells_size_ &&
+           ring_size_ - static_cast<std::size_t>(bytes_written_ - seen_bytes_read_) >= padded(bytes);
+  }
+  void look_at_reader() {
+    // Each pairs with a release store in pop(): the reader has copied what will be overwritten.
+    seen_read_ = reads_.cells.load(std::memory_order_acquire);
+    seen_bytes_read_ = reads_.bytes.load(std::memory_order_acquire);
+  }
+  Cell& next_cell() { return cells_[written_ & (cells_size_ - 1)]; }
+  void publish(Cell& cell) {
+    cell.stamp.store(stamp_of(written_),
+                     std::memory_order_release);  // pairs with the acquire load in front()
+    ++written_;
+    // The reader had that line last. A frame whose line is not here yet would keep the next atomic operation
+    // waiting for it.
+    prefetch_to_write(&cells_[(written_ + 1) & (cells_size_ - 1)]);
+  }
+  void put(const void* data, std::size_t bytes) {
+    const std::size_t begin = bytes_written_ & (ring_size_ - 1), first = std::min(bytes, ring_size_ - begin);
+    std::memcpy(ring_ + begin, data, first);
+    if (first < bytes) std::memcpy(ring_, static_cast<const std::byte*>(data) + first, bytes - first);
+    bytes_written_ += padded(bytes);
+  }
+  void get(void* data, std::size_t bytes) const {
+    const std::size_t begin = bytes_read_ & (ring_size_ - 1), first = std::min(bytes, ring_size_ - begin);
+    std::memcpy(data, ring_ + begin, first);
+    if (first < bytes) std::memcpy(static_cast<std::byte*>(data) + first, ring_, bytes - first);
+  }
+
+  PipeReads& reads_;
+  Cell* cells_;
   std::byte* ring_;
-  std::size_t size_;
+  std::size_t cells_size_;  ///< a power of two, as is the ring's
+  int lap_shift_;
+  std::size_t ring_size_;
+  std::uint64_t written_ = 0, bytes_written_ = 0;      ///< the writer's
+  std::uint64_t seen_read_ = 0, seen_bytes_read_ = 0;  ///< the writer's last look at the reader's
+  std::uint64_t read_ = 0, bytes_read_ = 0;            ///< the reader's
 };
 
 }  // namespace medley::shm

@@ -19,11 +19,12 @@ Geometry::Geometry(int n) : ranks(n) {
   // Up to 256 KiB a slot, and 8 MiB of staging for a comm of any size.
   slot_bytes = std::clamp<std::size_t>(std::bit_floor((std::size_t{8} << 20) / depth / count), 16u << 10, 256u << 10);
   pipe_bytes = std::clamp<std::size_t>(std::bit_floor((std::size_t{4} << 20) / count / count), 4u << 10, 64u << 10);
+  pipe_cells = pipe_bytes / 4 / sizeof(Cell);
   table_offset = depth * sizeof(Line) + counters_per_rank * sizeof(Counter) + round_up(count * sizeof(std::uint64_t), 64);
   area_bytes = round_up(table_offset + depth * count * sizeof(TableEntry), 128);
   staging_offset = round_up(sizeof(Header) + count * area_bytes, 4096);
   pipes_offset = staging_offset + count * depth * slot_bytes;
-  total = round_up(pipes_offset + count * count * (sizeof(PipeEnds) + pipe_bytes), 4096);
+  total = round_up(pipes_offset + count * count * pipe_stride(), 4096);
 }
 
 void SegmentView::throw_if_aborted() const {

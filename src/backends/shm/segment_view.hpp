@@ -42,10 +42,40 @@ inline constexpr std::size_t counters_per_rank = 3;
 /// Where in a line's payload the giver of a staged or streamed exchange counts what it has laid out; a descriptor is before it.
 inline constexpr std::size_t laid_offset = inline_bytes - sizeof(std::uint64_t);
 
-/// One direction between two ranks: a ring of bytes.
-struct PipeEnds {
-  Counter written;   ///< by the writer, with release after the bytes; pairs with the acquire load in Pipe::front()
-  Counter read;      ///< by the reader, with release after it has copied; pairs with the acquire loads in Pipe::write() and free_bytes()
+enum class FrameKind : std::uint32_t {
+  eager,  ///< a whole message
+  rts,    ///< ready to send: the message is in the sender's memory
+  cts,    ///< clear to send: the receiver wants the data as frames (no direct reads)
+  data,   ///< a part of a message that was cleared
+  fin,    ///< finished: the receiver has read the message
+};
+
+/// What all frames but eager ones say of their message.
+struct LongMessage {
+  std::uint64_t id;     ///< counted by its sender
+  std::uint64_t bytes;  ///< of the whole message
+  std::uint64_t where;  ///< its address (offer) or the part's offset (data)
+};
+
+inline constexpr std::size_t cell_bytes = 48;
+
+/// A frame from one rank to another (pipe.hpp).
+struct alignas(64) Cell {
+  /// Which round of the ring wrote it. Stored with release by Pipe::publish(), after all else; pairs with the
+  /// acquire load in Pipe::front().
+  std::atomic<std::uint32_t> stamp;
+  FrameKind kind;
+  std::int32_t tag;
+  std::uint32_t payload;  ///< bytes behind the header: an eager message's are in `data` if they fit, others
+                          ///< in the ring of bytes
+  std::byte data[cell_bytes];  ///< of an eager frame; of the others a LongMessage
+};
+static_assert(sizeof(Cell) == 64);
+
+/// One direction between two ranks: what its reader has taken off, of cells and of the ring of bytes. Stored
+/// with release by Pipe::pop(), after it has copied; pairs with the acquire loads in Pipe::look_at_reader().
+struct alignas(128) PipeReads {
+  std::atomic<std::uint64_t> cells, bytes;
 };
 
 struct alignas(64) Header {
@@ -67,12 +97,13 @@ struct Geometry {
   explicit Geometry(int ranks);
   int ranks;
   std::size_t slot_bytes;    ///< staging per exchange and rank
-  std::size_t pipe_bytes;    ///< ring per ordered pair
+  std::size_t pipe_cells, pipe_bytes;  ///< cells and ring of bytes of an ordered pair; powers of two
   std::size_t area_bytes;    ///< of one rank, staging included
   std::size_t table_offset, staging_offset, pipes_offset;
   std::size_t total;
-  /// The rings from one rank to all.
-  std::size_t pipe_row_bytes() const { return static_cast<std::size_t>(ranks) * (sizeof(PipeEnds) + pipe_bytes); }
+  std::size_t pipe_stride() const { return sizeof(PipeReads) + pipe_cells * sizeof(Cell) + pipe_bytes; }
+  /// The pipes from one rank to all.
+  std::size_t pipe_row_bytes() const { return static_cast<std::size_t>(ranks) * pipe_stride(); }
   /// The part that every comm touches at once: header, lines, counters and tables lie before the first staging slot.
   std::size_t control_bytes() const { return staging_offset; }
 };
@@ -122,8 +153,13 @@ class SegmentView {
   std::byte* all_staging(int rank) const {
     return base_ + geometry_.staging_offset + static_cast<std::size_t>(rank) * geometry_.slot_bytes * depth;
   }
-  PipeEnds& pipe(int from, int to) const { return *reinterpret_cast<PipeEnds*>(pipe_base(from, to)); }
-  std::byte* pipe_ring(int from, int to) const { return pipe_base(from, to) + sizeof(PipeEnds); }
+  PipeReads& pipe(int from, int to) const { return *reinterpret_cast<PipeReads*>(pipe_base(from, to)); }
+  Cell* pipe_cells(int from, int to) const {
+    return reinterpret_cast<Cell*>(pipe_base(from, to) + sizeof(PipeReads));
+  }
+  std::byte* pipe_ring(int from, int to) const {
+    return pipe_base(from, to) + sizeof(PipeReads) + geometry_.pipe_cells * sizeof(Cell);
+  }
 
  private:
   std::byte* area(int rank) const {
@@ -133,7 +169,7 @@ class SegmentView {
   std::byte* pipe_base(int from, int to) const {
     const auto index = static_cast<std::size_t>(from) * static_cast<std::size_t>(geometry_.ranks) +
                        static_cast<std::size_t>(to);
-    return base_ + geometry_.pipes_offset + index * (sizeof(PipeEnds) + geometry_.pipe_bytes);
+    return base_ + geometry_.pipes_offset + index * geometry_.pipe_stride();
   }
   std::byte* base_;
   Geometry geometry_;

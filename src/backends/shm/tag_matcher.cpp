@@ -1,11 +1,21 @@
 #include "backends/shm/tag_matcher.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <medley/options.hpp>
 
 #include "backends/shm/host_peers.hpp"
 
 namespace medley::shm {
+namespace {
+
+LongMessage about(const Cell& cell) {
+  LongMessage message;
+  std::memcpy(&message, cell.data, sizeof message);
+  return message;
+}
+
+}  // namespace
 
 TagMatcher::TagMatcher(const SegmentView& view, int rank, const HostPeers& host_peers, const std::vector<int>& members,
            bool direct_reads)
@@ -22,30 +32,70 @@ void TagMatcher::wake(int rank) const {
   host_peers_.wake(member);
 }
 
+Unexpected::Unexpected(int sender, const Cell& cell)
+    : from(sender), tag(cell.tag), eager(cell.kind == FrameKind::eager), length(cell.payload) {
+  if (!eager) offer = about(cell);
+  if (length > small.size()) large = std::make_unique_for_overwrite<std::byte[]>(length);
+}
+
 Transfer* TagMatcher::start(const Call& call) {
-  if (call.op == Op::send) {
-    auto* send = new SendTransfer(*this, call);
-    sends_.push_back(*send);
-    queued_[static_cast<std::size_t>(call.root)].push_back(send);
-    send->poll();
-    return send;
+  return call.op == Op::send ? start_send(call) : start_recv(call);
+}
+
+/// Beyond 16 KiB one copy saved is worth the answer it needs; without direct reads, the ring's half is the
+/// limit.
+bool TagMatcher::is_eager(int to, std::size_t bytes) const {
+  return bytes <= std::min<std::size_t>(outgoing_[static_cast<std::size_t>(to)].payload_limit(), 16u << 10);
+}
+
+Transfer* TagMatcher::start_send(const Call& call) {
+  const auto to = static_cast<std::size_t>(call.root);
+  const std::size_t bytes = static_cast<std::size_t>(call.in_count) * size_of(call.dtype);
+  send_queued(call.root);
+  // Behind messages that wait for space it would overtake them.
+  if (queued_[to].empty() && is_eager(call.root, bytes) &&
+      outgoing_[to].write_eager(call.tag, call.in, bytes)) {
+    wake(call.root);
+    return nullptr;
   }
+  auto* send = new SendTransfer(*this, call);
+  sends_.push_back(*send);
+  queued_[to].push_back(send);
+  send->poll();
+  return send;
+}
+
+/// Whoever issues thousands before waiting keeps the pipe filled.
+void TagMatcher::send_queued(int to) {
+  auto& queue = queued_[static_cast<std::size_t>(to)];
+  for (std::size_t left = queue.size(); left > 0; left = queue.size()) {
+    queue.front()->poll();
+    if (queue.size() == left) return;   // no space yet
+  }
+}
+
+Transfer* TagMatcher::start_recv(const Call& call) {
   auto* recv = new RecvTransfer(*this, call);
-  const auto waiting = std::find_if(unexpected_.begin(), unexpected_.end(), [&](const Unexpected& message) {
-    return recv->matches(message.from, message.frame.tag);
-  });
-  if (waiting == unexpected_.end()) {
-    posted_.push_back(*recv);
-    return recv;
-  }
-  if (waiting->frame.kind == FrameKind::rts) {
-    recv->take_rts(waiting->from, waiting->frame);
-  } else {
-    recv->from_ = waiting->from;
-    recv->take(waiting->data.data(), waiting->data.size());
-  }
-  unexpected_.erase(waiting);
+  if (!unexpected_.empty() && take_unexpected(*recv)) return recv;
+  posted_.push_back(*recv);
+  if (call.root >= 0) take_in(call.root);  // its message goes straight to its place
   return recv;
+}
+
+bool TagMatcher::take_unexpected(RecvTransfer& recv) {
+  const auto found = std::find_if(unexpected_.begin(), unexpected_.end(), [&](const Unexpected& message) {
+    return recv.matches(message.from, message.tag);
+  });
+  if (found == unexpected_.end()) return false;
+  const std::unique_ptr<Unexpected> message(&*found);
+  unexpected_.erase(*message);
+  if (!message->eager) {
+    recv.take_rts(message->from, message->offer);
+    return true;
+  }
+  if (std::byte* const to = recv.take_eager(message->from, message->length))
+    std::memcpy(to, message->bytes(), message->length);
+  return true;
 }
 
 void TagMatcher::progress() {
@@ -55,59 +105,51 @@ void TagMatcher::progress() {
 
 void TagMatcher::take_in(int from) {
   Pipe& pipe = incoming_[static_cast<std::size_t>(from)];
-  bool moved = false;
-  while (const auto frame = pipe.front()) {
-    arrived(from, *frame, pipe);
-    moved = true;
-  }
-  if (moved) wake(from);   // there is room in the pipe again
+  const Cell* cell = pipe.front();
+  if (!cell) return;
+  // Once nothing is pending the rest stays where it is: its receive takes it from there with one copy.
+  for (; cell && !idle(); cell = pipe.front()) arrived(from, *cell, pipe);
+  wake(from);  // there is space in the pipe again
 }
 
-void TagMatcher::arrived(int from, const Frame& frame, Pipe& pipe) {
-  if (frame.kind == FrameKind::eager || frame.kind == FrameKind::rts) {
-    const auto match = std::find_if(posted_.begin(), posted_.end(),
-                                    [&](RecvTransfer& posted) { return posted.matches(from, frame.tag); });
-    if (match == posted_.end()) {
-      unexpected_.push_back({from, frame, {}});
-      if (frame.kind == FrameKind::eager) unexpected_.back().data.resize(frame.bytes);
-      pipe.pop(frame, unexpected_.back().data.data());
-      return;
-    }
-    RecvTransfer* recv = &*match;
-    posted_.erase(*recv);
-    if (frame.kind == FrameKind::rts) {
-      pipe.pop(frame, nullptr);
-      recv->take_rts(from, frame);
-      return;
-    }
-    recv->from_ = from;
-    recv->arrived_ = static_cast<std::int64_t>(frame.bytes);
-    if (frame.bytes <= recv->capacity_) {
-      pipe.pop(frame, recv->data_);
-    } else {
-      recv->too_long_ = frame.bytes;
-      pipe.pop(frame, nullptr);
-    }
-    recv->state_ = RecvTransfer::State::done;
-    return;
+void TagMatcher::arrived(int from, const Cell& cell, Pipe& pipe) {
+  if (cell.kind == FrameKind::eager || cell.kind == FrameKind::rts)
+    return message_arrived(from, cell, pipe);
+  if (cell.kind == FrameKind::data) return part_arrived(from, cell, pipe);
+  if (SendTransfer* send = find_send(about(cell).id)) {
+    send->state_ =
+        cell.kind == FrameKind::fin ? SendTransfer::State::done : SendTransfer::State::cts_received;
   }
-  if (frame.kind == FrameKind::data) {
-    const auto match = std::find_if(reading_.begin(), reading_.end(), [&](RecvTransfer& reading) {
-      return reading.from_ == from && reading.rts_.id == frame.id;
-    });
-    if (match == reading_.end()) return pipe.pop(frame, nullptr);
-    RecvTransfer* recv = &*match;
-    pipe.pop(frame, recv->too_long_ ? nullptr : recv->data_ + frame.where);
-    recv->done_ += frame.bytes;
-    if (recv->done_ == recv->rts_.bytes) {
-      recv->state_ = RecvTransfer::State::done;
-      reading_.erase(*recv);
-    }
-    return;
+  pipe.pop(cell, nullptr);
+}
+
+void TagMatcher::message_arrived(int from, const Cell& cell, Pipe& pipe) {
+  const auto match = std::find_if(posted_.begin(), posted_.end(),
+                                  [&](RecvTransfer& posted) { return posted.matches(from, cell.tag); });
+  if (match == posted_.end()) {
+    auto* message = new Unexpected(from, cell);
+    unexpected_.push_back(*message);
+    return pipe.pop(cell, message->bytes());
   }
-  pipe.pop(frame, nullptr);
-  if (SendTransfer* send = find_send(frame.id)) {
-    send->state_ = frame.kind == FrameKind::fin ? SendTransfer::State::done : SendTransfer::State::cts_received;
+  RecvTransfer& recv = *match;
+  posted_.erase(recv);
+  if (cell.kind == FrameKind::eager) return pipe.pop(cell, recv.take_eager(from, cell.payload));
+  recv.take_rts(from, about(cell));
+  pipe.pop(cell, nullptr);
+}
+
+void TagMatcher::part_arrived(int from, const Cell& cell, Pipe& pipe) {
+  const LongMessage part = about(cell);
+  const auto match = std::find_if(reading_.begin(), reading_.end(), [&](RecvTransfer& reading) {
+    return reading.from_ == from && reading.rts_.id == part.id;
+  });
+  if (match == reading_.end()) return pipe.pop(cell, nullptr);
+  RecvTransfer& recv = *match;
+  recv.done_ += cell.payload;
+  pipe.pop(cell, recv.too_long_ ? nullptr : recv.data_ + part.where);
+  if (recv.done_ == recv.rts_.bytes) {
+    recv.state_ = RecvTransfer::State::done;
+    reading_.erase(recv);
   }
 }
 
@@ -125,8 +167,7 @@ SendTransfer* TagMatcher::find_send(std::uint64_t id) {
 }
 
 bool TagMatcher::answer(int to, FrameKind kind, std::uint64_t id) {
-  const Frame frame{kind, 0, id, 0, 0};
-  if (!outgoing_[static_cast<std::size_t>(to)].write(frame, nullptr, 0)) return false;
+  if (!outgoing_[static_cast<std::size_t>(to)].write(kind, 0, {id, 0, 0})) return false;
   wake(to);
   return true;
 }
@@ -135,7 +176,10 @@ void TagMatcher::stop() noexcept {
   sends_.clear();
   posted_.clear();
   reading_.clear();
-  unexpected_.clear();
+  while (Unexpected* message = unexpected_.front()) {
+    unexpected_.erase(*message);
+    delete message;
+  }
   for (auto& queue : queued_) queue.clear();
 }
 

@@ -2,12 +2,14 @@
 // Independent of the comm's collectives: neither ever waits for the other.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <list>
 #include <medley/backend.hpp>
 #include <medley/sdk/intrusive_list.hpp>
+#include <medley/sdk/recycled.hpp>
+#include <memory>
 #include <vector>
 
 #include "backends/shm/pipe.hpp"
@@ -17,7 +19,7 @@ namespace medley::shm {
 class HostPeers;
 class TagMatcher;
 
-class SendTransfer final : public Transfer {
+class SendTransfer final : public Transfer, public Recycled<SendTransfer> {
  public:
   SendTransfer(TagMatcher& matcher, const Call& call);
   Poll poll() override;
@@ -38,7 +40,7 @@ class SendTransfer final : public Transfer {
   ListLinks<SendTransfer> links_;
 };
 
-class RecvTransfer final : public Transfer {
+class RecvTransfer final : public Transfer, public Recycled<RecvTransfer> {
  public:
   RecvTransfer(TagMatcher& matcher, const Call& call);
   Poll poll() override;
@@ -51,8 +53,8 @@ class RecvTransfer final : public Transfer {
   friend class TagMatcher;
   enum class State : std::uint8_t { posted, reading, answering, streaming, done };
   bool matches(int from, int tag) const { return tag == tag_ && (from_ < 0 || from == from_); }
-  void take(const std::byte* data, std::size_t bytes);
-  void take_rts(int from, const Frame& frame);
+  std::byte* take_eager(int from, std::size_t bytes);
+  void take_rts(int from, const LongMessage& offer);
   void read(std::size_t bytes);
   TagMatcher& matcher_;
   State state_ = State::posted;
@@ -61,17 +63,36 @@ class RecvTransfer final : public Transfer {
   std::byte* data_;
   std::size_t capacity_;
   std::int64_t arrived_ = -1;     ///< bytes of the message that matched
-  Frame rts_{};
+  LongMessage rts_{};
   std::size_t done_ = 0;
   std::size_t seen_ = 0;          ///< of done_, by the last poll
   std::uint64_t too_long_ = 0;    ///< bytes of a message that did not fit
   ListLinks<RecvTransfer> links_;
 };
 
+/// A message that came before its receive. Small ones are kept in place, so that nothing is allocated for
+/// them in the long run.
+struct Unexpected final : public Recycled<Unexpected> {
+  Unexpected(int sender, const Cell& cell);
+  /// Where the bytes of an eager message are.
+  std::byte* bytes() { return large ? large.get() : small.data(); }
+
+  int from;
+  int tag;
+  bool eager;
+  std::size_t length;   ///< of an eager message
+  LongMessage offer{};  ///< of any other
+  std::array<std::byte, 64> small;
+  std::unique_ptr<std::byte[]> large;
+  ListLinks<Unexpected> links;
+};
+
 class TagMatcher {
  public:
   TagMatcher(const SegmentView& view, int rank, const HostPeers& host_peers, const std::vector<int>& members,
        bool direct_reads);
+  ~TagMatcher() { stop(); }
+  /// Null for an eager send that has left. A receive whose message has arrived is complete at its first poll.
   Transfer* start(const Call& call);
   /// Takes in what has arrived. Called while a send or receive of this comm is pending.
   void progress();
@@ -84,13 +105,15 @@ class TagMatcher {
  private:
   friend class SendTransfer;
   friend class RecvTransfer;
-  struct Unexpected {
-    int from;
-    Frame frame;
-    std::vector<std::byte> data;
-  };
+  Transfer* start_send(const Call& call);
+  Transfer* start_recv(const Call& call);
+  void send_queued(int to);
+  bool take_unexpected(RecvTransfer& recv);
   void take_in(int from);
-  void arrived(int from, const Frame& frame, Pipe& pipe);
+  void arrived(int from, const Cell& cell, Pipe& pipe);
+  void message_arrived(int from, const Cell& cell, Pipe& pipe);
+  void part_arrived(int from, const Cell& cell, Pipe& pipe);
+  bool is_eager(int to, std::size_t bytes) const;
   void wake(int rank) const;
   bool answer(int to, FrameKind kind, std::uint64_t id);
   SendTransfer* find_send(std::uint64_t id);
@@ -102,13 +125,14 @@ class TagMatcher {
   bool direct_reads_;
   std::uint64_t next_id_ = 1;
   std::vector<Pipe> outgoing_, incoming_;
-  std::vector<std::deque<SendTransfer*>> queued_;   ///< per peer: those that wait for room, in order
+  std::vector<std::deque<SendTransfer*>> queued_;  ///< per peer: those that wait for space, in order
   using SendList = IntrusiveList<SendTransfer, &SendTransfer::links_>;
   using RecvList = IntrusiveList<RecvTransfer, &RecvTransfer::links_>;
   SendList sends_;                                  ///< not released, in order of issue
   RecvList posted_;                                 ///< without a message yet, in order
   RecvList reading_;                                ///< with an offered message
-  std::list<Unexpected> unexpected_;                ///< without a receive yet, in order of arrival
+  using UnexpectedList = IntrusiveList<Unexpected, &Unexpected::links>;
+  UnexpectedList unexpected_;  ///< without a receive yet, in order of arrival; owned
 };
 
 }  // namespace medley::shm
