@@ -19,9 +19,11 @@ int main(int argc, char** argv) {
   medley::cli::add_bench(app);
   medley::cli::add_explain(app);
   medley::cli::add_info(app);
+  medley::cli::add_list(app);
   medley::cli::add_plan(app);
   medley::cli::add_reconcile(app);
   medley::cli::add_replay(app);
+  medley::cli::add_report(app);
   medley::cli::add_run(app);
   medley::cli::add_shape(app);
   medley::cli::add_soak(app);

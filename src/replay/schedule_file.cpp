@@ -10,6 +10,7 @@
 #include <medley/error.hpp>
 
 #include "base/format_version.hpp"
+#include "base/json_depth.hpp"
 #include "cost/cost.hpp"
 #include "model/read_layout.hpp"
 #include "plan/export.hpp"
@@ -241,6 +242,8 @@ WorldSchedule read_schedule(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) refuse(path, "cannot be opened");
   const std::string text(std::istreambuf_iterator<char>(file), {});
+  if (core::json_depth(text) > core::deepest_json)
+    refuse(path, fmt::format("nests more than {} brackets; a schedule does not", core::deepest_json));
   try {
     return schedule_from_json(Json::parse(text), path);
   } catch (const Json::parse_error& error) {

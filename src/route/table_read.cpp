@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format_version.hpp"
+#include "base/json_depth.hpp"
 #include "route/table.hpp"
 
 namespace medley::route {
@@ -152,6 +153,8 @@ Table Table::parse(std::string_view text, const std::string& name) {
     const std::size_t at = what.find("] ");
     throw Error(ErrorKind::invalid, fmt::format("route table {} is not JSON: {}", name, at == what.npos ? what : what.substr(at + 2)));
   }
+  if (core::json_depth(text) > core::deepest_json)
+    throw Error(ErrorKind::invalid, fmt::format("route table {} nests more than {} brackets; a table does not", name, core::deepest_json));
   const Place top{name, "", whole};
   core::check_format(file_format, name, top.at("medley_routes").whole(0, INT64_MAX));
   Table table;

@@ -1,3 +1,5 @@
+#include <bit>
+
 #include "base/wire_bytes.hpp"
 #include "trace/export.hpp"
 

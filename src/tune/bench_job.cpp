@@ -94,7 +94,7 @@ Json to_json(const BenchResult& result) {
 }
 
 Json to_json(const MixResult& result) {
-  Json out{{"ranks", result.job.ranks}, {"table", result.job.table.hash}, {"rows", Json::array()}};
+  Json out{{"ranks", result.job.ranks}, {"hosts", result.job.hosts}, {"table", result.job.table.hash}, {"rows", Json::array()}};
   for (const MixRow& row : result.rows) {
     out["rows"].push_back({{"mix", row.mix},
                            {"backend", row.backend},

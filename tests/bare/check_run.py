@@ -29,26 +29,27 @@ def libraries(table):
 
 
 def problems(log, out):
-    available = {backend["name"] for backend in json.loads((out / "info.json").read_text())["backends"] if backend["available"]}
+    data = out / "run"
+    available = {backend["name"] for backend in json.loads((data / "info.json").read_text())["backends"] if backend["available"]}
     if not BACKENDS <= available:
         yield f"medley info lacks {', '.join(sorted(BACKENDS - available))}"
-    measured = {row["backend"] for row in json.loads((out / "first.json").read_text())["rows"]}
+    measured = {row["backend"] for row in json.loads((data / "first.json").read_text())["rows"]}
     if not BACKENDS <= measured:
         yield f"the first comparison lacks {', '.join(sorted(BACKENDS - measured))}"
-    tables = [path for path in (out / "routes.json", out / "hosts" / "hosts.routes.json") if path.exists()]
+    tables = [path for path in (data / "routes.json", data / "hosts" / "hosts.routes.json") if path.exists()]
     if len(tables) < 2:
         yield "a route table is missing: of this host, or of two hosts"
     mixed = set().union(*(libraries(json.loads(path.read_text())) for path in tables))
     if len(mixed) < 2:
         yield f"all routes go over {', '.join(mixed) or 'nothing'}: nothing is mixed"
-    report = (out / "report.html").read_text()
-    for title in ("What this build can do", "Which route is fastest", "Why a route is taken", "made of network namespaces",
-                  "What it sent against what was planned", "waste an H200"):
-        if title not in report:
-            yield f"the report does not have '{title}'"
-    if "(ended with" in report:
-        yield "a step of the report failed"
-    for line in (out / "skipped.txt").read_text().split("\n"):
+    page = (out / "report.html").read_text()
+    report = json.loads(re.search(r'<script type="application/json" id="report-data">(.*?)</script>', page, re.DOTALL).group(1))["runs"][0]
+    for part in ("info", "bench", "steps", "routes", "traces", "plans", "reconcile", "replays", "shapes", "gemms", "lints", "searches"):
+        if not report[part]:
+            yield f"the report has no {part}"
+    yield from (f"a command failed: {command}" for command in report["failed"])
+    yield from (f"{file['file']} was refused: {file['why']}" for file in report["files"] if file["status"] == "refused")
+    for line in (data / "skipped.txt").read_text().split("\n"):
         if line:
             yield f"on a bare root nothing may be skipped: {line}"
     phases = dict(re.findall(r"^-- ([^:\n]+): [\d:]+ \((\d+:\d\d) since the start\)$", log, re.MULTILINE))

@@ -14,7 +14,7 @@ void use(const medley::route::Table& table) {
   for (const auto& cell : table.cells()) {
     const auto chosen = route::choose(table, cell.key.op, cell.key.memory, cell.key.dtype, cell.key.shape,
                                       [](const Choice&) { return true; });
-    if (chosen.stretches.empty() && is_collective(cell.key.op)) __builtin_trap();
+    if (chosen.ranges.empty() && is_collective(cell.key.op)) __builtin_trap();
     if (!route::nearest_size(chosen.cells, cell.key.bytes)) __builtin_trap();
   }
 }

@@ -26,7 +26,7 @@ struct FakeBackend final : Backend {
   bool has_memory(Memory memory) const override { return memory == memory_; }
   bool native(Op, DType, ReduceOp, Memory) const override { return true; }
   std::string refuses(const std::vector<int>&) const override { return {}; }
-  std::unique_ptr<Lane> connect(const Group&) override { return nullptr; }
+  std::unique_ptr<Lane> connect(const CommParams&) override { return nullptr; }
   std::string name_;
   Memory memory_;
 };

@@ -76,6 +76,12 @@ TEST(Table, ARefusalNamesThePlace) {
   EXPECT_THAT(refusal(std::string(100'000, '[')), HasSubstr("not JSON"));
 }
 
+TEST(Table, DeepNestingIsRefused) {
+  const std::string deep = std::string(200000, '[') + std::string(200000, ']');
+  const std::string text = R"({"medley_routes": 1, "machine": {"cpu": )" + deep + R"(}, "cells": []})";
+  EXPECT_THAT(refusal(text), HasSubstr("nests more than 64 brackets"));   // an error that quotes the value would recurse
+}
+
 TEST(Table, NoBeginningOfATableIsATable) {
   const std::string whole = small_table().text();
   for (std::size_t length = 0; length + 2 < whole.size(); ++length) {

@@ -198,4 +198,7 @@ refuses "--layout has 8 ranks, the trace is of 4" "$medley" reconcile "$work/gpt
 refuses "run it with -n 2, not 3" "$medley" replay "$work/gpt2.json" -n 3
 refuses "is no schedule" "$medley" replay "$work/t.json" -n 2
 refuses "is not JSON" "$medley" replay "$work/nonsense" -n 2
+deep=$(head -c 200000 /dev/zero | tr '\0' '[')
+echo "{\"schema\": \"medley.schedule/1\", \"ranks\": [], \"world\": $deep${deep//\[/]}}" >"$work/deep.json"
+refuses "nests more than" "$medley" replay "$work/deep.json" -n 2
 echo "trace, reconcile and replay hold"
