@@ -15,7 +15,7 @@ constexpr std::chrono::nanoseconds taken_by_another_rank = 5us;
 
 }  // namespace
 
-/// Yields the core and says how many of the policy's yields that took.
+/// Yields the core and returns how many of the policy's yields that used up.
 int Backoff::yield(const Waiting& waiting) {
   const BackoffPolicy& policy = waiting.policy;
   if (!waiting.event_count && !policy.oversubscribed) {
@@ -24,9 +24,9 @@ int Backoff::yield(const Waiting& waiting) {
   }
   const Deadline before = steady_clock::now();
   sched_yield();
-  // A yield that comes back late was taken up by two ranks that share this core while another is free: a sleeper is woken on
-  // the free one. Among oversubscribed ranks it was taken up by one that computes: those that only answer are back in
-  // microseconds. Whoever yields to it gives away a slice each time, and a sleeper comes before it when woken.
+  // A late return from a yield has two causes. Two ranks share this core while another is free: a sleeper wakes on the free
+  // core. Or, oversubscribed, the core went to a rank that computes (ranks that only answer return within microseconds). Each
+  // yield to that rank gives away a time slice, while a woken sleeper is scheduled before it.
   const bool late = steady_clock::now() - before > (policy.oversubscribed ? taken_by_computation : taken_by_another_rank);
   return late ? policy.yields : 1;
 }

@@ -1,5 +1,5 @@
-// The state of one wait: polls as long as an answer may come at once, then yields the core, then sleeps; and how often what
-// does not ring is looked for. Part of the engine's waits; knows no operation and no library.
+// The backoff of one wait: polls while an answer may come at once, then yields the core, then sleeps. Also decides how often to
+// check for events without a doorbell. Knows no operation and no library.
 #pragma once
 
 #include <chrono>
@@ -8,17 +8,17 @@
 
 namespace medley::core {
 
-/// How a thread waits, by the lanes that are busy.
+/// How a thread waits, given the busy lanes.
 struct Waiting {
   BackoffPolicy policy;
-  EventCount* event_count = nullptr;   ///< wakes it; none: it takes short naps
-  bool undelivered = false;         ///< something of a lane that does not ring must be polled now and then
+  EventCount* event_count = nullptr;   ///< wakes it; null: it takes short naps
+  bool undelivered = false;         ///< a lane without an event count has something to deliver and must be polled now and then
 };
 
 class MEDLEY_API Backoff {
  public:
-  static constexpr std::chrono::milliseconds longest_sleep{20};   ///< how soon a death or an abort is noticed
-  static constexpr std::chrono::microseconds short_nap{50};       ///< where nobody rings
+  static constexpr std::chrono::milliseconds longest_sleep{20};   ///< how soon a lost rank or an abort is noticed
+  static constexpr std::chrono::microseconds short_nap{50};       ///< where there is no event count
 
   explicit Backoff(Deadline last_check = {}) : last_check_(last_check) {}
   /// One step of waiting; true when it is time to sleep.
@@ -28,10 +28,10 @@ class MEDLEY_API Backoff {
   /// How long the next sleep lasts; each is twice as long as the one before.
   std::chrono::nanoseconds next_sleep(const Waiting& waiting);
 
-  /// Whether it is time to look for what does not ring: deadlines and deaths.
+  /// Whether it is time to check for events without a doorbell: deadlines and lost ranks.
   bool check_due(Deadline now);
   Deadline last_check() const { return last_check_; }
-  /// A member is gone and given the grace to have its last bytes taken in: looks and sleeps are short.
+  /// A member is lost; its last bytes are received within the grace period: checks and sleeps are short.
   void expect_loss(bool somebody_lost) { somebody_lost_ = somebody_lost; }
   bool loss_expected() const { return somebody_lost_; }
 

@@ -1,4 +1,4 @@
-// What a Comm stands for: its ranks, its lanes, its counters, and whether it still works.
+// The state behind a Comm: its ranks, lanes and counters, and whether it has failed.
 #pragma once
 
 #include <chrono>
@@ -23,8 +23,8 @@ class ContextState;
 class Engine;
 class Operation;
 
-/// One backend on one comm, with what the engine keeps about it. A host backend has a second one for CUDA memory, which
-/// stages: its messages and collectives are then apart from those on host memory.
+/// One backend on one comm, with the engine's state for it. A host backend has a second lane for CUDA memory, which stages; its
+/// messages and collectives match separately from those on host memory.
 struct LaneState {
   LaneState() = default;
   LaneState(const LaneState&) = delete;
@@ -32,29 +32,30 @@ struct LaneState {
 
   Backend* backend = nullptr;
   CommState* comm = nullptr;
-  std::string name;                       ///< the backend's
-  std::uint8_t note = 0;                  ///< the backend's in records
-  int place = 0;                          ///< among the comm's lanes
+  std::string name;                       ///< the backend's name
+  std::uint8_t note = 0;                  ///< the backend's number in records
+  int place = 0;                          ///< index among the comm's lanes
   std::unique_ptr<Lane> lane;
-  /// The lane itself, or the one it stages for: all but start() and abort() are the same there, and called without a table.
+  /// The lane itself, or the one it stages for. All but start() and abort() behave the same there and are called without a
+  /// vtable.
   algorithms::FilledLane* filled = nullptr;
-  SizeExchange size_exchange{};                    ///< of sizes; goes before the lane does
-  bool host = true, cuda = false;         ///< the memory it moves
+  SizeExchange size_exchange{};                    ///< exchange of v-collective sizes; destroyed before the lane
+  bool host = true, cuda = false;         ///< the memory kinds it handles
   bool staged = false;
   bool in_streams = false;
   bool connects_lazily = false;           ///< Trait::connects_lazily
-  bool default_for_host = false, default_for_cuda = false;   ///< takes what neither a rule nor the table decides
+  bool default_for_host = false, default_for_cuda = false;   ///< the default where neither a rule nor the table decides
   bool broken = false;                    ///< its progress() threw: it is not called again
-  std::deque<Operation*> collectives{};   ///< in lane order, not complete; the scheduler's
-  MessageOrder messages{};                ///< those that wait to be started; the scheduler's
+  std::deque<Operation*> collectives{};   ///< in lane order, not complete; owned by the scheduler
+  MessageOrder messages{};                ///< messages that wait to be started; owned by the scheduler
   int active = 0;                         ///< started and not complete
   EventCount* event_count = nullptr;
   Route named{this, {}, RouteReason::named};
 
   bool has(Memory memory) const { return memory == Memory::cuda ? cuda : host; }
-  /// Whether something that nobody waits for here still needs to be moved.
+  /// Whether the lane needs progress for something that no pending operation here waits for.
   bool has_undelivered() const { return !broken && (filled->undelivered() || !size_exchange.empty()); }
-  /// A barrier moves no memory, so every lane has it; only some can put it behind a stream.
+  /// A barrier touches no memory, so every lane has it; only some can order it behind a stream.
   bool moves(Op op, Memory memory) const { return has(memory) || (op == Op::barrier && memory == Memory::host); }
 };
 
@@ -65,7 +66,7 @@ class CommState {
   int rank = 0;
   int size = 1;
   int device = 0;                                  ///< the CUDA device of this rank
-  std::string why_no_cuda;                         ///< why nothing is staged here; empty if it is
+  std::string why_no_cuda;                         ///< why CUDA memory is not staged here; empty if it is
   std::vector<int> world_ranks;
   std::chrono::nanoseconds deadline{};
   std::shared_ptr<Engine> engine;
@@ -74,28 +75,28 @@ class CommState {
   /// Backends of the context that cannot serve these ranks, and why.
   std::vector<std::pair<std::string, std::string>> refusals;
   Routing routing;
-  std::unique_ptr<SizeAgreement> sizes;            ///< of uneven operations, where they decide routes
-  /// Collectives that have no place on a lane yet, in order of issue: some with an open route, and those behind them. A
-  /// reference each.
+  std::unique_ptr<SizeAgreement> sizes;            ///< of v-collectives, where sizes decide routes
+  /// Collectives without a lane order yet, in order of issue: those with an open route, and those behind them. A reference
+  /// each.
   std::deque<Operation*> awaiting_lane_order;
   std::uint32_t note = 0;                          ///< its number in records
-  std::shared_ptr<CommStatus> status;              ///< what other ranks may ask about it; none while it is being made
+  std::shared_ptr<CommStatus> status;              ///< what other ranks may query; null while the comm is being made
   std::uint64_t collectives = 0;                   ///< issued so far
   std::uint64_t messages = 0;
 
-  /// Of the next collective or message: its number.
+  /// The sequence number of the next collective or message.
   std::uint64_t count(bool collective) {
     const std::uint64_t number = ++(collective ? collectives : messages);
-    // relaxed: counts for the status board, which shows each for itself
+    // relaxed: counters for the status board, each read on its own
     if (status) (collective ? status->collectives : status->messages).store(number, std::memory_order_relaxed);
     return number;
   }
 
   std::uint64_t children = 0;                      ///< comms made from this one
-  bool checked = false;                            ///< collectives are compared among the ranks before they start
-  Deadline lost_since{};                           ///< since when a member is known to be gone
-  std::optional<Error> failure;                    ///< why nothing works any more
-  bool aborting = false;                           ///< its lanes have yet to finish their abort
+  bool checked = false;                            ///< the consistency checker compares collectives before they start
+  Deadline lost_since{};                           ///< since when a member is known to be lost
+  std::optional<Error> failure;                    ///< why the comm no longer works
+  bool aborting = false;                           ///< its lanes have not finished their abort
 };
 
 }  // namespace medley::core

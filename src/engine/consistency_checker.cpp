@@ -9,7 +9,7 @@ namespace medley::core {
 Fingerprint fingerprint_of(const Call& call, int ranks, const std::string& backend) {
   std::string text(name(call.op));
   if (call.op != Op::barrier) {
-    // Counts of a v-collective differ from rank to rank by right.
+    // The counts of a v-collective may differ between ranks.
     if (!is_v_form(call.op)) {
       text += fmt::format(" of {}", tensor_bytes(call, ranks) / static_cast<std::int64_t>(size_of(call.dtype)));
     } else {
@@ -41,7 +41,7 @@ std::optional<ConsistencyChecker::Verdict> ConsistencyChecker::compare_calls(con
 }
 
 std::optional<ConsistencyChecker::Verdict> ConsistencyChecker::compare_orders(const Calls& calls, std::uint64_t sequence) {
-  std::map<std::string, std::pair<int, std::uint64_t>> first_said;   // by comm: by whom, and how many
+  std::map<std::string, std::pair<int, std::uint64_t>> first_said;   // by comm: which rank, and its count
   for (const auto& [rank, heard] : calls) {
     for (const auto& [comm, issued] : heard.before) {
       const auto& [first, expected] = first_said.try_emplace(comm, rank, issued).first->second;

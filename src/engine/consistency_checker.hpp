@@ -22,8 +22,8 @@ struct Fingerprint {
 };
 MEDLEY_API Fingerprint fingerprint_of(const Call& call, int ranks, const std::string& backend);
 
-/// How many collectives of each comm a rank had issued on its device when it issued this one, of comms whose operations run in
-/// streams. NCCL needs one order of comms on all ranks, so whoever shares two comms must say the same of both.
+/// For comms with stream lanes: how many collectives of each a rank had issued on its device when it issued this one. NCCL
+/// needs one order of comms on all ranks, so ranks that share two comms must report the same for both.
 using IssuedBefore = std::map<std::string, std::uint64_t>;
 
 class MEDLEY_API ConsistencyChecker {
@@ -33,10 +33,10 @@ class MEDLEY_API ConsistencyChecker {
     std::string difference{};   ///< a sentence and a table of what each rank called
     std::vector<int> ranks{};   ///< of the comm: the first two that differ
   };
-  /// Takes one rank's call; a verdict when all `size` have called, or at the first that differs.
+  /// Adds one rank's call; returns a verdict when all `size` have called, or at the first difference.
   std::optional<Verdict> hear(const std::string& comm, std::uint64_t sequence, int rank, int size, const Fingerprint& call,
                               const IssuedBefore& before = {});
-  /// The comm is gone.
+  /// The comm is destroyed.
   void forget(const std::string& comm);
 
  private:

@@ -1,6 +1,7 @@
-// What the control thread hands to the engine's threads: losses, failures that other ranks tell, verdicts of the consistency
-// checker. The control thread only posts; whoever enters the engine next acts on it (Engine::handle_events), within 20 ms where a
-// thread waits in it. A rank whose threads are all elsewhere acts when one of them comes back, before anything is issued.
+// What the control thread hands to the engine's threads: lost ranks, failures announced by other ranks, verdicts of the
+// consistency checker. The control thread only posts; the next thread that enters the engine handles it
+// (Engine::handle_events), within 20 ms if a thread waits there. Otherwise it is handled when a thread next calls in, before
+// anything is issued.
 #pragma once
 
 #include <atomic>
@@ -19,14 +20,14 @@ struct RankGone {
   int world_rank;
   std::string how;
 };
-/// Time to look whether somebody still waits for a rank that is gone.
+/// Time to check whether an operation still waits for a lost rank.
 struct LookForGone {};
-/// Another rank gave this comm up.
+/// Another rank aborted this comm.
 struct CommFailed {
   std::string comm;
   Error why;
 };
-/// Check mode: all ranks called the same as this collective.
+/// Check mode: all ranks called the same collective.
 struct CollectiveAgreed {
   std::string comm;
   std::uint64_t sequence;

@@ -42,7 +42,7 @@ std::string line_of(int rank, const json& status, const std::string& comm) {
   return text;
 }
 
-/// The collective that a rank has under this number, if it is still there.
+/// The collective that a rank has under this sequence number, if it is still pending there.
 const json* collective_at(const json& status, std::uint64_t sequence) {
   if (!status.contains("pending")) return nullptr;
   for (const json& operation : status["pending"]) {
@@ -51,7 +51,7 @@ const json* collective_at(const json& status, std::uint64_t sequence) {
   return nullptr;
 }
 
-/// Ranks that have answered and have not issued what the others wait in.
+/// Ranks that have answered and have not issued the collective that the others wait in.
 std::vector<int> missing_from(std::uint64_t sequence, const std::map<int, json>& answers) {
   std::vector<int> missing;
   for (const auto& [rank, status] : answers) {
@@ -74,7 +74,7 @@ std::string verdict(std::uint64_t sequence, const std::map<int, json>& answers, 
   if (kinds.size() > 1) text += fmt::format("\n  The ranks called different things as #{}: {}.", sequence, fmt::join(kinds, ", "));
   if (!missing.empty()) {
     text += fmt::format("\n  {} ha{} not called #{} of this comm", ranks_text(missing), missing.size() == 1 ? "s" : "ve", sequence);
-    // A missing rank that waits on another comm for one that waits here closes a cycle.
+    // A missing rank that waits on another comm for a rank that waits here closes a cycle.
     std::vector<std::string> elsewhere;
     bool cycle = false;
     for (int rank : missing) {
@@ -111,7 +111,7 @@ Diagnosis diagnose(const std::string& comm, int size, std::uint64_t sequence, co
   }
   std::vector<int> at_fault = missing_from(sequence, answers);
   text += verdict(sequence, answers, at_fault);
-  // Who waits for a silent rank is not missing by its own fault.
+  // A rank that waits for an unresponsive rank is not at fault itself.
   std::erase_if(at_fault, [&](int rank) {
     const json pending = answers.at(rank).value("pending", json::array());
     return std::any_of(pending.begin(), pending.end(), [&](const json& operation) {

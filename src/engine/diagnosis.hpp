@@ -1,4 +1,4 @@
-// Turns what the ranks of a comm say about themselves into words: who is where, who is missing, and what that looks like.
+// Turns the ranks' status answers into a readable diagnosis: who is where, who is missing, and the likely cause.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 namespace medley::core {
 
 struct Diagnosis {
-  std::string text;            ///< begins on a new line, or is empty when nobody was asked
+  std::string text;            ///< begins on a new line, or is empty when no rank was asked
   std::vector<int> at_fault;   ///< ranks of the comm that do not answer or have not called the collective
 };
 
-/// `answers`: of each rank that answered, what StatusBoard::status() gave there. `sequence`: of the collective that timed
+/// `answers`: from each rank that answered, the result of StatusBoard::status() there. `sequence`: of the collective that timed
 /// out; 0 for a message.
 MEDLEY_API Diagnosis diagnose(const std::string& comm, int size, std::uint64_t sequence,
                               const std::map<int, nlohmann::json>& answers);

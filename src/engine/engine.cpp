@@ -14,18 +14,18 @@
 namespace medley::core {
 namespace {
 
-// How often a blocking call polls before it becomes an operation that others could wait for; a peer in the same call
-// answers well within this. Without a core for each rank, polling only keeps the peer from running.
+// How often a blocking call polls before it becomes a pending operation; a peer in the same call answers well within this.
+// Oversubscribed, polling only keeps the peer from running.
 constexpr int inline_polls = 200;
-// The first of them without a pause, which takes 20 ns or more: a peer that called at the same time answers within 100.
+// The first polls go without a pause, which takes 20 ns or more: a peer that called at the same time answers within 100.
 constexpr int eager_polls = 32;
 
-/// Makes the operation own what its call points to.
+/// Copies what the call points to into the operation.
 void copy_lists(Operation& operation, int ranks) {
   Call& call = operation.call;
   const std::int64_t** lists[] = {&call.in_counts, &call.in_offsets, &call.out_counts, &call.out_offsets};
   if (!call.algorithm.empty()) {
-    operation.algorithm = call.algorithm;  // the caller's may go before a held operation starts
+    operation.algorithm = call.algorithm;  // the caller's string may be gone before a held operation starts
     call.algorithm = operation.algorithm;
   }
   if (!call.in_counts && !call.out_counts) return;
@@ -39,8 +39,8 @@ void copy_lists(Operation& operation, int ranks) {
   }
 }
 
-/// The kernel's coarse clock takes a fifth of the time of the exact one. It is behind by a tick at most, 10
-/// ms, which is added: no deadline passes early, and none of a second or more is noticeably late.
+/// The kernel's coarse clock costs a fifth of the exact one. It lags by a tick at most, 10 ms, which is added: no deadline
+/// fires early, and none of a second or more is noticeably late.
 Deadline deadline_of_operation(std::chrono::nanoseconds duration) {
   constexpr std::chrono::milliseconds tick(10);
   if (duration < std::chrono::seconds(1)) return deadline_after(duration);
@@ -52,8 +52,8 @@ std::uint64_t number_of(const Record* record) {
   return record ? record->index : 0;
 }
 
-/// Whether a blocking call may start from the caller's own memory, which lasts until the call returns. One with patience may
-/// return before it is complete; lists may be read by a library that cannot give up what it has begun (MPI).
+/// Whether a blocking call may use the caller's own lists, which last until the call returns. A call with a time limit may
+/// return before completion, and a library that cannot cancel (MPI) may still read the lists.
 bool may_borrow(const Call& call, const Options& options) {
   return options.max_wait.count() == 0 && !call.in_counts && !call.out_counts;
 }
@@ -90,7 +90,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
       if (!owner) owner = make_operation(shared, call, options, lane);
       operation = enlist(std::move(owner), options);
       operation->record = number_of(record);
-      scheduler_.add(*operation);   // nothing is pending, so nothing holds it
+      scheduler_.add(*operation);   // nothing is pending, so nothing blocks it
       adopt(*operation, transfer, ticks());
     } else if (!is_collective(call.op) && scheduler_.may_start(call, lane)) {
       operation = start_message(shared, call, options, chosen, source);
@@ -120,13 +120,13 @@ void Engine::await_check(Operation& operation) {
 
 Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists,
                              const Route& route, const Options& options, int& source, Record*& recorded) {
-  LaneState& lane = *route.lane;   // on host memory, so never one that stages
+  LaneState& lane = *route.lane;   // on host memory, so never a staging lane
   Transfer* transfer = nullptr;
   const std::uint64_t begun = ticks();
   if (comm.status) board_.show_inline(*comm.status, lane.place, call.op, call.root);
   try {
     transfer = lane.filled->start(call);
-    recorded = record(comm, call, route, options, begun);  // while the peers' answers are on their way
+    recorded = record(comm, call, route, options, begun);  // while the peers' answers are in flight
     const int polls = lane.event_count && lane.event_count->spins() == 0 ? 1 : inline_polls;
     for (int i = 0; transfer && i < polls; ++i) {
       if (transfer->poll() == Poll::complete) {
@@ -135,7 +135,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
         transfer = nullptr;
         break;
       }
-      // messages come in beside their transfers, and so do those that a filled-in collective is made of
+      // messages progress with their own transfers, and so do the messages of a composed collective
       if (!is_collective(call.op) || lane.filled->exchanging()) lane.filled->progress();
       if (i >= eager_polls) pause();
     }
@@ -155,8 +155,8 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
   return transfer;
 }
 
-/// A message that nothing holds is started before it becomes an operation. One that is complete at its first
-/// poll never does (docs/guarantees.md, "Messages that are complete when they are issued").
+/// A message that nothing blocks is started before it becomes an operation. If its first poll completes it, it never becomes
+/// one (docs/guarantees.md, "Messages that are complete when they are issued").
 Operation* Engine::start_message(const std::shared_ptr<CommState>& shared, const Call& call,
                                  const Options& options, const Route& route, int& source) {
   CommState& comm = *shared;
@@ -190,7 +190,7 @@ Operation* Engine::start_message(const std::shared_ptr<CommState>& shared, const
   return operation;
 }
 
-/// Has what the lane still has_undelivered to its peers delivered, though nobody waits for it.
+/// Keeps progress running on a lane that has something undelivered for its peers, though no operation waits for it.
 void Engine::watch_undelivered(LaneState& lane) {
   if (progress_.add_undelivered(lane) && thread_) thread_->nudge();
 }
@@ -208,7 +208,7 @@ OperationRef Engine::make_operation(const std::shared_ptr<CommState>& comm, cons
   return operation;
 }
 
-/// From here on it is pending, and the engine holds a reference. The caller gets another: it may be complete once it starts.
+/// From here on it is pending, and the engine holds a reference. The caller gets another: it may complete as soon as it starts.
 Operation* Engine::enlist(OperationRef made, const Options& options) {
   Operation* const operation = made.get();
   find_accesses(operation->call, operation->comm->size, operation->accesses);
@@ -219,12 +219,12 @@ Operation* Engine::enlist(OperationRef made, const Options& options) {
   pending_.push_back(*operation);
   operation->references.store(2, std::memory_order_relaxed);  // relaxed: nobody else has seen it yet
   static_cast<void>(made.release());
-  // Who waits on the host moves it, and calls the thread when leaving earlier.
+  // A caller that waits on the host makes the progress, and wakes the thread if it leaves earlier.
   if (thread_ && (options.async || operation->call.memory == Memory::cuda)) thread_->nudge();
   return operation;
 }
 
-/// Behind what it conflicts with and what comes before it on its lane; starts at once where there is no such thing.
+/// Queued behind conflicting operations and its lane's earlier collectives; starts at once if there are none.
 Operation* Engine::enlist_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
                                  const Route& chosen, PendingSize open) {
   Operation* operation = enlist(make_operation(comm, call, options, *chosen.lane), options);

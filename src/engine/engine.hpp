@@ -1,6 +1,6 @@
-// The engine of a context: issues operations, completes them, waits for them and fails them, over parts that each know one
-// thing: Scheduler (what may start when), Progress (polling), Backoff (how to wait), StatusBoard (what others may ask).
-// It has one lock; nobody blocks while holding it, and every library is called under it.
+// The engine of a context: issues, completes, awaits and fails operations. Its parts: Scheduler (what may start when), Progress
+// (polling), Backoff (how to wait), StatusBoard (what other ranks may query). It has one lock. No thread blocks while holding
+// it, and every library is called under it.
 #pragma once
 
 #include <functional>
@@ -38,86 +38,85 @@ class Engine final : private Progress::Events {
  public:
   Engine() : scheduler_([this](Operation& operation) { start(operation); }), progress_(*this) {}
   ~Engine();
-  /// Before the first comm is made.
+  /// Call before the first comm is made.
   void record_to(std::unique_ptr<Recorder> recorder) { recorder_ = std::move(recorder); }
   Recorder* recorder() { return recorder_.get(); }
   /// The number of a new comm in records.
   std::uint32_t note_comm(const std::string& name, const std::vector<int>& world_ranks);
-  /// Issues an operation and, unless it is async, waits for it. Returns null when it is already complete;
-  /// otherwise a reference that the caller takes over. `source` gets the sender of a completed receive.
-  /// The call's algorithm is filled in by its route.
+  /// Issues an operation and, unless it is async, waits for it. Returns null when it is already complete; otherwise a reference
+  /// that the caller owns. `source` gets the sender of a completed receive. The route fills in the call's algorithm.
   Operation* issue(const std::shared_ptr<CommState>& comm, Call& call, const Options& options, int& source);
-  /// Issues several that belong together; the result is complete when all are.
+  /// Issues several operations as a batch; the result is complete when all are.
   Operation* issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls, const Options& options);
   /// Waits until it is complete and throws its error.
   void wait(Operation& operation, Deadline deadline);
   /// On CUDA memory: makes the operation's stream wait for it instead, as soon as that is possible.
   void wait_in_stream(Operation& operation, Deadline deadline);
-  /// The same for any stream, no longer than until then; says whether that stream waits now. Throws the operation's error.
+  /// The same for any stream, with a time limit; returns whether that stream waits now. Throws the operation's error.
   bool wait_in_stream_until(Operation& operation, void* stream, Deadline until);
-  /// Waits no longer than until then and says whether it is complete. Throws its error.
+  /// Waits with a time limit and returns whether the operation is complete. Throws its error.
   bool wait_until(Operation& operation, Deadline until);
-  /// Remembers whom to call when it is complete; false when it is complete already.
+  /// Registers a callback for completion; false when it is complete already.
   bool call_back(Operation& operation, std::function<void()>& callback);
-  /// Moves everything that is pending.
+  /// Makes progress on everything that is pending.
   void progress();
-  /// Whether nothing is pending, so that nobody needs to poll.
+  /// Whether nothing is pending, so that no polling is needed.
   bool idle() {
     const std::lock_guard lock(mutex_);
     return quiet();
   }
-  /// Whether the first operation on CUDA memory may start that thread.
+  /// Whether the first operation on CUDA memory may start the progress thread.
   void allow_thread(bool allowed) { thread_allowed_ = allowed; }
-  /// Of the operations on CUDA memory; opened by the first of them.
+  /// The device of operations on CUDA memory; the first of them opens it.
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }
-  /// Moves everything from a thread of its own from now on. Who starts it stops it, before the comms are closed.
+  /// Starts the progress thread. Whoever starts it stops it, before the comms are closed.
   void start_thread();
   void stop_thread();
   /// The body of that thread: returns when nothing is pending.
   void run_progress_thread(ProgressThread& thread);
-  /// Makes all operations of a comm fail, now and later, and has the other ranks told.
+  /// Makes all operations of a comm fail, now and later, and announces it to the other ranks.
   void fail(CommState& comm, const Error& why);
-  /// The same, as another rank says: nobody is told.
+  /// The same when another rank announced it: announces nothing.
   void fail_from_peer(CommState& comm, const Error& why);
-  /// What this rank is doing, for others that ask.
+  /// What this rank is doing, for ranks that ask.
   StatusBoard& board() { return board_; }
   const StatusBoard& board() const { return board_; }
-  /// Check mode: all ranks called the same as this collective; it may start.
+  /// Check mode: all ranks called the same collective; it may start.
   void allow_start(CommState& comm, std::uint64_t sequence);
-  /// Check mode: has the order of comms compared whose operations run in streams. The second counts an operation, says what
-  /// was issued before it, and is called under the lock.
+  /// Check mode: enables comparison of the issue order of comms with stream lanes. The second function counts an operation and
+  /// returns what was issued before it; it is called under the lock.
   void compare_order_of(const CommState& comm);
   IssuedBefore note_issue(const Operation& operation);
-  /// Lets the backends know, under the lock.
+  /// Informs the backends, under the lock.
   void rank_lost(int world_rank, const std::vector<Backend*>& backends);
   /// Whether a pending operation of the comm waits for this member.
   bool awaits(const CommState& comm, int member);
-  /// How the engine tells the other ranks that a comm failed, and asks them what they are doing. The first is called under
-  /// the lock, the second without it.
+  /// How the engine announces to the other ranks that a comm failed, and asks them what they are doing. The first is called
+  /// under the lock, the second without it.
   struct Hooks {
     std::function<void(const CommState& comm, const Error& why)> tell_failure;
     std::function<Diagnosis(const CommState& comm, const Operation& waiting)> diagnose_stall;
-    /// Check mode: sends what was called to the comm's checker. Under the lock.
+    /// Check mode: sends the call to the comm's checker. Under the lock.
     std::function<void(const CommState& comm, const Operation& operation)> ask_checker;
-    /// What the control thread has left for the engine's threads, and how they act on it. Without the lock.
+    /// What the control thread has posted for the engine's threads, and how they handle it. Without the lock.
     const ControlEvents* events = nullptr;
     std::function<void()> act_on_events;
   };
   void set_hooks(Hooks outside) { hooks_ = std::move(outside); }
-  /// The same, when its context goes: lanes are let go as well.
+  /// When its context is destroyed: fails the pending operations of the comm and destroys its lanes.
   void close(CommState& comm);
-  /// Before the comms of a context are closed: lets what their ranks told each other leave, which takes no longer than a
-  /// peer takes to poll.
+  /// Before the comms of a context are closed: delivers the sizes that their ranks exchange, which takes no longer than a peer
+  /// takes to poll.
   void finish_size_exchange();
-  /// The last reference to a comm is gone: its lanes are destroyed under the lock, at once or, where the calling thread holds it or
-  /// a lane still has_undelivered something to a peer, in a later progress.
+  /// The last reference to a comm is gone. Destroys its lanes under the lock: at once, or in a later progress() where the
+  /// calling thread holds the lock or a lane has not delivered everything.
   void reclaim(CommState* comm) noexcept;
-  /// Destroys every lane that is left of such comms; before their backends go.
+  /// Destroys all lanes whose destruction was deferred; before their backends are destroyed.
   void reclaim_all() noexcept;
   /// Throws when the comm has failed, or a member is known to be lost. For loops that wait outside the engine.
   void check(CommState& comm);
-  /// Throws in a child forked from the process that made the context. Every way in asks this before it takes the lock,
+  /// Throws in a child forked from the process that made the context. Every entry point calls this before it takes the lock,
   /// which another thread may have held at the fork.
   void refuse_forked_child() const {
     if (!fork_guard_.here()) [[unlikely]]
@@ -126,7 +125,7 @@ class Engine final : private Progress::Events {
 
  private:
   [[noreturn]] static void throw_forked_child();
-  /// Holds the lock. Letting it go tells the callbacks of what was completed meanwhile, which may call in again.
+  /// Holds the lock. Releasing it runs the callbacks of operations completed meanwhile, which may call in again.
   class Hold {
    public:
     explicit Hold(Engine& engine) : engine_(engine) { engine_.mutex_.lock(); }
@@ -155,7 +154,7 @@ class Engine final : private Progress::Events {
     some_complete_ = false;
     for (EventCount* asleep : sleepers_) asleep->wake_own();
   }
-  /// Acts on what the control thread has posted. Every way in passes here before it takes the lock.
+  /// Handles what the control thread has posted. Every entry point calls this before it takes the lock.
   void handle_events() {
     if (hooks_.events && hooks_.events->any()) [[unlikely]] hooks_.act_on_events();
   }
@@ -176,12 +175,12 @@ class Engine final : private Progress::Events {
   Operation* issue_on_device(const std::shared_ptr<CommState>& comm, Call& call, const Options& options);
   void use_device(const CommState& comm);
   void admit_on_device(const CommState& comm, Call& call, const LaneState& lane);
-  /// Null where nothing is recorded. Valid as long as the lock is held.
+  /// Null where nothing is recorded. Valid while the lock is held.
   Record* record(const CommState& comm, const Call& call, const Route& route, const Options& options,
                  std::uint64_t issued);
   void note_route(const Operation& operation, const Route& route) noexcept;
   void note_start(std::uint64_t record, std::uint64_t moment) noexcept;
-  /// The time from here to the end of the operation is not overlapped by anything.
+  /// From here to the operation's end, nothing overlaps the time.
   void note_wait(const Operation& operation) noexcept;
   void note_device_times(std::uint64_t record, const DeviceTimes& times) noexcept;
   void note_end(std::uint64_t record, bool failed) noexcept;
@@ -242,30 +241,30 @@ class Engine final : private Progress::Events {
   Scheduler scheduler_;
   Progress progress_;
   std::set<CommState*> open_routes_;       ///< comms with collectives that wait for their lane order
-  std::vector<CommState*> aborting_;       ///< comms whose lanes have yet to finish their abort
-  std::vector<std::unique_ptr<CommState>> closing_;   ///< comms that nobody refers to any more
+  std::vector<CommState*> aborting_;       ///< comms whose lanes have not finished their abort
+  std::vector<std::unique_ptr<CommState>> closing_;   ///< comms without references, whose destruction is deferred
   bool ending_ = false;                    ///< one of the two above is not empty; one load for quiet()
-  bool some_complete_ = false;             ///< since the lock was taken: sleepers are woken when it is released
-  std::vector<std::function<void()>> due_callbacks_;   ///< callbacks of what is complete, told when the lock is let go
-  std::vector<EventCount*> sleepers_;          ///< of threads asleep in wait()
-  Deadline last_look_{};                   ///< for the lost and the late by progress()
+  bool some_complete_ = false;             ///< since the lock was taken: releasing it wakes sleepers
+  std::vector<std::function<void()>> due_callbacks_;   ///< callbacks of complete operations, run when the lock is released
+  std::vector<EventCount*> sleepers_;          ///< threads asleep in wait()
+  Deadline last_look_{};                   ///< when progress() last checked deadlines and lost ranks
   std::atomic<int> callers_{0};            ///< threads inside wait(); relaxed: the last one leaves under the lock, others only save polls
-  std::mutex thread_mutex_;                ///< of starting and stopping it
+  std::mutex thread_mutex_;                ///< guards starting and stopping the thread
   std::unique_ptr<ProgressThread> thread_;
   std::shared_ptr<Device> device_;         ///< opened by the first operation on CUDA memory
   std::atomic<bool> device_used_{false};   ///< its acquire in use_device() pairs with the release there: device_ is set before
-  unsigned launches_ = 0;                  ///< on CUDA memory
-  IssuedBefore order_checked_;                ///< in check mode: collectives issued on each comm that has a lane in streams
+  unsigned launches_ = 0;                  ///< number of launches on CUDA memory
+  IssuedBefore order_checked_;                ///< in check mode: collectives issued on each comm that has a stream lane
   std::atomic<bool> thread_allowed_{true};
 };
 
-/// The operation, its comm, its number and its backend in front of what went wrong.
+/// Puts the operation, its comm, its sequence number and its backend in front of the error.
 Error with_context(const Error& error, const CommState& comm, const Call& call, std::uint64_t sequence,
                    std::string_view backend);
 Error with_context(const Error& error, const Operation& operation);
 
-/// Whether a comm is of no more use after this error in a call: a collective that failed on one rank leaves the others
-/// in the middle of it, and a lost rank is lost for every operation.
+/// Whether this error in a call makes the comm unusable: a collective that failed on one rank leaves the others in the middle
+/// of it, and a lost rank is lost for every operation.
 bool ends_comm(const Call& call, const Error& error);
 
 }  // namespace medley::core

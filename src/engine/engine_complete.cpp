@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto longest_close = 1s;   // for what ranks told each other to leave, when a context goes
+constexpr auto longest_close = 1s;   // to deliver exchanged sizes, when a context is destroyed
 
 void nap() {
   may_block("its nap");
@@ -26,7 +26,7 @@ void nap() {
 Error with_context(const Error& error, const CommState& comm, const Call& call, std::uint64_t sequence,
                    std::string_view backend) {
   ErrorContext context = error.context();
-  if (context.op) return error;   // it says already where it happened
+  if (context.op) return error;   // it already says where it happened
   context.op = call.op;
   context.comm = comm.name;
   context.sequence = sequence;
@@ -81,7 +81,7 @@ void Engine::adopt(Operation& operation, Transfer* transfer, std::uint64_t start
   look_for_launch(operation);
 }
 
-/// Gives the transfer back to its library, and completes the operation.
+/// Returns the transfer to its library, and completes the operation.
 void Engine::settle(Operation& operation) {
   LaneState& lane = *operation.lane;
   if (operation.transfer) {
@@ -102,7 +102,7 @@ void Engine::settle(Operation& operation) {
   if (operation.dependencies.ready) device_->give_back(std::exchange(operation.dependencies.ready, nullptr));
   const OperationRef held(&operation);   // the engine's reference
   pending_.erase(operation);
-  if (std::exchange(operation.compared, false)) operation.release();   // nobody else will release that hold
+  if (std::exchange(operation.compared, false)) operation.release();   // nobody else will release that reference
   complete(operation);
 }
 
@@ -143,7 +143,7 @@ void Engine::finish_with_error(Operation& operation, const Error& error) {
   const Error full = with_context(error, operation);
   // This aborts the lanes before it settles the operation: until then a library may use the operation's memory.
   if (ends_comm(operation.call, error) && !operation.comm->failure) return fail_locked(*operation.comm, full);
-  if (operation.comm->aborting && operation.transfer) return;   // its comm failed meanwhile: it ends with the abort
+  if (operation.comm->aborting && operation.transfer) return;   // its comm failed meanwhile: it completes with the abort
   if (!operation.error) {
     operation.error = full;
     scheduler_.withdraw({&operation}, pending_);
@@ -173,7 +173,7 @@ bool Engine::progress_locked(Progress::Extent extent) {
   return moved;
 }
 
-/// Without the lock: moves everything until the condition, which is asked under the lock, holds.
+/// Without the lock: makes progress until the condition holds, which is evaluated under the lock.
 template <class Condition>
 void Engine::progress_until(Condition condition) {
   for (;; nap()) {
@@ -209,12 +209,12 @@ void Engine::fail_from_peer(CommState& comm, const Error& why) {
   fail_locked(comm, why, false);
 }
 
-/// The operations of the comm fail now; they end once the lanes have finished their abort, since until then a library may
+/// The operations of the comm fail now. They complete only when the lanes have finished their abort: until then a library may
 /// write to their memory.
 void Engine::fail_locked(CommState& comm, const Error& why, bool tell) {
   if (comm.failure) return;
   if (tell && hooks_.tell_failure) hooks_.tell_failure(comm, why);
-  // Later operations get the cause with their own place in front, so the first one's place is dropped.
+  // Later operations put their own context in front of the cause, so the first operation's context is dropped.
   ErrorContext context = why.context();
   context.op.reset();
   comm.failure = Error(why.kind(), std::string("the comm failed earlier: ") + why.what(), context);
@@ -236,7 +236,7 @@ void Engine::fail_locked(CommState& comm, const Error& why, bool tell) {
   finish_aborts();
 }
 
-/// Ends the operations of comms whose lanes have finished their abort. Whether there were any.
+/// Completes the operations of comms whose lanes have finished their abort. Returns whether there were any.
 bool Engine::finish_aborts() {
   bool any = false;
   for (std::size_t i = 0; i < aborting_.size();) {
@@ -262,7 +262,7 @@ void Engine::end_operations_of(CommState& comm) {
     operation.retain();
     failing.emplace_back(&operation);
   }
-  for (const OperationRef& operation : failing) {   // ending one may end others
+  for (const OperationRef& operation : failing) {   // completing one may complete others
     if (!operation->complete()) settle(*operation);
   }
   for (Operation* unordered : std::exchange(comm.awaiting_lane_order, {})) unordered->release();
@@ -285,7 +285,7 @@ void Engine::close(CommState& comm) {
 
 void Engine::reclaim(CommState* comm) noexcept {
   std::unique_ptr<CommState> gone(comm);
-  if (!fork_guard_.here()) return static_cast<void>(gone.release());   // the libraries are the parent's
+  if (!fork_guard_.here()) return static_cast<void>(gone.release());   // the libraries belong to the parent
   const bool inside = mutex_.held_here();
   std::unique_lock<Spinlock> lock(mutex_, std::defer_lock);
   if (!inside) lock.lock();
@@ -314,8 +314,8 @@ void Engine::reclaim_closed(bool hurry) noexcept {
   }
 }
 
-/// Whether its lanes owe nothing to their peers, so that destroying them does not wait. Each lane bounds the time of its abort and
-/// its close; sizes that peers have not taken are given up in a hurry only.
+/// Whether its lanes have delivered everything to their peers, so that destroying them does not wait. Each lane bounds the time
+/// of its abort and its close. Sizes that peers have not received are dropped only when `hurry` is set.
 bool Engine::may_destroy_lanes(CommState& comm, bool hurry) noexcept {
   bool ready = !comm.aborting;
   for (auto& lane : comm.lanes) ready = (hurry || lane->size_exchange.empty()) && (!lane->lane || lane->lane->poll_close()) && ready;

@@ -1,5 +1,5 @@
-// Operations on CUDA memory: when they may touch it, what waits in streams instead of on the host, and what makes the
-// user's stream wait.
+// Operations on CUDA memory: when they may touch it, what waits in streams instead of on the host, and how the user's stream
+// waits for them.
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -12,17 +12,17 @@
 namespace medley::core {
 namespace {
 
-// Launches that nobody waits for on the host are looked after once for this many: asking an event takes 0.3 to 0.8 µs (H200),
-// and one answer settles all that are before it in its stream.
+// Launches that no host thread waits for are checked once per this many: querying an event takes 0.3 to 0.8 µs (H200), and one
+// answer completes all earlier ones in its stream.
 constexpr unsigned look_after = 32;
 
 }  // namespace
 
-/// Opens the device and starts the thread: deadlines must hold though the host may never call in again.
+/// Opens the device and starts the thread: deadlines must hold even if the host never calls in again.
 void Engine::use_device(const CommState& comm) {
   if (device_used_.load(std::memory_order_acquire)) return;
   const bool any = std::any_of(comm.lanes.begin(), comm.lanes.end(), [](const auto& lane) { return lane->cuda; });
-  if (!any) return;   // admit() says why
+  if (!any) return;   // admit() reports why
   {
     const std::lock_guard opening(thread_mutex_);
     if (device_) return;
@@ -34,7 +34,7 @@ void Engine::use_device(const CommState& comm) {
   device_used_.store(true, std::memory_order_release);
 }
 
-/// Throws where a capture forbids the operation.
+/// Throws where stream capture forbids the operation.
 void Engine::admit_on_device(const CommState& comm, Call& call, const LaneState& lane) {
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorKind::invalid, fmt::format("{} on comm {} over {}: {}", name(call.op), comm.name, lane.name, why),
@@ -60,7 +60,7 @@ Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, Cal
     const Hold hold(*this);
     if (++launches_ % look_after == 0) progress_locked();   // before the call is counted: it may fail the comm
     const Route* route = &admit(comm, call, options.backend);
-    admit_on_device(comm, call, *route->lane);   // where the route is open, all that it may become are staged alike
+    admit_on_device(comm, call, *route->lane);   // where the route is open, all its candidates stage alike
     comm.count(is_collective(call.op));
     PendingSize open;
     if (comm.sizes) route = &settle_route(comm, call, options.backend, *route, open);
@@ -82,11 +82,11 @@ std::vector<Transfer*> Engine::running_before(const Operation& operation) {
   return running;
 }
 
-/// Whether its work is in its stream now, so that others may be put behind it.
+/// Whether its work is in its stream now, so that others may be ordered behind it.
 void Engine::look_for_launch(Operation& operation) {
   operation.launched = operation.transfer->launched();
   if (!operation.launched) return;
-  // Its stream waits for the event as it was recorded, so that it may be recorded again.
+  // A stream waits for the event as it was recorded, so the event may be recorded again.
   if (operation.lane->in_streams && operation.dependencies.ready) device_->give_back(std::exchange(operation.dependencies.ready, nullptr));
   scheduler_.launched(operation);
 }
@@ -108,11 +108,12 @@ bool Engine::order_stream_behind_locked(Operation& operation, void* stream) {
     return true;
   };
   if (operation.lane) return ordered(operation);
-  if (operation.error) return false;   // of a member that is gone already; the others are waited for, then it is thrown
+  if (operation.error) return false;   // error of a complete member; the others are awaited, then it is thrown
   return std::all_of(operation.batch.begin(), operation.batch.end(), [&](Operation* member) { return ordered(*member); });
 }
 
-/// What a stream waits for was complete for its caller; a context that goes must not break it off, here or on the peers.
+/// An operation that a stream waits for counts as complete for its caller; destroying a context must not cancel it, here or on
+/// the peers.
 void Engine::finish_in_streams(const CommState& comm) {
   const auto unfinished = [&comm](const Operation& operation) {
     return operation.comm.get() == &comm && operation.waited_for && std::chrono::steady_clock::now() < operation.deadline;

@@ -1,4 +1,4 @@
-// What the engine writes down about every operation.
+// What the engine records about every operation.
 #include <medley/sdk/memory_barrier.hpp>
 #include <nlohmann/json.hpp>
 
@@ -37,12 +37,12 @@ Record* Engine::record(const CommState& comm, const Call& call, const Route& rou
   record.backend = route.lane->note;
   record.algorithm = call.algorithm.empty() ? 0 : recorder_->algorithm(call.algorithm);
   record.flags = options.async ? record_async : 0;
-  write_barrier();   // for readers of a running job, and of one that was killed
+  write_barrier();   // for readers of a running job, and of a killed one
   record.state = RecordState::issued;
   return &record;
 }
 
-/// Of an operation whose route was open; an empty route says that it is.
+/// For an operation whose route was open; an empty route marks it as open.
 void Engine::note_route(const Operation& operation, const Route& route) noexcept {
   Record* record = operation.record ? recorder_->find(operation.record) : nullptr;
   if (!record) return;
@@ -91,7 +91,7 @@ void Engine::note_end(Record* record, bool failed) noexcept {
   if (!record) return;
   record->completed = ticks();
   if (record->started == 0 && !failed) {
-    record->started = record->issued;   // it ran where it was called
+    record->started = record->issued;   // it ran inside the call
     record->flags |= record_inline;
   }
   write_barrier();

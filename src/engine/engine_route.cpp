@@ -22,7 +22,7 @@ std::string why_not_staged(const CommState& comm, const Call& call) {
   return ", and it is not staged: " + comm.why_no_cuda;
 }
 
-/// The algorithm is the call's, if it names one, or the route's.
+/// The call's algorithm if it names one, else the route's.
 void take_algorithm(Call& call, const Route& route) {
   const bool from_table = call.algorithm.empty() && route.reason == RouteReason::table;   // checked with the table
   if (call.algorithm.empty()) call.algorithm = route.algorithm;
@@ -34,7 +34,7 @@ bool goes_by_agreed_size(const CommState& comm, const Call& call, std::string_vi
   return (backend.empty() || backend == "auto") && comm.sizes->decides(call);
 }
 
-/// The size may still be open: what it could lead to is refused here and now, on all ranks alike.
+/// The size may still be open: every route it could lead to is checked here, on all ranks alike.
 [[gnu::noinline]] void check_all_algorithms(const CommState& comm, const Call& call) {
   comm.routing.each_route(call, [&call](const Route& possible) {
     Call tried = call;
@@ -83,7 +83,7 @@ const Route& Engine::admit(CommState& comm, Call& call, std::string_view backend
   return chosen;
 }
 
-/// Of a call that is admitted and counted: its route. Where that is open, `open` is set, and the route is a stand-in.
+/// The route of an admitted, counted call. If it is open, sets `open` and returns a placeholder.
 const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
                                   PendingSize& open) {
   if (!goes_by_agreed_size(comm, call, backend)) return admitted;
@@ -98,14 +98,14 @@ const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view 
     const Route& chosen = *comm.routing.find_by_size(call, bytes);   // where there are steps they cover all sizes
     take_algorithm(call, chosen);
     return chosen;
-  } catch (...) {   // the others have counted it
+  } catch (...) {   // the other ranks have counted it
     const Error full = with_context(current_error(), comm, call, comm.collectives, comm.sizes->lane().name);
     fail_locked(comm, full);
     throw full;
   }
 }
 
-/// Gives the collectives of a comm their places on their lanes, in order of issue, as far as routes are known. Whether any was.
+/// Assigns lane order to the collectives of a comm, in order of issue, as far as routes are known. Returns whether any was.
 bool Engine::assign_lane_orders(CommState& comm) {
   bool any = false;
   while (!comm.awaiting_lane_order.empty()) {

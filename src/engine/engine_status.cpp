@@ -1,4 +1,4 @@
-// What the engine does for ranks that ask and about ranks that are gone.
+// How the engine answers other ranks' queries and reacts to lost ranks.
 #include <algorithm>
 
 #include "engine/engine.hpp"

@@ -1,5 +1,5 @@
-// Waiting: polls as long as an answer may come at once, then yields the core, then sleeps until a peer rings or
-// something must be looked after: the deadline, a peer that died, an abort.
+// Waiting: polls while an answer may come at once, then yields the core, then sleeps until a peer rings the doorbell or a check
+// is due: the deadline, a dead peer, an abort.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sched.h>
@@ -18,20 +18,21 @@ namespace {
 using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-// A peer that ended in order has published all it has_undelivered; what it published may still need some polls to be taken in.
+// A peer that left in order has published everything; receiving it may still take some polls.
 constexpr auto death_grace = 50ms;
 constexpr auto longest_size_exchange = 1s;
 constexpr timespec nap_beside_callers{0, 200'000};
-// Callers that wait for a millisecond are left alone: on oversubscribed cores each nap's end takes one from a rank that computes.
+// The progress thread leaves callers that wait for a millisecond alone: on oversubscribed cores each wake-up takes time from a
+// rank that computes.
 constexpr int naps_beside_callers = 5;
 constexpr timespec nap_beside_streams{0, 5'000'000};
-// Polls of a wait before it counts as one that takes long, the first of them without a pause; only where so
-// few operations are active that a pass takes well under a microsecond, since the lock is held meanwhile.
+// Polls before a wait counts as long, the first of them without a pause. Used only with so few active operations that a pass
+// takes well under a microsecond, since the lock is held meanwhile.
 constexpr int brief_polls = 64, unpaused_polls = 32;
 constexpr std::size_t few_active = 32;
 
-/// A collective may be waiting for a rank that itself waits for the one that is missing: what the ranks said about
-/// themselves comes first. The peer of a message is who it is.
+/// A collective may wait for a rank that itself waits for the missing one, so the ranks' own answers come first. A message
+/// awaits its peer.
 std::vector<int> blamed_ranks(const Operation& operation, const Diagnosis& found) {
   if (operation.collective() && !found.at_fault.empty()) return found.at_fault;
   return operation.awaited();
@@ -68,8 +69,7 @@ Poll Engine::advance(Operation& operation, bool first, Waiting& waiting) {
   return Poll::waiting;
 }
 
-/// Polls with the lock taken once, for as long as an answer may come at once: most waits for small messages
-/// end here.
+/// Polls with the lock taken once, while an answer may come at once. Most waits for small messages end here.
 void Engine::poll_briefly(Operation& operation) {
   handle_events();
   const Hold hold(*this);
@@ -84,7 +84,7 @@ void Engine::poll_briefly(Operation& operation) {
   }
 }
 
-/// Throws once a member of the comm has been gone for longer than the grace.
+/// Throws once a member of the comm has been lost for longer than the grace period.
 void Engine::look_for_lost(CommState& comm, Deadline now) {
   try {
     for (auto& lane : comm.lanes) lane->lane->check();
@@ -95,7 +95,7 @@ void Engine::look_for_lost(CommState& comm, Deadline now) {
   }
 }
 
-/// Of a batch, the first that is not complete.
+/// For a batch: the first member that is not complete.
 Operation& Engine::blamed_for(Operation& operation) {
   for (Operation* member : operation.batch) {
     if (!member->complete()) return *member;
@@ -106,7 +106,7 @@ Operation& Engine::blamed_for(Operation& operation) {
 Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Backoff& backoff) {
   const Deadline now = steady_clock::now();
   CommState& comm = *operation.comm;
-  if (comm.failure) return Verdict::go_on;   // it ends with the abort
+  if (comm.failure) return Verdict::go_on;   // it completes with the abort
   if (now >= deadline) return Verdict::late;
   if (!backoff.check_due(now)) return Verdict::go_on;
   show_awaited();
@@ -119,27 +119,27 @@ Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Backoff&
   return Verdict::go_on;
 }
 
-/// The deadline has passed: the other ranks are asked where they are, without the lock, and all are told.
+/// The deadline has passed: asks the other ranks where they are, without the lock, and announces the failure to all.
 void Engine::fail_late(Operation& operation) {
   CommState& comm = *operation.comm;
   Diagnosis found;
   try {
     if (hooks_.diagnose_stall) found = hooks_.diagnose_stall(comm, operation);
-  } catch (const std::exception& error) {   // the timeout is told without it
+  } catch (const std::exception& error) {   // the timeout is reported without it
     found.text = fmt::format("; where the ranks are could not be found out: {}", error.what());
   }
-  handle_events();   // a rank that was late a moment earlier saw more: its word, which comes before its answer, counts
+  handle_events();   // a rank that timed out a moment earlier saw more: its event arrives before its answer and takes precedence
   const Hold hold(*this);
   if (operation.complete()) return;
   const Operation& blamed = blamed_for(operation);
   fail_locked(comm, with_context(timeout_error(blamed, found), blamed));
 }
 
-/// The first that is late, if any, with a reference; those of lost ranks fail here.
+/// The first operation past its deadline, if any, with a reference. Operations that await lost ranks fail here.
 OperationRef Engine::expire_all(Backoff& backoff) {
   const Deadline now = steady_clock::now();
   if (!backoff.check_due(now)) return nullptr;
-  std::vector<OperationRef> of_each_comm;   // the lost are looked for once in a comm
+  std::vector<OperationRef> of_each_comm;   // lost ranks are checked once per comm
   for (Operation& operation : pending_) {
     if (operation.comm->failure) continue;
     if (now >= operation.deadline) {
@@ -161,7 +161,7 @@ OperationRef Engine::expire_all(Backoff& backoff) {
   return nullptr;
 }
 
-/// For those who never wait but test: the lost and the late fail here too.
+/// For callers that test and never wait: operations with lost ranks or past deadlines fail here too.
 void Engine::progress() {
   refuse_forked_child();
   handle_events();
@@ -177,10 +177,10 @@ void Engine::progress() {
   if (late) fail_late(*late);
 }
 
-/// Sleeps until something may have moved; true when the operation, or with none given everything, is complete.
+/// Sleeps until something may have changed; true when the operation (or everything, if none is given) is complete.
 bool Engine::sleep(Operation* operation, Deadline deadline, const Waiting& waiting, Backoff& backoff) {
   EventCount* const event_count = waiting.event_count;
-  // Announce the sleep, look at everything once more, then sleep: what arrives in between rings the bell.
+  // Announce the sleep, poll everything once more, then sleep: whatever arrives in between rings the doorbell.
   const std::uint32_t ticket = event_count ? event_count->prepare() : 0;
   OperationRef late;
   {
@@ -222,7 +222,7 @@ class Engine::Caller {
   explicit Caller(Engine& engine) : engine_(engine) { engine_.callers_.fetch_add(1, std::memory_order_relaxed); }
   ~Caller() {
     const std::lock_guard lock(engine_.mutex_);
-    // The last to leave hands over what it moved beside its own operation.
+    // The last thread to leave wakes the progress thread for the operations that are still pending.
     if (engine_.callers_.fetch_sub(1, std::memory_order_relaxed) == 1 && engine_.thread_ && !engine_.quiet()) engine_.thread_->nudge();
   }
   Caller(const Caller&) = delete;
@@ -232,8 +232,8 @@ class Engine::Caller {
   Engine& engine_;
 };
 
-/// Drives everything until the operation is complete, the stream waits for it where one is given, or `until` has passed,
-/// and says whether the first or the second came; past `deadline` it fails.
+/// Makes progress until the operation is complete, the given stream waits for it, or `until` has passed. Returns whether one of
+/// the first two happened; past `deadline` the operation fails.
 bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream) {
   refuse_forked_child();
   const bool on_device = operation.call.memory == Memory::cuda;
@@ -245,7 +245,7 @@ bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadli
   return true;
 }
 
-/// Until the operation is complete or `until` has passed; true if the stream waits for it instead.
+/// Waits until the operation is complete or `until` has passed; true if the stream waits for it instead.
 bool Engine::poll_patiently(Operation& operation, Deadline deadline, Deadline until, WaitIn stream) {
   Backoff backoff;
   Waiting waiting;
@@ -259,7 +259,7 @@ bool Engine::poll_patiently(Operation& operation, Deadline deadline, Deadline un
     } else if (backoff.step(waiting) && sleep(&operation, deadline, waiting, backoff)) {
       break;
     } else if (until < deadline && steady_clock::now() >= until) {
-      // On a busy machine a short wait may never come to sleep, where the lost and the late are looked for.
+      // On a busy machine a short wait may never reach the sleep, which is where deadlines and lost ranks are checked.
       Verdict verdict = Verdict::go_on;
       bool failing = false;
       {
@@ -268,7 +268,7 @@ bool Engine::poll_patiently(Operation& operation, Deadline deadline, Deadline un
         failing = operation.comm->aborting;
       }
       if (verdict == Verdict::late) fail_late(operation);
-      if (verdict != Verdict::late && !failing) break;   // what fails ends with the abort, which is bounded
+      if (verdict != Verdict::late && !failing) break;   // failing operations end with the abort, which is bounded
     }
   }
   return false;
@@ -308,7 +308,7 @@ void Engine::expire_in_streams(Backoff& backoff) {
   if (late) fail_late(*late);
 }
 
-/// Whether there are callers; the last of them will call the thread back.
+/// Whether callers are waiting; the last of them wakes the progress thread.
 bool Engine::leave_to_callers(ProgressThread& thread) {
   const std::lock_guard lock(mutex_);
   if (callers_.load(std::memory_order_relaxed) == 0) return false;
@@ -320,7 +320,7 @@ void Engine::run_progress_thread(ProgressThread& thread) {
   Backoff backoff;
   int naps = 0;
   while (!thread.stopping()) {
-    if (callers_.load(std::memory_order_relaxed) > 0) {   // they move everything; two would only contend
+    if (callers_.load(std::memory_order_relaxed) > 0) {   // callers make progress for everything; a second poller would only contend
       if (naps++ >= naps_beside_callers && leave_to_callers(thread)) return;
       nanosleep(&nap_beside_callers, nullptr);
       continue;
@@ -336,7 +336,7 @@ void Engine::run_progress_thread(ProgressThread& thread) {
       waiting = progress_.how_to_wait();
       if (quiet()) return thread.going_idle();
     }
-    if (in_streams) {   // the device moves them; what is left is deadlines and deaths
+    if (in_streams) {   // the device makes the progress; only deadlines and lost ranks need checks
       nanosleep(&nap_beside_streams, nullptr);
       expire_in_streams(backoff);
     } else if (moved) {

@@ -5,7 +5,7 @@
 namespace medley::core {
 namespace {
 
-constexpr std::size_t most_spare = 64;   // segments kept for new ones
+constexpr std::size_t most_spare = 64;   // segments kept for reuse
 
 bool conflict(const Access& x, const Access& y) {
   return (x.write || y.write) && x.begin < y.end && y.begin < x.end;
@@ -60,7 +60,7 @@ void HazardIndex::Segment::add_reader(Operation& operation) {
 void HazardIndex::Segment::remove_reader(const Operation& operation) {
   const auto found = std::lower_bound(readers.begin(), readers.end(), operation.order,
                                       [](const Reader& reader, std::uint64_t order) { return reader.order < order; });
-  if (found == readers.end() || found->operation != &operation) return;   // somebody has written since
+  if (found == readers.end() || found->operation != &operation) return;   // another operation has written since
   found->operation = nullptr;
   if (--live_readers == 0) readers.clear();
 }
@@ -78,7 +78,7 @@ HazardIndex::Segments::iterator HazardIndex::insert(Segments::iterator before, c
   return segments_.insert(before, std::move(node));
 }
 
-/// The second half.
+/// Returns the second half.
 HazardIndex::Segments::iterator HazardIndex::split(Segments::iterator at, const std::byte* where) {
   const auto second = insert(std::next(at), where, at->second.end);
   at->second.end = where;
@@ -88,7 +88,7 @@ HazardIndex::Segments::iterator HazardIndex::split(Segments::iterator at, const 
   return second;
 }
 
-/// Makes segments of exactly this interval, and returns the first.
+/// Cuts segments for exactly this interval, and returns the first.
 HazardIndex::Segments::iterator HazardIndex::cover(const std::byte* begin, const std::byte* end) {
   auto at = segments_.upper_bound(begin);
   if (at != segments_.begin()) {
@@ -120,7 +120,7 @@ bool HazardIndex::conflicts_with_few(const Access& access) const {
                      [&access](const FewEntry& entry) { return conflict(entry.access, access); });
 }
 
-/// False where the segments must take over, which then have the others already.
+/// False where the list overflows or conflicts; the segments then hold the other entries already.
 bool HazardIndex::add_to_few(Operation& operation) {
   const std::size_t count = operation.accesses.size();
   const bool alone = std::none_of(operation.accesses.begin(), operation.accesses.end(),
@@ -133,7 +133,7 @@ bool HazardIndex::add_to_few(Operation& operation) {
   return true;
 }
 
-/// In order of issue, as the readers of a segment are kept.
+/// In order of issue, like the readers of a segment.
 void HazardIndex::index_few() {
   std::sort(few_.begin(), few_.begin() + few_count_,
             [](const FewEntry& a, const FewEntry& b) { return a.operation->order < b.operation->order; });
@@ -174,7 +174,7 @@ void HazardIndex::remove(Operation& operation) {
   }
   if (segments_.empty()) return;
   for (const Access& access : operation.accesses) {
-    auto at = segments_.lower_bound(access.begin);   // segments begin where the interval does, as long as they are its own
+    auto at = segments_.lower_bound(access.begin);   // add() cut a segment at access.begin; one that was dropped since needs no update
     while (at != segments_.end() && at->first < access.end) {
       Segment& segment = at->second;
       if (segment.writer == &operation) segment.writer = nullptr;

@@ -1,12 +1,10 @@
-// Which pending operations touch which memory: the scheduler asks it what a new operation must wait for.
+// Which pending operations touch which memory: tells the scheduler what a new operation must wait for.
 //
-// Memory that pending operations touch is cut into segments, so that each operation covers whole ones. A
-// segment knows the last operation that writes it and those that read it since. A new operation waits for
-// these alone: the last writer itself waited for everything before it. So the cost of an operation depends on
-// how many segments it covers, not on how many operations are pending.
+// The memory that pending operations touch is cut into segments, so that each operation covers whole ones. A segment knows its
+// last writer and the readers since. A new operation waits for these alone, since the last writer itself waited for everything
+// before it. So the cost of an operation depends on how many segments it covers, not on how many operations are pending.
 //
-// As long as they are few and none conflicts with another, as the messages of a pipeline, a short list of
-// intervals does.
+// While they are few and none conflicts, such as the messages of a pipeline, a short list of intervals suffices.
 #pragma once
 
 #include <array>
@@ -20,8 +18,8 @@ namespace medley::core {
 
 class MEDLEY_API HazardIndex {
  public:
-  /// Adds an operation, which is later than all that are in it, and calls `visit` once for each operation it conflicts with and
-  /// must follow directly: one of the two writes what both touch.
+  /// Adds an operation, later than all present, and calls `visit` once for each operation that it conflicts with and must
+  /// follow directly. Two conflict if one of them writes what both touch.
   template <class Visit>
   void add(Operation& operation, Visit&& visit) {
     if (segments_.empty() && add_to_few(operation)) return;
@@ -29,15 +27,15 @@ class MEDLEY_API HazardIndex {
   }
   /// Whether a pending operation conflicts with this access.
   bool conflicts(const Access& access) const;
-  /// Once it is complete. One that fails before it has started leaves those it waited for unaccounted: rebuild then.
+  /// Removes a complete operation. One that fails before it has started hides the operations it waited for: rebuild then.
   void remove(Operation& operation);
   void clear();
   bool empty() const { return few_count_ == 0 && segments_.empty(); }
-  /// Of segments.
+  /// The number of segments.
   std::size_t size() const { return segments_.size(); }
 
  private:
-  /// An entry without an operation is of one that is complete.
+  /// An entry without an operation belongs to a complete one.
   struct Reader {
     std::uint64_t order;
     Operation* operation;
@@ -45,8 +43,8 @@ class MEDLEY_API HazardIndex {
   struct Segment {
     const std::byte* end = nullptr;
     Operation* writer = nullptr;
-    std::vector<Reader> readers{};   ///< since the writer, in order of issue
-    std::size_t live_readers = 0;    ///< those of them that have an operation
+    std::vector<Reader> readers{};   ///< since the last write, in order of issue
+    std::size_t live_readers = 0;    ///< readers that still have an operation
 
     void add_reader(Operation& operation);
     void remove_reader(const Operation& operation);
@@ -89,18 +87,18 @@ class MEDLEY_API HazardIndex {
   Segments::iterator split(Segments::iterator at, const std::byte* where);
   Segments::iterator drop(Segments::iterator at);
 
-  std::array<FewEntry, 16> few_;  ///< in no order; none while there are segments
+  std::array<FewEntry, 16> few_;  ///< unordered; empty while there are segments
   std::size_t few_count_ = 0;
   Segments segments_;
-  std::vector<Segments::node_type> spare_;   ///< of segments that are gone, for new ones: nothing is allocated in the long run
+  std::vector<Segments::node_type> spare_;   ///< nodes of removed segments, reused: no allocations in the steady state
 };
 
-/// Exact intervals, one per segment of a v-collective: a false conflict would be a wait that nobody wrote.
+/// Exact intervals, one per part of a v-collective: a false conflict would add a dependency that the program does not have.
 MEDLEY_API void find_accesses(const Call& call, int ranks, Accesses& accesses);
-/// Of a send or a receive.
+/// For a send or a receive.
 Access access_of(const Call& message);
 
-/// Whether one writes what the other reads or writes.
+/// Whether one of them writes what the other reads or writes.
 MEDLEY_API bool conflict(const Accesses& a, const Accesses& b);
 
 }  // namespace medley::core

@@ -1,5 +1,5 @@
-// Messages of one lane that wait to be started, and which of them a new one must follow: libraries match messages of one
-// peer, direction and tag by their order. Part of the scheduler.
+// The messages of a lane that are not started yet, and which of them a new one must follow: libraries match messages of one
+// peer, direction and tag in order. Part of the scheduler.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace medley::core {
 
 class MessageOrder {
  public:
-  /// On a lane in streams messages of a pair and direction share a communicator, whatever their tags.
+  /// On a stream lane, messages of a pair and direction share a communicator, whatever their tags.
   explicit MessageOrder(bool by_tag = true) : by_tag_(by_tag) {}
   bool empty() const { return lines_.empty(); }
 
@@ -23,8 +23,8 @@ class MessageOrder {
     if (!lines_.empty()) each_before(call, [&any](Operation&) { any = true; });
     return any;
   }
-  /// Calls `visit` for those that the message must start after, directly: of its own peer the last one, and since a receive from
-  /// any source may match every peer's, it follows the last of each, and each follows it.
+  /// Calls `visit` for the direct predecessors of the message: the last one of its own peer. A receive from any source may
+  /// match every peer's messages, so it follows the last of each, and each follows it.
   template <class Visit>
   void each_before(const Call& message, Visit&& visit) const {
     const auto found = lines_.find(line_of(message));
@@ -34,15 +34,15 @@ class MessageOrder {
       const int other = (*at)->call.root;
       if (peer >= 0 && other >= 0 && other != peer) continue;
       visit(**at);
-      if (other < 0 || other == peer) return;   // this one follows all that are before it
+      if (other < 0 || other == peer) return;   // this one follows all earlier ones
     }
   }
   void add(Operation& message) { lines_[line_of(message.call)].push_back(&message); }
-  /// It has started, or will not.
+  /// The message has started, or never will.
   void remove(Operation& message) {
     const auto found = lines_.find(line_of(message.call));
     if (found == lines_.end()) return;
-    const auto at = std::find(found->second.begin(), found->second.end(), &message);   // they start in order: near the front
+    const auto at = std::find(found->second.begin(), found->second.end(), &message);   // they start in order, so it is near the front
     if (at != found->second.end()) found->second.erase(at);
     if (found->second.empty()) lines_.erase(found);
   }

@@ -1,4 +1,4 @@
-// An issued operation as the engine keeps it until it is complete: what it does, what it waits for, how it ended.
+// An issued operation as the engine keeps it until it is complete: its call, its dependencies, its result.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ struct Access {
   bool write;
 };
 
-/// All that an operation touches. Two ranges, kept in place, unless it is a v-collective.
+/// All memory that an operation touches. Two ranges, stored inline, unless it is a v-collective.
 class Accesses {
  public:
   void clear() {
@@ -54,7 +54,7 @@ class Accesses {
   std::size_t count_ = 0;
 };
 
-/// Owned by its references: the engine holds one until it is complete, every Work holds one, and so does every
+/// Reference-counted: the engine holds one reference until the operation is complete, every Work holds one, and so does every
 /// operation that it waits for.
 /// All fields but `references` and `state` are guarded by the engine's lock.
 class Operation final : public Recycled<Operation> {
@@ -64,56 +64,56 @@ class Operation final : public Recycled<Operation> {
   std::atomic<int> references{1};
   std::atomic<State> state{State::waiting};   ///< complete is stored last, with release
   std::shared_ptr<CommState> comm;
-  LaneState* lane = nullptr;                  ///< where `size` is set, the one of the nominal size
+  LaneState* lane = nullptr;                  ///< where `size` is set, the lane for the nominal size
   Call call;
-  std::shared_ptr<std::int64_t[]> lists;      ///< what the call's counts and offsets point into
-  std::string algorithm;                      ///< what the call's algorithm points into
-  Dependencies dependencies{};                            ///< what the call's before points to
+  std::shared_ptr<std::int64_t[]> lists;      ///< storage of the call's counts and offsets
+  std::string algorithm;                      ///< storage of the call's algorithm
+  Dependencies dependencies{};                            ///< storage of the call's dependencies
   std::uint64_t sequence = 0;
   std::uint64_t record = 0;                   ///< its number in the recorder
-  int slot = -1;                              ///< on the status board
+  int slot = -1;                              ///< slot on the status board
   Deadline deadline{};
   Transfer* transfer = nullptr;
   std::optional<Error> error;
   std::atomic<int> source{
-      -1};  ///< of a receive, once it is known; relaxed: a number alone, and final once complete
+      -1};  ///< source of a receive, once known; relaxed: a number alone, and final once complete
 
   ListLinks<Operation> among_pending;         ///< in order of issue
   ListLinks<Operation> among_active;          ///< those that are polled
-  bool left_to_host = false;                  ///< counted by StreamOrder: the host must still do something for it
+  bool left_to_host = false;                  ///< counted by StreamOrder: the host still has work to do for it
 
-  // What the scheduler keeps.
+  // Scheduler state.
   Accesses accesses;
-  std::uint64_t order = 0;                    ///< of issue, in this engine
-  std::uint64_t reported_to = 0;              ///< the order of the last operation that was told to follow this one
-  bool orphaned = false;                      ///< one that it waited for failed before it started
+  std::uint64_t order = 0;                    ///< order of issue in this engine
+  std::uint64_t reported_to = 0;              ///< the order of the last operation that was made to follow this one
+  bool orphaned = false;                      ///< an operation that it waited for failed before it started
   PendingSize size;                              ///< its route is open until this is answered
   bool launched = false;                      ///< started, and on CUDA memory also in its stream
-  bool waited_for = false;                    ///< its stream waits for it, so for the caller it is as good as complete
-  std::vector<Operation*> follows;            ///< whose streams this one's waits for; a reference each
+  bool waited_for = false;                    ///< its stream waits for it, so the caller sees it as complete
+  std::vector<Operation*> follows;            ///< operations whose streams this one's stream waits for; a reference each
   int blockers = 0;                           ///< operations that must start or complete before this one starts
-  std::vector<Operation*> after_start;        ///< those that wait for this one to start; a reference each
-  std::vector<Operation*> after_connecting;   ///< those that wait for this one to start, but not beyond `connect_limit`
+  std::vector<Operation*> after_start;        ///< operations that wait for this one to start; a reference each
+  std::vector<Operation*> after_connecting;   ///< operations that wait for this one to start, but not beyond `connect_limit`
   Deadline connect_limit{};
-  std::vector<Operation*> after_completion;   ///< those that wait for this one to be complete; a reference each
-  bool compared = false;                      ///< the checker has yet to say that all ranks called the same
+  std::vector<Operation*> after_completion;   ///< operations that wait for this one to complete; a reference each
+  bool compared = false;                      ///< the consistency checker has not confirmed it yet
   Operation* group = nullptr;                 ///< the batch it belongs to
-  std::vector<Operation*> batch;              ///< of a batch: its members, a reference each
-  int members = 0;                            ///< of a batch: how many are not complete
-  std::vector<std::function<void()>> callbacks;   ///< to be called, without the lock, when it is complete
+  std::vector<Operation*> batch;              ///< if it is a batch: its members, a reference each
+  int members = 0;                            ///< if it is a batch: how many members are not complete
+  std::vector<std::function<void()>> callbacks;   ///< called, without the lock, when it is complete
 
   bool collective() const { return is_collective(call.op); }
-  /// The ranks that it waits for, as far as they are known.
+  /// The ranks that it waits for, as far as known.
   std::vector<int> awaited() const {
     if (size) return size.awaited();
     return transfer ? transfer->awaited() : std::vector<int>{};
   }
   bool complete() const { return state.load(std::memory_order_acquire) == State::complete; }   // pairs with Engine::finish()
   bool ended_well() const { return complete() && !error; }  // the error is final by then
-  void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }   // relaxed: who copies one holds one
+  void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }   // relaxed: whoever copies a reference holds one
   void release() noexcept {
-    // Who holds the only reference needs no atomic subtraction, since nobody else can add one. Both accesses:
-    // pairs with the subtraction of others, whose last uses come first.
+    // The holder of the only reference needs no atomic subtraction, since nobody else can add one. Both accesses: pairs with
+    // the subtraction of others, whose last uses come first.
     const bool only = references.load(std::memory_order_acquire) == 1;
     if (only || references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }

@@ -82,7 +82,7 @@ bool Progress::run(Extent extent) {
   const std::size_t all = active_.size();
   bool moved = poll_from(active_.front(), all <= polled_in_a_pass ? all : oldest);
   if (all > polled_in_a_pass) {
-    // The others by turns: some, or as many as it takes to find one that moved.
+    // The others round-robin: some, or as many as it takes to find one that moved.
     for (std::size_t looked = 0; looked < (extent == Extent::all ? all : others) && (looked == 0 || !moved); looked += others) {
       moved = poll_from(resume_ ? resume_ : next_ ? next_ : active_.front(), others) || moved;
       resume_ = next_;

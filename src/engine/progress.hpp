@@ -1,5 +1,5 @@
-// Moves what was started: polls operations and gives their lanes time, and turns whatever they throw into an error of the
-// operation or of the lane. The engine owns one, under its lock, and acts on what it finds.
+// Progresses started operations: polls them and calls progress on their lanes, and turns exceptions into an error of the
+// operation or of the lane. The engine owns one, under its lock, and acts on the results.
 #pragma once
 
 #include <medley/error.hpp>
@@ -13,12 +13,12 @@ namespace medley::core {
 
 class MEDLEY_API Progress {
  public:
-  /// What the engine does about what was found. Each may add and remove operations and lanes.
+  /// The engine's callbacks. Each may add and remove operations and lanes.
   class Events {
    public:
     virtual void on_complete(Operation& operation) = 0;
     virtual void on_error(Operation& operation, const Error& error) = 0;
-    /// One that was not launched was polled.
+    /// An operation that was not launched was polled.
     virtual void on_poll(Operation& operation) = 0;
     virtual void on_lane_error(LaneState& lane, const Error& error) = 0;
 
@@ -26,30 +26,30 @@ class MEDLEY_API Progress {
     ~Events() = default;
   };
   enum class Extent { some, all };
-  static constexpr std::size_t polled_in_a_pass = 128;   ///< with Extent::some: a pass takes about 1 µs then
+  static constexpr std::size_t polled_in_a_pass = 128;   ///< with Extent::some: a pass then takes about 1 µs
 
   explicit Progress(Events& events) : events_(events) {}
 
   /// A started operation is polled until it is removed.
   void add(Operation& operation);
   void remove(Operation& operation);
-  /// A lane that needs to be moved; whether it was not one before.
+  /// Adds a lane that needs progress; returns whether it is new.
   bool add_lane(LaneState& lane);
   void remove_lanes(const CommState& comm);
-  /// One that has something to deliver that nobody waits for; whether that is news.
+  /// Adds a lane with something undelivered that no operation here waits for; returns whether it is new.
   bool add_undelivered(LaneState& lane);
 
-  /// One pass. True if anything moved. `some`: of thousands the oldest, which libraries complete first, and a part of the others
-  /// by turns, so that a pass takes as long with many as with few. `all`: each of them, unless one has moved: only then a thread
-  /// may sleep.
+  /// One pass. True if anything moved. `some`: of thousands of operations, the oldest (libraries complete them first) and a
+  /// round-robin part of the others, so that a pass takes as long with many as with few. `all`: every operation, unless one has
+  /// moved; only after such a pass may a thread sleep.
   bool run(Extent extent = Extent::some);
-  /// One operation, which somebody waits for; true if it moved.
+  /// Polls one operation that somebody waits for; true if it moved.
   bool poll(Operation& operation);
 
-  /// Whether lanes have something to deliver that no active operation stands for.
+  /// Whether lanes have something to deliver that belongs to no active operation.
   bool undelivered() const { return owing_lanes_ > 0; }
   bool has_size_exchange() const;
-  /// By the lanes with active operations; those that only owe something are polled beside them.
+  /// Given by the lanes with active operations; lanes that are only undelivered are polled beside them.
   Waiting how_to_wait() const;
   std::size_t active() const { return active_.size(); }
 
@@ -62,8 +62,8 @@ class MEDLEY_API Progress {
 
   Events& events_;
   ActiveList active_;                    ///< in order of start
-  Operation* next_ = nullptr;            ///< to be polled in the pass that runs
-  Operation* resume_ = nullptr;          ///< where the next pass goes on beyond the oldest
+  Operation* next_ = nullptr;            ///< the next to poll in the running pass
+  Operation* resume_ = nullptr;          ///< where the next pass resumes beyond the oldest
   std::vector<LaneState*> lanes_;        ///< with active operations, or undelivered
   int owing_lanes_ = 0;
 };

@@ -11,8 +11,8 @@ ProgressThread::ProgressThread(Engine& engine) : engine_(engine) {
 }
 
 ProgressThread::~ProgressThread() {
-  // Sequentially consistent, as are going_idle() and stopping(): either the thread sees the stop, or this store comes after
-  // its own to idle_ and ends its wait. With weaker orders both could miss the other.
+  // Sequentially consistent, as are going_idle() and stopping(): either the thread sees the stop, or this store comes after its
+  // own to idle_ and ends its wait. With weaker orders each could miss the other.
   stop_.store(true);
   idle_.store(false);
   idle_.notify_one();
@@ -22,7 +22,7 @@ ProgressThread::~ProgressThread() {
 void ProgressThread::run() {
   while (!stopping()) {
     engine_.run_progress_thread(*this);
-    // relaxed: what ended the wait is read under the engine's lock; a stop pairs as ~ProgressThread() says
+    // relaxed: the cause of the wake-up is read under the engine's lock; a stop pairs as ~ProgressThread() says
     if (!stopping()) idle_.wait(true, std::memory_order_relaxed);
   }
 }

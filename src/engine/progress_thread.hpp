@@ -1,5 +1,5 @@
-// A thread that moves a context's pending operations while the program is elsewhere: for CUDA buffers over host
-// backends and for PyTorch, where nobody may have to call in; optional otherwise.
+// A thread that progresses a context's pending operations while the program is elsewhere. Needed for CUDA buffers over host
+// backends and for PyTorch, which may never call in; optional otherwise.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace medley::core {
 
 class Engine;
 
-/// Sleeps while nothing is pending and while callers wait themselves, who move everything anyway.
+/// Sleeps while nothing is pending and while callers wait, since waiting callers make progress for everything.
 class ProgressThread {
  public:
   explicit ProgressThread(Engine& engine);
@@ -18,9 +18,9 @@ class ProgressThread {
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  /// Something is pending now. Called under the engine's lock, as is going_idle(), so that none is missed.
-  /// (relaxed: the lock orders idle_ between them, and what is pending is read under it. notify_one() takes care that a wait that
-  /// has seen the old value ends.)
+  /// Something is pending now. Called under the engine's lock, as is going_idle(), so that no wake-up is lost. (relaxed: the
+  /// lock orders idle_ between them, and what is pending is read under it. notify_one() ends a wait that has seen the old
+  /// value.)
   void nudge() noexcept {
     if (!idle_.load(std::memory_order_relaxed)) return;
     idle_.store(false, std::memory_order_relaxed);

@@ -19,8 +19,8 @@ LaneState* lane_named(const Lanes& lanes, std::string_view name, Op op, Memory m
   return nullptr;
 }
 
-/// Without rules and rows: the backend that declares itself the default for this memory, or the first that moves it. Staging
-/// lanes come last in a comm, so CUDA memory is staged only where no backend moves it itself.
+/// Without rules and rows: the backend that declares itself the default for this memory, or the first that handles it. Staging
+/// lanes come last in a comm, so CUDA memory is staged only where no backend handles it natively.
 LaneState* built_in_choice(const Lanes& lanes, Op op, Memory memory) {
   for (const auto& lane : lanes) {
     if ((memory == Memory::cuda ? lane->default_for_cuda : lane->default_for_host) && lane->moves(op, memory)) return lane.get();
@@ -34,7 +34,7 @@ LaneState* built_in_choice(const Lanes& lanes, Op op, Memory memory) {
   return nullptr;
 }
 
-/// Algorithms over messages run on host memory, which a staged operation is on as well.
+/// Algorithms over messages run on host memory, which includes staged operations.
 bool has_algorithm(const LaneState& lane, Op op, Memory memory, const std::string& algorithm) {
   if (algorithm == algorithms::native || lane.filled->has_own(op, algorithm)) return true;
   return (memory == Memory::host || lane.staged) && algorithms::find(op, algorithm);
@@ -54,7 +54,7 @@ std::int64_t tensor_bytes(const Call& call, int ranks) noexcept {
   }
 }
 
-/// A value that is equal on all ranks. One rank alone knows every size.
+/// A value that is equal on all ranks. Used where only one rank knows every size.
 std::int64_t Routing::equal_bytes(const Call& call, int ranks) noexcept {
   return has_local_counts(call.op) && ranks > 1 ? nominal_v_bytes : tensor_bytes(call, ranks);
 }
@@ -73,7 +73,7 @@ Routing::Routing(const RoutingSources& sources, const Lanes& lanes) {
       for (int c = 0; c < route::dtype_class_count; ++c) {
         const auto op = static_cast<Op>(i);
         const auto dtype = static_cast<route::DTypeClass>(c);
-        if (reduces(op) == (dtype == route::DTypeClass::any)) continue;   // never asked for
+        if (reduces(op) == (dtype == route::DTypeClass::any)) continue;   // this combination never occurs
         steps_[static_cast<std::size_t>(memory)][static_cast<std::size_t>(i)][static_cast<std::size_t>(c)] =
             steps_for(op, memory, dtype, sources, lanes);
       }
@@ -100,7 +100,7 @@ Routing::Steps Routing::steps_for(Op op, Memory memory, route::DTypeClass dtype,
 
 void Routing::add_rows(Steps& steps, Op op, Memory memory, route::DTypeClass dtype, const RoutingSources& sources,
                        const Lanes& lanes) {
-  if (!sources.table || sources.shape == route::Shape{}) return;   // one rank alone needs no rows
+  if (!sources.table || sources.shape == route::Shape{}) return;   // a comm of one rank needs no rows
   const auto usable = [&](const Choice& choice) {
     const LaneState* lane = lane_named(lanes, choice.backend, op, memory);
     return lane && has_algorithm(*lane, op, memory, choice.algorithm);
@@ -109,7 +109,7 @@ void Routing::add_rows(Steps& steps, Op op, Memory memory, route::DTypeClass dty
   if (chosen.ranges.empty()) return;
   if (chosen.shape != sources.shape) fallback_shape_ = chosen.shape;
   for (const route::SizeRange& range : chosen.ranges) {
-    // "native" is the lane's own choice, which also knows what to do where the library lacks a type.
+    // "native" leaves the choice to the lane, which also has a fallback where the library lacks a type.
     const bool own = range.route.algorithm == algorithms::native;
     steps.push_back({range.from, range.to,
                      {lane_named(lanes, range.route.backend, op, memory), own ? std::string{} : range.route.algorithm,

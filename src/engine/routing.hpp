@@ -1,5 +1,5 @@
-// Where the operations of one comm go: the rules and the table rows that apply to it, made into a short list per
-// operation when the comm is made. A look-up depends only on values that are equal on all its ranks.
+// Routes of one comm's operations: the rules and table rows that apply to it, compiled into a short list per operation when the
+// comm is made. A look-up depends only on values that are equal on all its ranks.
 #pragma once
 
 #include <array>
@@ -21,46 +21,46 @@ struct LaneState;
 
 struct Route {
   LaneState* lane = nullptr;
-  std::string algorithm{};   ///< empty: the lane's own choice
+  std::string algorithm{};   ///< empty: the lane chooses
   RouteReason reason = RouteReason::fallback;
 };
 
-/// Bytes of the whole tensor, as tables and rules count them; equal on all ranks, except for uneven operations (v_collectives.hpp):
-/// of these it is what this rank knows.
+/// Bytes of the whole tensor, as tables and rules count them; equal on all ranks. For v-collectives (v_collectives.hpp) it is
+/// what this rank knows.
 MEDLEY_API std::int64_t tensor_bytes(const Call& call, int ranks) noexcept;
 
-/// What decides the routes of a comm, besides its lanes.
+/// The inputs to a comm's routes, besides its lanes.
 struct RoutingSources {
-  const Rules& of_comm;                  ///< counted first
+  const Rules& of_comm;                  ///< takes precedence
   const Rules& of_context;
-  const route::Table* table = nullptr;   ///< counted where no rule fits
+  const route::Table* table = nullptr;   ///< applies where no rule matches
   route::Shape shape{};
 };
 
 class MEDLEY_API Routing {
  public:
   Routing() = default;
-  /// Rules and rows for backends the comm does not have are passed over, which all its ranks do alike. What neither
-  /// covers goes to the backend that declares itself the default for the memory, or to the first lane that moves it.
+  /// Rules and rows for backends that the comm lacks are skipped, on all its ranks alike. What neither covers goes to the
+  /// default backend for the memory, or to the first lane that handles it.
   Routing(const RoutingSources& sources, const std::vector<std::unique_ptr<LaneState>>& lanes);
 
-  /// Null when no lane moves this kind of memory. An uneven operation counts with its nominal size.
+  /// Null when no lane handles this kind of memory. A v-collective uses its nominal size.
   const Route* find(const Call& call, int ranks) const noexcept {
     const Steps& steps = of(call);
-    if (steps.size() == 1) return &steps.front().route;   // not by size
+    if (steps.size() == 1) return &steps.front().route;   // independent of the size
     return at(steps, equal_bytes(call, ranks));
   }
-  /// The same for an uneven operation of the agreed size.
+  /// The same for a v-collective of the agreed size.
   const Route* find_by_size(const Call& call, std::int64_t bytes) const noexcept { return at(of(call), bytes); }
-  /// Whether the size of an uneven operation decides its route. Never where a route runs in streams: such an operation is
-  /// launched when it is issued, for graphs to capture it and in one order over all comms, and can wait for nobody.
+  /// Whether the size of a v-collective decides its route. Never where a route is stream-ordered: such an operation launches at
+  /// issue, so that CUDA graphs can capture it and all comms keep one launch order, and cannot wait for an agreement.
   bool by_size(Op op, Memory memory) const noexcept;
   /// Calls `see` with every route that the call may take.
   template <typename See>
   void each_route(const Call& call, const See& see) const {
     for (const Step& step : of(call)) see(step.route);
   }
-  /// The shape whose rows stand in for this comm's, where the table has none of its own.
+  /// The shape whose rows are used for this comm, where the table has none for its own shape.
   const std::optional<route::Shape>& fallback_shape() const noexcept { return fallback_shape_; }
 
  private:

@@ -9,12 +9,12 @@
 namespace medley::core {
 namespace {
 
-// Connecting takes up to half a second where many ranks do it at once. A peer that has not come by then may itself wait for
-// the collective that is held.
+// Connecting takes up to half a second where many ranks connect at once. A peer that has not joined by then may itself wait for
+// the held collective.
 constexpr std::chrono::seconds longest_connecting(1);
 
-// Collectives that a library is given at once on one lane: it looks at all of them whenever it is polled (Open MPI takes 17 µs for
-// each of 2,000 and 66 µs for each of 20,000). Why holding back the others is safe is in docs/guarantees.md.
+// Collectives passed to a library at once on one lane: it checks all of them at every poll (Open MPI takes 17 µs for each of
+// 2,000 and 66 µs for each of 20,000). docs/guarantees.md shows why holding back the others is safe.
 constexpr std::size_t most_started = 64;
 
 bool both_in_streams(const Operation& a, const Operation& b) { return a.lane->in_streams && b.lane->in_streams; }
@@ -32,10 +32,10 @@ void Scheduler::hold(Operation& operation) {
   ++operation.blockers;
 }
 
-/// Two that touch the same memory. In streams the later one is launched after the earlier one and waits for it there.
+/// Two that touch the same memory. In streams the later one launches after the earlier one and waits for it there.
 void Scheduler::behind_memory(Operation& earlier, Operation& operation) {
   if (!both_in_streams(earlier, operation)) return behind(earlier.after_completion, operation);
-  // Launched collectives of one lane run in its stream, one after the other.
+  // Launched collectives of one lane run in its stream, in order.
   if (earlier.launched && earlier.lane == operation.lane && earlier.collective() && operation.collective()) return;
   earlier.retain();
   operation.follows.push_back(&earlier);
@@ -51,7 +51,7 @@ void Scheduler::behind_connection(Operation& message, Operation& collective) {
   behind(message.after_connecting, collective);
 }
 
-/// In its place on its lane: libraries match collectives by their order.
+/// In lane order: libraries match collectives by their order.
 void Scheduler::behind_last_collective(Operation& operation, bool even_if_reported) {
   LaneState& lane = *operation.lane;
   std::deque<Operation*>& before = lane.collectives;
@@ -80,7 +80,7 @@ void Scheduler::order_message(Operation& message) {
       if (earlier.reported_to != message.order) behind_launch(earlier, message);
     });
   }
-  // On host memory one that nothing holds is launched at once; on a device the library may get it later.
+  // On host memory an unblocked operation is launched at once; on a device the library may get it later.
   if (message.blockers > 0 || message.call.memory == Memory::cuda) line.add(message);
 }
 
@@ -97,7 +97,7 @@ void Scheduler::add(Operation& operation) {
   streams_.add(operation);
   if (!operation.collective()) return order_message(operation);
   CommState& comm = *operation.comm;
-  // Behind an operation that may yet go to the same lane none can know its place there. A route in streams is never open.
+  // Behind an operation that may yet go to the same lane, no lane order is known. A stream-ordered route is never open.
   if (lane.in_streams || (!operation.size && comm.awaiting_lane_order.empty())) return behind_last_collective(operation, false);
   comm.awaiting_lane_order.push_back(&operation);
   hold(operation);
@@ -146,7 +146,7 @@ void Scheduler::finished(Operation& operation) {
   hazards_.remove(operation);
   streams_.finished(operation);
   if (!operation.collective() && !lane.messages.empty()) lane.messages.remove(operation);
-  if (operation.collective()) {   // they complete in order, nearly: it is near the front
+  if (operation.collective()) {   // they complete nearly in order, so it is near the front
     const auto at = std::find(lane.collectives.begin(), lane.collectives.end(), &operation);
     if (at != lane.collectives.end()) lane.collectives.erase(at);
   }
@@ -169,14 +169,14 @@ void Scheduler::look_for_connections() {
 void Scheduler::withdraw(const std::vector<Operation*>& failing, const PendingList& pending) {
   bool any = false;
   for (Operation* operation : failing) {
-    if (operation->launched && !operation->lane->in_streams) continue;   // what it waited for is complete
+    if (operation->launched && !operation->lane->in_streams) continue;   // its dependencies are complete
     any = true;
     for (auto* list : {&operation->after_completion, &operation->after_start}) {
       for (Operation* waiting : *list) waiting->orphaned = true;
     }
   }
   if (!any) return;
-  // Rare, so that it may look at all pairs; the index forgot what a failing writer stood in for.
+  // Rare, so it may check all pairs; the index dropped the operations that a failing writer covered.
   hazards_.clear();
   for (Operation& operation : pending) {
     if (operation.error) continue;

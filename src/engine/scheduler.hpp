@@ -1,6 +1,6 @@
-// Decides when an operation may start: after the earlier ones on the same memory, in its place on its lane, in the order of
-// its messages, and in the order of launches on a device (docs/guarantees.md has the rules and why they are enough).
-// It starts operations when nothing holds them any more, and calls no library itself. The engine owns one, under its lock.
+// Decides when an operation may start: after earlier operations on the same memory, in lane order, in message order, and in the
+// launch order of a device (docs/guarantees.md has the rules and the proof that they suffice). Starts operations when nothing
+// blocks them, and calls no library itself. The engine owns one, under its lock.
 #pragma once
 
 #include <deque>
@@ -16,29 +16,29 @@ namespace medley::core {
 
 class MEDLEY_API Scheduler {
  public:
-  /// `start` is called for an operation that nothing holds any more.
+  /// `start` is called for an operation that is no longer blocked.
   explicit Scheduler(std::function<void(Operation&)> start) : start_(std::move(start)) {}
 
-  /// Whether a message on host memory could start at once: nothing pending touches its memory, and no earlier
-  /// message that it must follow waits to be started.
+  /// Whether a message on host memory could start at once: no pending operation touches its memory, and no earlier message that
+  /// it must follow is still unstarted.
   bool may_start(const Call& message, const LaneState& lane) const;
-  /// Of an operation that was just issued: afterwards `blockers` says how many things hold it. Its cost does not depend on
-  /// how many are pending.
+  /// Adds an operation that was just issued and sets its `blockers`. The cost does not depend on how many are pending.
   void add(Operation& operation);
-  /// The route of the first collective of its comm that waits for its lane order is known: puts it behind the one before it on its lane.
+  /// The route of the comm's first collective that waits for its lane order is now known: puts it behind the previous one on
+  /// its lane.
   void assign_lane_order(Operation& operation);
-  /// Something outside holds it as well, until release().
+  /// Adds a blocker from outside the scheduler, until release().
   static void hold(Operation& operation);
   void release(Operation& operation);
 
-  /// The library has it, and on CUDA memory it is in its stream: starts what waited for that.
+  /// The library has the operation, and on CUDA memory it is in its stream: releases the dependents that waited for that.
   void launched(Operation& operation);
-  /// It is complete or failed: starts what waited for it.
+  /// The operation is complete or failed: releases its dependents.
   void finished(Operation& operation);
-  /// Before operations that are about to fail, which have their error set, are finished: what waited for one of them that has not
-  /// started must wait for what that one waited for.
+  /// Called before failing operations, which have their error set, are finished: the dependents of an operation that has not
+  /// started inherit its own dependencies.
   void withdraw(const std::vector<Operation*>& failing, const PendingList& pending);
-  /// Releases what is held by messages that connect, where they have or take too long.
+  /// Releases operations held by connecting messages that have connected or take too long.
   void look_for_connections();
 
   const StreamOrder& streams() const { return streams_; }
@@ -57,7 +57,7 @@ class MEDLEY_API Scheduler {
   HazardIndex hazards_;
   StreamOrder streams_;
   std::uint64_t issued_ = 0;
-  std::deque<Operation*> ready_;   ///< held by nothing any more, a reference each
+  std::deque<Operation*> ready_;   ///< no longer blocked; a reference each
   bool starting_ = false;
 };
 

@@ -31,8 +31,8 @@ void SizeExchange::tell(Lane& lane, int tag, std::vector<std::int64_t> sizes, co
     try {
       if (Transfer* transfer = lane.start(call)) told.left.push_back(transfer);
     } catch (...) {
-      // It has left and needs nothing any more, or it is lost, or the lane has failed: whoever waits for one of these is told
-      // so by the lane itself.
+      // The peer has left and needs nothing more, or it is lost, or the lane has failed: the lane itself reports that to
+      // operations that wait for it.
     }
   }
   poll(told);
@@ -120,7 +120,7 @@ bool SizeAgreement::decides(const Call& call) const { return has_local_counts(ca
 
 SizeAgreement::Decision SizeAgreement::next(const Call& call) {
   const std::size_t index = kind_of(call);
-  // A tag for each kind: within one, receives come in the order of the sends; across kinds they need not.
+  // One tag per kind: within a kind, receives arrive in the order of the sends; across kinds they need not.
   const int tag = -1 - algorithms::collective_tags - static_cast<int>(index);
   static_assert(algorithms::collective_tags + static_cast<int>(kinds) <= internal_tags);
   Kind& kind = kinds_[index];
@@ -147,7 +147,7 @@ SizeAgreement::Decision SizeAgreement::next(const Call& call) {
   return {.bytes = kind.agreed->largest[place]};
 }
 
-/// The root of a rooted operation knows all its counts; of others each rank knows its own.
+/// The root of a rooted operation knows all its counts; in others each rank knows its own.
 void SizeAgreement::count(Kind& kind, const SizeWindow& window, const Call& call) {
   Window& current = kind.windows[window.number % 3];
   if (kind.issued == window.first + 1) current = {};
@@ -155,7 +155,7 @@ void SizeAgreement::count(Kind& kind, const SizeWindow& window, const Call& call
   if (rooted(call.op)) current.roots.push_back(call.root);
 }
 
-/// Besides this rank.
+/// All ranks but this one.
 std::vector<int> SizeAgreement::who_knows(const Window& window) const {
   if (window.roots.empty()) return others_;
   std::vector<int> roots = window.roots;

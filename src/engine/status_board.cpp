@@ -10,13 +10,13 @@
 namespace medley::core {
 namespace {
 
-// Word 0: the comm's number, then lane, op, whether it runs, and a bit that says that the slot is taken. Word 1: the sequence
+// Word 0: the comm's number, then lane, op, whether it runs, and a bit that marks the slot as taken. Word 1: the sequence
 // number. Word 2: the peer of a message, or no_peer. Then the awaited ranks of the comm, a bit each.
 constexpr std::uint64_t slot_taken = 1, slot_running = 2;
 constexpr int no_peer = -2;   // -1 is any source
 
 std::uint64_t first_word(const Operation& operation) {
-  const bool known = operation.lane && !operation.size;   // where the size is open the lane is a stand-in
+  const bool known = operation.lane && !operation.size;   // where the size is open the lane is a placeholder
   return static_cast<std::uint64_t>(operation.comm->status->number) << 32 |
          static_cast<std::uint64_t>(known ? operation.lane->place : StatusBoard::no_lane) << 16 |
          static_cast<std::uint64_t>(operation.call.op) << 8 |
@@ -42,10 +42,10 @@ StatusBoard::Words StatusBoard::Slot::read() const noexcept {
   for (int tries = 0; tries < 1000; ++tries) {
     const std::uint32_t before = version.load(std::memory_order_acquire);   // pairs with the last store of write()
     for (std::size_t i = 0; i < copy.size(); ++i) copy[i] = words[i].load(std::memory_order_acquire);   // with its others
-    // relaxed: behind the words' acquire loads; who read a new word sees here that its writer had begun
+    // relaxed: after the words' acquire loads; a reader of a new word sees here that its writer had begun
     if (before % 2 == 0 && version.load(std::memory_order_relaxed) == before) return copy;
   }
-  return {};   // a writer that was descheduled in the middle: nothing is shown of it
+  return {};   // a writer was descheduled in the middle: its record is skipped
 }
 
 std::shared_ptr<CommStatus> StatusBoard::add(const CommState& comm) {
@@ -144,7 +144,7 @@ nlohmann::json StatusBoard::status(const std::string& name) const {
     const Op op = static_cast<Op>(word >> 1 & 0x7f);
     Words words{};
     words[0] = (word >> 32) << 32 | (word >> 8 & 0xff) << 16 | static_cast<std::uint64_t>(op) << 8 | slot_running | slot_taken;
-    // relaxed: behind the acquire load of inline_
+    // relaxed: after the acquire load of inline_
     words[1] = !here ? 0 : (is_collective(op) ? here->collectives : here->messages).load(std::memory_order_relaxed);
     const auto root = static_cast<std::int64_t>(static_cast<std::int16_t>(word >> 16 & 0xffff));
     words[2] = static_cast<std::uint64_t>(is_collective(op) ? no_peer : root);

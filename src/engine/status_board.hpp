@@ -1,9 +1,9 @@
-// What this rank is doing, readable without a lock: the engine writes it, under its own lock, before it calls a library, and
-// the control thread reads it when another rank asks. So a rank that is stuck inside a library, with the engine's lock held,
-// still answers.
+// What this rank is doing, readable without a lock. The engine writes it, under its own lock, before it calls a library; the
+// control thread reads it when another rank asks. So a rank that is stuck inside a library, with the engine's lock held, still
+// answers.
 //
-// Fixed-size records, each a seqlock: an odd version says that the words are being written. Words are stored with release and
-// loaded with acquire: who reads a new word therefore sees the odd version that was stored before it, and reads again.
+// Fixed-size records, each a seqlock: an odd version means that the words are being written. Words are stored with release and
+// loaded with acquire: a reader of a new word therefore sees the odd version that was stored before it, and retries.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct CommStatus {
   int rank = 0;
   std::vector<int> world_ranks;
   std::vector<std::string> lanes;   ///< by LaneState::place
-  std::atomic<std::uint64_t> collectives{0}, messages{0};   ///< issued; relaxed: each is read for itself
+  std::atomic<std::uint64_t> collectives{0}, messages{0};   ///< issued; relaxed: each is read on its own
 };
 
 class StatusBoard {
@@ -39,12 +39,12 @@ class StatusBoard {
   static constexpr int most_ranks = 1024;   ///< awaited ranks beyond this are not shown
   static constexpr int no_lane = 0xffff;
 
-  /// Makes the comm known under a number. Called once its lanes are there.
+  /// Registers the comm under a number. Called once its lanes exist.
   std::shared_ptr<CommStatus> add(const CommState& comm);
 
-  // By the engine, under its lock.
-  void show(Operation& operation) noexcept;            ///< or shows its new state; nothing where no slot is free
-  void show_awaited(Operation& operation);             ///< as well
+  // Called by the engine, under its lock.
+  void show(Operation& operation) noexcept;            ///< also updates its state; does nothing if no slot is free
+  void show_awaited(Operation& operation);             ///< also shows the awaited ranks
   void hide(Operation& operation) noexcept;
   /// A blocking call that is not pending yet.
   void show_inline(const CommStatus& comm, int lane, Op op, int root) noexcept {
@@ -54,12 +54,13 @@ class StatusBoard {
                   std::memory_order_release);   // pairs with the acquire load in status(): its comm's count is as new
   }
   void hide_inline() noexcept { inline_.store(0, std::memory_order_release); }   // pairs with status()
-  // relaxed: a count that shows life; one writer, the holder of the engine's lock
+  // relaxed: a liveness counter; one writer, the holder of the engine's lock
   void note_poll() noexcept { polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 
-  /// By any thread, without the engine's lock: as diagnose() reads it.
+  /// Called by any thread, without the engine's lock; diagnose() parses it.
   nlohmann::json status(const std::string& comm) const;
-  /// How often the engine has polled (relaxed: only compared with what it was): one that has something pending and does not poll is inside a library, or away.
+  /// How often the engine has polled (relaxed: only compared with its earlier value). A rank with pending operations that does
+  /// not poll is inside a library, or away.
   std::uint64_t polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
 
  private:
@@ -75,11 +76,11 @@ class StatusBoard {
   nlohmann::json describe(const Words& words) const;
 
   std::array<Slot, slots> slots_;
-  std::uint32_t free_ = ~0u;                ///< the engine's: a bit for each free slot
-  std::uint32_t awaited_shown_ = 0;         ///< and for each whose awaited ranks were written
+  std::uint32_t free_ = ~0u;                ///< the engine's: a bit per free slot
+  std::uint32_t awaited_shown_ = 0;         ///< a bit per slot whose awaited ranks were written
   std::atomic<std::uint64_t> inline_{0};
   std::atomic<std::uint64_t> polls_{0};
-  mutable std::mutex comms_mutex_;          ///< of what follows; never held across anything that waits
+  mutable std::mutex comms_mutex_;          ///< guards what follows; never held across anything that waits
   std::map<std::uint32_t, std::weak_ptr<CommStatus>> comms_;
   std::uint32_t next_ = 0;
 };

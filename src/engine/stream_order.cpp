@@ -18,7 +18,7 @@ void StreamOrder::add(Operation& operation) {
 }
 
 void StreamOrder::launched(Operation& operation) {
-  if (!operation.lane->in_streams) return;   // the host moves it
+  if (!operation.lane->in_streams) return;   // the host makes its progress
   if (operation.left_to_host) --left_to_host_;
   operation.left_to_host = false;
   if (last_collective_ == &operation) last_collective_ = nullptr;
