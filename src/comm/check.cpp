@@ -30,8 +30,8 @@ void Checker::buffer(std::string_view what, const ConstBuffer& buffer) const {
     refuse(fmt::format("the {} buffer is null but has {} elements", what, buffer.count));
   }
   if (buffer.memory == Memory::cuda) device(what, buffer);
-  // No product of a count, the size of an element and the number of ranks may overflow. A division takes as long as all the
-  // other questions, and no int of ranks makes one needed below 2^29.
+  // No product of a count, the element size and the number of ranks may overflow. A division takes as long as all the other checks;
+  // below 2^29 no int of ranks makes it necessary.
   if (buffer.count >= INT64_C(1) << 29 && buffer.count > INT64_MAX / 8 / comm.size) refuse(fmt::format("the {} buffer's count {} is impossible", what, buffer.count));
 }
 

@@ -1,4 +1,4 @@
-// What every call is checked for before it reaches the engine; each failure is a sentence with the offending value.
+// Checks of every call's arguments before it reaches the engine; each failure is a sentence with the offending value.
 #pragma once
 
 #include <medley/buffer.hpp>
@@ -17,7 +17,7 @@ struct Checker {
   [[noreturn]] void refuse(const std::string& why) const;
   void rank(std::string_view what, int value) const;
   void buffer(std::string_view what, const ConstBuffer& buffer) const;
-  /// Of CUDA memory: it lies on the context's device.
+  /// CUDA memory must be on the context's device.
   void device(std::string_view what, const ConstBuffer& buffer) const;
   void same_type(const ConstBuffer& in, const ConstBuffer& out) const;
   void reduction(DType dtype, ReduceOp op) const;

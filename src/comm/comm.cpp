@@ -1,4 +1,4 @@
-// The operations of a comm with equal parts: checked, put into a Call, handed to the engine.
+// The collectives of a comm with equal parts: checked, put into a Call, handed to the engine.
 #include <medley/comm.hpp>
 
 #include <fmt/format.h>

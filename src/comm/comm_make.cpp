@@ -1,4 +1,4 @@
-// Making comms from comms: all members exchange what they ask for while the engine goes on.
+// Making comms from comms: all members exchange their requests while the engine keeps making progress.
 #include <medley/comm.hpp>
 
 #include <fmt/format.h>
@@ -14,10 +14,10 @@ namespace {
 struct Bid {
   int color = 0;
   int key = 0;
-  std::string rules;   ///< in one spelling
+  std::string rules;   ///< in canonical spelling
 };
 
-/// Everyone's bid, by rank of the parent; operations of other comms go on meanwhile.
+/// Every member's request, by rank of the parent; operations of other comms progress meanwhile.
 std::vector<Bid> exchange_bids(core::ContextState& context, core::CommState& parent, const std::string& name, const Bid& mine) {
   const auto texts = context.gather("bids/" + name, fmt::format("making a comm from {}", parent.name), parent.world_ranks,
                                     fmt::format("{} {} {}", mine.color, mine.key, mine.rules),

@@ -10,7 +10,7 @@ using core::Checker;
 
 namespace {
 
-/// Counts and offsets as a Call wants them; parts without offsets lie side by side.
+/// Counts and offsets in the form of a Call; parts without offsets are contiguous.
 class PartList {
  public:
   PartList(const Parts& parts) : parts_(parts) {

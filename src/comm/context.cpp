@@ -49,10 +49,10 @@ void find_place_in_job(const ContextOptions& options, ContextState& state) {
   state.store = connect_store(*place, deadline);
 }
 
-/// A library may throw anything; a caller of Medley meets errors of Medley.
+/// A library may throw anything; callers of Medley only see Medley's errors.
 std::unique_ptr<Lane> connect_backend(Backend& backend, const CommParams& group) {
   try {
-    const OnLaunchersCores inherited;  // by the threads that the library starts
+    const OnLaunchersCores inherited;  // threads that the library starts inherit it
     return backend.connect(group);
   } catch (const Error&) {
     throw;
@@ -94,7 +94,7 @@ std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& r
   lane->comm = &comm;
   lane->name = ready.backend->name();
   lane->note = ready.note;
-  lane->event_count = staged ? nullptr : ready.backend->event_count();   // the device rings nobody
+  lane->event_count = staged ? nullptr : ready.backend->event_count();   // a device has no event count
   auto filled = std::make_unique<algorithms::FilledLane>(connect_backend(*ready.backend, group), ready.capabilities, lane->name,
                                                          comm.rank, comm.size);
   lane->filled = filled.get();
@@ -103,7 +103,7 @@ std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& r
   lane->connects_lazily = ready.capabilities.has(Trait::connects_lazily);
   lane->default_for_host = ready.capabilities.has(Trait::default_for_host);
   lane->default_for_cuda = ready.capabilities.has(Trait::default_for_cuda);
-  lane->messages = MessageOrder(!lane->in_streams);   // there messages of a pair share a stream, whatever their tags
+  lane->messages = MessageOrder(!lane->in_streams);   // on stream lanes messages of a pair share a stream, whatever their tags
   lane->host = !staged && ready.capabilities.has_memory(Memory::host);
   lane->cuda = staged || ready.capabilities.has_memory(Memory::cuda);
   if (staged) {
@@ -137,7 +137,7 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
     comm->lanes.push_back(connect(*comm, ready, false));
     if (why_no_cuda_.empty() && !ready.capabilities.has_memory(Memory::cuda)) to_stage.push_back(&ready);
   }
-  // After all others, so that a backend that moves CUDA memory itself is preferred.
+  // After all others, so that a backend that handles CUDA memory natively is preferred.
   for (const Ready* ready : to_stage) comm->lanes.push_back(connect(*comm, *ready, true));
   if (comm->lanes.empty()) {
     std::string reasons;
@@ -170,7 +170,7 @@ route::Shape ContextState::shape_of(const std::vector<int>& world_ranks) const {
   return route::shape_of(of_each);
 }
 
-/// Once per job, by one rank: somebody tuned, and should know that the table does not reach this far.
+/// Once per job, by one rank: whoever tuned should know that the table does not cover this comm.
 void ContextState::warn_fallback_shape(const CommState& comm, const route::Shape& shape) {
   if (!comm.routing.fallback_shape() || warned_fallback_shape_ || rank != 0) return;
   warned_fallback_shape_ = true;

@@ -1,6 +1,5 @@
-// Which backends a context has: those every rank can use. Ranks tell each other what they lack before any
-// backend is made and again after, so that all of them go on with the same ones or fail with the same
-// sentence.
+// Selects a context's backends: those that every rank can use. Ranks exchange what they lack before any backend is made and again
+// after, so that all of them continue with the same ones or fail with the same message.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -33,7 +32,7 @@ std::vector<std::string> wanted_backends(const ContextOptions& options) {
   return split(text ? text : "", ',');
 }
 
-/// What this machine has, for an error about something it has not.
+/// What this machine has, for an error about something it lacks.
 std::string what_there_is_but(const std::string& missing) {
   std::vector<std::string> usable, lacking;
   for (const auto& known : known_backends()) {
@@ -67,7 +66,7 @@ std::string who_lacks(const std::vector<json>& answers, const std::string& name,
   return fmt::format("not on {}: {}", ranks_text(ranks), reason);
 }
 
-/// Rules decide where operations go, so ranks with different ones would wait for each other for ever.
+/// Rules decide routes, so ranks with different rules would wait for each other for ever.
 void compare_rules(const std::vector<json>& answers) {
   for (std::size_t r = 1; r < answers.size(); ++r) {
     const std::string here = answers[r]["rules"], first = answers[0]["rules"];
@@ -101,7 +100,7 @@ bool wants_check() {
 #endif
 }
 
-/// Rank 0's names the job in the files of all ranks.
+/// Rank 0's value names the job in the files of all ranks.
 std::string new_job_name() {
   return fmt::format("{:x}-{}", clock_ns(CLOCK_REALTIME), getpid());
 }
@@ -114,7 +113,7 @@ std::string new_job_name() {
 
 }  // namespace
 
-/// One round: every rank's answer, by rank.
+/// One round of exchange: every rank's answer, by rank.
 std::vector<nlohmann::json> ContextState::ask_all(const std::string& about, const nlohmann::json& mine,
                                                   Deadline until) {
   std::vector<json> answers;
@@ -139,7 +138,7 @@ void ContextState::make_backends(const ContextOptions& options) {
     KnownBackend* known = find_backend(name);
     mine["reasons"][name] = known ? known->unavailable() : "there is no such backend";
   }
-  // Rank 0 opens its trace first: whether this job may have the folder is known to all ranks before any of them writes there.
+  // Rank 0 opens its trace first: all ranks learn whether this job may use the folder before any of them writes there.
   std::unique_ptr<Recorder> recorder;
   mine["trace"] = "";
   if (rank == 0 && traces()) {
@@ -200,7 +199,7 @@ void ContextState::make_backends(const ContextOptions& options) {
   note_job();
 }
 
-/// What a run is repeated with.
+/// What is needed to repeat a run.
 void ContextState::note_job() {
   json job{{"rules", rules.text()}, {"table", table_info.hash}, {"backends", json::object()}};
   for (const BackendInfo& info : infos) {
@@ -209,7 +208,7 @@ void ContextState::note_job() {
   if (engine->recorder()) engine->recorder()->note(NoteKind::job, job.dump());
 }
 
-/// shm first, then by name: the order of preference of a program that names none.
+/// shm first, then by name: the order of preference if the program names no backends.
 std::vector<std::string> ContextState::names_of_all(const std::vector<nlohmann::json>& answers) {
   std::map<std::string, bool> seen;
   for (const json& answer : answers) {
@@ -222,13 +221,13 @@ std::vector<std::string> ContextState::names_of_all(const std::vector<nlohmann::
   return names;
 }
 
-/// Makes a backend; what went wrong otherwise. A library may throw anything.
+/// Makes a backend, or returns what went wrong. A library may throw anything.
 std::string ContextState::create(const std::string& name, const BackendParams& params,
                                  std::unique_ptr<Backend>& made) {
   try {
     BackendParams own = params;
     own.store = std::make_shared<PrefixStore>(store, fmt::format("backend/{}/", name));
-    const OnLaunchersCores inherited;  // by the threads that the library starts
+    const OnLaunchersCores inherited;  // threads that the library starts inherit it
     made = find_backend(name)->plugin()->create(own);
     return made ? std::string() : std::string("its plugin made none");
   } catch (const std::exception& error) {

@@ -1,8 +1,8 @@
-// What a context does with the news of its control thread: lost ranks, failures of comms, and questions about who is where.
+// How a context handles the messages of its control thread: lost ranks, failures of comms, and status queries.
 //
-// Two sides. On the control thread (on_message, on_gone, on_tick, judge) nothing waits: no comm is held there, no lock of the
-// engine is taken, no backend and no callback of the user's is called; it answers from the status board and posts the rest.
-// On the engine's threads (act_on_events and what it calls) comms fail and backends hear of losses.
+// Two sides. On the control thread (on_message, on_gone, on_tick, judge) nothing waits: it holds no comm, takes no lock of the
+// engine, and calls no backend and no user callback; it answers from the status board and posts the rest. On the engine's threads
+// (act_on_events and what it calls) comms fail and backends learn of lost ranks.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,15 +23,15 @@ using nlohmann::json;
 using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-// A rank that died has published what it had; what it published may need some polls to be taken in.
+// A rank that died has published what it had; receiving it may take some polls.
 constexpr auto loss_grace = 50ms;
-// One that left in order has_undelivered nothing; whoever still waits for it after this long waits in vain.
+// A rank that left in order has delivered everything; an operation that still waits for it after this long will never complete.
 constexpr auto leave_grace = 1s;
-constexpr auto answer_limit = 400ms;   // of ranks that are alive; a stopped one never answers
+constexpr auto answer_limit = 400ms;   // for ranks that are alive; a stopped one never answers
 // A rank that waits in Medley polls every 20 ms at least.
 constexpr auto stuck_after = 1s;
 
-/// One line on stderr, unless whoever reads that is stuck: the control thread waits for nobody.
+/// One line on stderr, dropped if its reader is stuck: the control thread never blocks.
 void print_notice(const std::string& line) {
   const std::string text = fmt::format("medley: {}\n", line);
   pollfd file{STDERR_FILENO, POLLOUT, 0};
@@ -69,7 +69,7 @@ void ContextState::start_control(const std::vector<json>& answers) {
   const auto on_message_or_nonsense = [this](int from, const control::Message& message) {
     try {
       on_message(from, message);
-    } catch (const json::exception&) {   // of a rank of another version: what it means is not known here
+    } catch (const json::exception&) {   // from a rank of another version: not understood here
     }
   };
   control_->start(std::move(endpoints), answers[0]["token"],
@@ -91,7 +91,7 @@ std::shared_ptr<CommState> ContextState::find_comm(const std::string& name) {
   return find_comm_locked(name);
 }
 
-/// The comm; while it is still being made here null, and the error waits for it.
+/// The comm; null while it is still being made here, and the error is kept for it.
 std::shared_ptr<CommState> ContextState::find_comm_for(const std::string& name, const Error& error) {
   const std::lock_guard lock(comms_mutex_);
   auto comm = find_comm_locked(name);
@@ -116,7 +116,7 @@ void ContextState::on_tick() {
   }
 }
 
-/// On any of the engine's threads, without its lock. Two may act at the same time; none of the events depends on another.
+/// On any of the engine's threads, without its lock. Two may run at the same time; no event depends on another.
 void ContextState::act_on_events() {
   for (const ControlEvent& event : events_.take()) {
     if (const auto* gone = std::get_if<RankGone>(&event)) {
@@ -183,7 +183,7 @@ void ContextState::ask_checker(const CommState& comm, const Operation& operation
                                                     {"ranks", comm.world_ranks}, {"before", engine->note_issue(operation)}}.dump()});
 }
 
-/// On the comm's first rank: all alike may start; a difference ends the comm on every rank, this one included.
+/// On the comm's first rank: if all agree, they may start; a difference fails the comm on every rank, this one included.
 void ContextState::judge(const json& call) {
   const std::string name = call["comm"];
   const auto verdict = checker_.hear(name, call["sequence"], call["rank"], call["size"], {call["call"], call["route"]},

@@ -1,4 +1,4 @@
-// Exchanges that make comms: every member's string to every member over the control links, while the engine goes on.
+// The exchange that makes comms: an all-gather of strings over the control links, while the engine keeps making progress.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr auto gather_check_interval = 20ms;   // how soon a lost member is noticed
 constexpr auto gather_nap = 100us;             // while something is pending that needs polling
-constexpr auto who_called_limit = 400ms;       // for ranks that are alive to say whether they called
+constexpr auto who_called_limit = 400ms;       // for ranks that are alive to report whether they called
 
 }  // namespace
 
@@ -25,7 +25,7 @@ std::vector<std::string> ContextState::gather(const std::string& name, const std
   const auto gathering = std::make_shared<control::Gathering>(name, members, own, mine);
   control_->start(gathering);
   try {
-    // Not at once: a check asks the kernel about every member of the parent, and most exchanges are over before.
+    // Not at once: a check asks the kernel about every member of the parent, and most exchanges finish earlier.
     for (Deadline next_check = steady_clock::now() + gather_check_interval;;) {
       if (gathering->done()) return gathering->all();
       const Deadline now = steady_clock::now();

@@ -1,4 +1,4 @@
-// Backends made of two, such as shm+mpi: those that a context's list names, and those that its route table names and
+// Hierarchical backends made of two, such as shm+mpi: those that a context's list names, and those that its route table names and
 // whose halves it has.
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ std::vector<std::string> with_halves(const std::vector<std::string>& wanted) {
   return names;
 }
 
-/// Where hosts have several ranks: those that can be inside a host, each with every other between hosts.
+/// Where hosts have several ranks: each backend that can run inside a host, paired with every other between hosts.
 std::vector<std::string> ContextState::with_every_pair(std::vector<std::string> wanted) const {
   const std::set<std::string> different(hosts.begin(), hosts.end());
   if (different.size() < 2 || different.size() == hosts.size()) return wanted;
@@ -65,12 +65,12 @@ void ContextState::make_pairs(const std::vector<std::string>& wanted) {
   for (const std::string& pair : pairs) {
     const algorithms::Half inside = half(inside_of(pair));
     const algorithms::Half between = half(between_of(pair));
-    if (!inside.backend || !between.backend || inside.backend == between.backend) continue;   // those named were refused before
+    if (!inside.backend || !between.backend || inside.backend == between.backend) continue;   // explicitly named ones were refused before
     auto backend = std::make_unique<algorithms::HierarchicalBackend>(inside, between, hosts);
     infos.push_back({.name = pair, .version = backend->version(), .available = true, .reason = {}});
     const auto note = static_cast<std::uint8_t>(engine->recorder() ? engine->recorder()->note(NoteKind::backend, pair) : 0);
     const Capabilities capabilities(*backend);
-    backends_.push_back({std::move(backend), capabilities, note});   // behind the plain ones: a route only where it is named
+    backends_.push_back({std::move(backend), capabilities, note});   // after the plain ones: used only where a route names it
   }
 }
 

@@ -1,4 +1,4 @@
-// What a Context stands for: its place in the job, its backends, its comms.
+// The state behind a Context: its place in the job, its backends, its comms.
 #pragma once
 
 #include <condition_variable>
@@ -31,8 +31,8 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   /// Makes a comm of these world ranks; called by all of them together, with the same name.
   std::shared_ptr<CommState> make_comm(const std::string& name, const std::vector<int>& world_ranks, const Rules& own_rules,
                                        std::chrono::nanoseconds comm_deadline);
-  /// Every member's string, by its place among `members` (world ranks); called by all of them, under one name. Runs the engine
-  /// meanwhile. An Error of kind timeout names who did not come; a failure of `parent`, if one is given, ends it.
+  /// All-gather of strings, by place among `members` (world ranks); all members call it, under one name. Progresses the engine
+  /// meanwhile. An Error of kind timeout names the missing ranks; a failure of `parent`, if one is given, ends it.
   std::vector<std::string> gather(const std::string& name, const std::string& purpose, const std::vector<int>& members,
                                   const std::string& mine, Deadline until, CommState* parent);
   /// Throws when a rule names a backend that the context does not have.
@@ -45,7 +45,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::shared_ptr<Store> store;
   std::shared_ptr<Engine> engine = std::make_shared<Engine>();
   std::vector<BackendInfo> infos;
-  std::vector<std::string> hosts;   ///< of each rank: equal ones share a host
+  std::vector<std::string> hosts;   ///< per rank: equal ones share a host
   Rules rules;
   std::optional<route::Table> table;
   TableInfo table_info;
@@ -60,7 +60,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
     std::uint8_t note;           ///< its number in records
   };
   void make_backends(const ContextOptions& options);
-  /// One backend on one comm; `staged`: for CUDA memory that the backend does not move itself.
+  /// One backend on one comm; `staged`: for CUDA memory that the backend does not handle natively.
   std::unique_ptr<LaneState> connect(CommState& comm, const Ready& ready, bool staged);
   std::vector<nlohmann::json> ask_all(const std::string& about, const nlohmann::json& mine, Deadline until);
   static std::vector<std::string> names_of_all(const std::vector<nlohmann::json>& answers);
@@ -75,12 +75,12 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::vector<Ready> backends_;   ///< in order of preference
   std::string why_no_cuda_;       ///< why CUDA memory is not staged, on the first rank where it is not; empty if it is
   std::mutex comms_mutex_;
-  std::map<std::string, Error> failed_early_;   ///< comms that others gave up before they were made here
+  std::map<std::string, Error> failed_early_;   ///< comms that other ranks aborted before they were made here
   std::vector<std::weak_ptr<CommState>> comms_;
   bool warned_fallback_shape_ = false;
   ForkGuard fork_guard_;
 
-  // What the control thread brings and carries (context_control.cpp).
+  // What the control thread receives and sends (context_control.cpp).
   void listen_for_control();
   void start_control(const std::vector<nlohmann::json>& answers);
   std::shared_ptr<CommState> find_comm(const std::string& name);
@@ -96,22 +96,22 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   void tell_failure(const CommState& comm, const Error& why);
   void ask_checker(const CommState& comm, const Operation& operation);
   void judge(const nlohmann::json& call);
-  ConsistencyChecker checker_;                                 ///< the control thread's, as are the next four
+  ConsistencyChecker checker_;                                 ///< owned by the control thread, as are the next four
   bool any_gone_ = false;
   bool announced_loss_ = false;
-  std::uint64_t polls_seen_ = 0;                    ///< of the engine
+  std::uint64_t polls_seen_ = 0;                    ///< the engine's poll count when last seen
   Deadline polled_{};                               ///< when that last changed
-  ControlEvents events_;                            ///< from the control thread to the engine's
+  ControlEvents events_;                            ///< from the control thread to the engine's threads
   Diagnosis diagnose_stall(const CommState& comm, const Operation& waiting);
   struct Gone {
     std::string how;   ///< empty: it left in order
     Deadline since;
   };
   std::mutex gone_mutex_;
-  std::map<int, Gone> gone_;                        ///< by world rank
+  std::map<int, Gone> gone_;                        ///< lost ranks, by world rank
   std::mutex answers_mutex_;
   std::condition_variable answered_;
-  std::map<std::string, std::map<int, nlohmann::json>> answers_;   ///< to open questions, by question and world rank
+  std::map<std::string, std::map<int, nlohmann::json>> answers_;   ///< to open queries, by query and world rank
   std::uint64_t questions_ = 0;
   std::unique_ptr<control::Control> control_;       ///< last: its thread uses everything above
 };

@@ -1,5 +1,5 @@
-// Which route table a context takes: the one it was given, MEDLEY_TABLE, or the user's cached one; and that all ranks
-// have the same. Used once, while a context is made.
+// Selects a context's route table: the one it was given, MEDLEY_TABLE, or the user's cached one; and checks that all ranks have the
+// same. Used once, while a context is made.
 #pragma once
 
 #include <map>
@@ -20,24 +20,25 @@ namespace medley::core {
 struct FoundTable {
   std::optional<route::Table> table{};
   std::string path{};
-  bool asked = false;        ///< named by the program or the environment, not only lying in the cache
+  bool asked = false;        ///< named by the program or the environment, not just found in the cache
   std::string problem{};     ///< why it could not be read
 };
 
-/// Never throws: a rank that cannot read its table still has to tell the others. MEDLEY_TABLE= (empty) means none.
+/// Never throws: a rank that cannot read its table must still report that to the others. MEDLEY_TABLE= (empty) means none.
 FoundTable find_table(const std::string& asked_for);
 
-/// What a rank tells the others about its table.
+/// What a rank reports to the others about its table.
 nlohmann::json told_about(const FoundTable& found);
 
-/// Throws, on all ranks alike, when a table that was asked for is unreadable or another on some rank; the ranks are
-/// named. Cached tables that differ are nobody's mistake and are passed over.
+/// Throws, on all ranks alike, when a requested table is unreadable or differs on some rank; the error names the ranks. Cached
+/// tables that differ are nobody's mistake and are ignored.
 void agree_on_table(FoundTable& found, const std::vector<nlohmann::json>& answers);
 
 /// Why the table does not fit this rank's machine and the versions of its backends; empty if it does.
 std::string misfit_here(const FoundTable& found, const std::map<std::string, std::unique_ptr<Backend>>& backends);
 
-/// Passes over a cached table that does not fit some rank, as it told under "misfit"; says what differs otherwise.
+/// Ignores a cached table that does not fit some rank, as that rank reported under "misfit"; for a requested one, reports what
+/// differs.
 TableInfo settle_table(FoundTable& found, const std::vector<nlohmann::json>& answers);
 
 }  // namespace medley::core

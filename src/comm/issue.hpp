@@ -8,11 +8,11 @@
 
 namespace medley::core {
 
-/// A call that says nothing. Copied from where the compiler cannot see it (check.cpp): it would write the zeros with a string
+/// An empty call. Copied from where the compiler cannot see it (check.cpp): otherwise it would write the zeros with a string
 /// instruction, which takes 4 ns longer.
 extern const Call blank_call;
 
-/// Filled in place: copies of structs just written stall the processor, and a small operation feels it.
+/// Filled in place: copying a struct that was just written stalls the processor, noticeably for a small operation.
 inline Call call_of(Op op, DType dtype, Memory memory, const Options& options) {
   Call call = blank_call;
   call.op = op;

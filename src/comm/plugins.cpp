@@ -35,11 +35,10 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return files;
 }
 
-/// The plugin in a file; `reason` says why there is none.
+/// The plugin in a file; if there is none, `reason` says why.
 const BackendPlugin* open_plugin(const fs::path& file, const std::string& name, std::string& reason) {
-  // RTLD_LOCAL keeps the libraries behind two backends from seeing each other's symbols. One that loads
-  // components of its own which expect its symbols to be global (Open MPI) is opened again, RTLD_GLOBAL, by
-  // its plugin.
+  // RTLD_LOCAL hides the symbols of one backend's libraries from another's. A library that loads components which expect its
+  // symbols to be global (Open MPI) is reopened with RTLD_GLOBAL by its plugin.
   void* object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!object) {
     const char* why = dlerror();
@@ -51,7 +50,7 @@ const BackendPlugin* open_plugin(const fs::path& file, const std::string& name, 
   if (!plugin) {
     reason = fmt::format("{} is no Medley backend: it {} medley_backend()", file.native(),
                          entry ? "returns nothing from" : "does not export");
-  } else if (plugin->abi != backend_abi) {  // nothing behind `abi` is read: it may be elsewhere in another version
+  } else if (plugin->abi != backend_abi) {  // no field after `abi` is read: another version may have another layout
     reason = fmt::format("{} was built for {} but this Medley has {}; build it again", file.native(),
                          plugin->abi, backend_abi);
   } else if (plugin->build != build_abi) {

@@ -1,6 +1,5 @@
-// The backends this process can find: the built-in shm, and shared objects beside the library or in
-// MEDLEY_BACKEND_PATH. A context and `medley info` ask here; nothing is loaded before somebody asks for it by
-// name or for all.
+// The backends this process can find: the built-in shm, and shared objects beside the library or in MEDLEY_BACKEND_PATH. Used by a
+// context and `medley info`; a plugin is loaded only when it is requested by name, or when all are.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +12,8 @@
 
 namespace medley::core {
 
-/// A backend found by its name. Its shared object is loaded once, by the first who asks, and stays loaded:
-/// libraries behind backends keep threads and handlers that outlive every context.
+/// A backend found by its name. The first request loads its shared object, which stays loaded: libraries behind backends keep
+/// threads and handlers that outlive every context.
 class MEDLEY_API KnownBackend {
  public:
   KnownBackend(std::string name, const BackendPlugin& built_in)
@@ -26,7 +25,7 @@ class MEDLEY_API KnownBackend {
   const BackendPlugin* plugin();
   /// Why it cannot run on this machine, in one line; empty if it can. Never throws.
   std::string unavailable();
-  /// Another shared object that may serve this name; the first that can run here does.
+  /// Another shared object that may provide this name; the first that can run here is used.
   void add_file(std::filesystem::path file) { files_.push_back(std::move(file)); }
 
  private:
@@ -40,11 +39,11 @@ class MEDLEY_API KnownBackend {
 
 using KnownBackends = std::vector<std::unique_ptr<KnownBackend>>;
 
-/// Those that are compiled into the library (src/library/).
+/// Backends compiled into the library (src/library/).
 std::span<const BackendPlugin* const> builtin_backends();
 
 /// The built-in ones, then the plugins of these folders by name. A file is called libmedley_backend_NAME.so, or
-/// libmedley_backend_NAME-VARIANT.so where several builds of one backend lie side by side.
+/// libmedley_backend_NAME-VARIANT.so where several builds of one backend exist side by side.
 MEDLEY_API KnownBackends find_backends(const std::vector<std::filesystem::path>& folders);
 
 /// Those of this process, found once.
