@@ -11,7 +11,7 @@
 namespace medley {
 namespace {
 
-constexpr auto longest_start = std::chrono::seconds(10);  // of a library, for a job of one rank
+constexpr auto longest_start = std::chrono::seconds(10);  // limit for starting a library, in a job of one rank
 
 BackendAbilities look_at(core::KnownBackend& found) {
   BackendAbilities known;

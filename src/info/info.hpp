@@ -1,5 +1,4 @@
-// What this build of Medley can do on this machine: version, cores, and each backend with the operations that
-// it does itself.
+// What this build of Medley can do on this machine: version, cores, and each backend with the operations that it supports natively.
 #pragma once
 
 #include <medley/context.hpp>
@@ -11,9 +10,9 @@ namespace medley {
 
 struct BackendAbilities {
   BackendInfo info{};
-  std::vector<Memory> memory{};  ///< that it moves
+  std::vector<Memory> memory{};  ///< that it handles
   std::vector<bool> native = std::vector<bool>(
-      op_count, false);  ///< by Op, of f32 and sum, in the first memory; others are filled in
+      op_count, false);  ///< by Op, for f32 and sum, in the first memory; the others are composed
   bool does(Op op) const { return native[static_cast<std::size_t>(op)]; }
 };
 
@@ -23,7 +22,7 @@ struct BuildInfo {
   std::vector<BackendAbilities> backends;
 };
 
-/// Loads every backend that there is and makes it once, alone.
+/// Loads every backend found and makes it once, in a job of one rank.
 BuildInfo build_info();
 
 nlohmann::ordered_json to_json(const BuildInfo& info);
