@@ -1,5 +1,5 @@
-// The few things every use of the CUDA runtime needs: errors as exceptions, the right device, streams and events that
-// clean up. Shared by the device plugin and the nccl backend.
+// What every use of the CUDA runtime needs: errors as exceptions, the right device, RAII streams and events. Shared by the device
+// plugin and the nccl backend.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,15 +14,15 @@ namespace medley::cuda {
 
 inline void check(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
-  cudaGetLastError();   // or the next call of the program would report it
+  cudaGetLastError();   // otherwise the program's next call would report it
   throw Error(ErrorKind::system, fmt::format("{} failed: {}", what, cudaGetErrorString(result)));
 }
 
-/// The default streams, legacy and of the thread, belong to whichever device is current; every other one knows its own.
+/// The default streams, legacy and per-thread, belong to whichever device is current; every other stream knows its own.
 inline bool of_current_device(cudaStream_t stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2; }
 
-/// For the time of some calls: a device. Enough where the calls are allowed in every capture (recording an event, making a
-/// stream wait for one), and needed for these in a default stream only.
+/// Scoped: makes a device current. Sufficient for calls that are allowed in every capture (recording an event, making a stream wait
+/// for one), and needed for these in a default stream only.
 class OnDevice {
  public:
   explicit OnDevice(int device) { change_to(device); }
@@ -45,7 +45,7 @@ class OnDevice {
   bool changed_ = false;
 };
 
-/// For the time of some calls: a capture mode in which they are allowed while another thread captures.
+/// Scoped: a capture mode in which calls are allowed while another thread captures.
 class Relaxed {
  public:
   Relaxed() { cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -57,7 +57,7 @@ class Relaxed {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-/// Both.
+/// Both of these.
 class Scope {
  public:
   explicit Scope(int device) : device_(device) {}
@@ -67,7 +67,7 @@ class Scope {
   OnDevice device_;
 };
 
-/// A non-blocking stream: the legacy default stream and it do not wait for each other.
+/// A non-blocking stream: it does not synchronize with the legacy default stream.
 class Stream {
  public:
   enum class Priority { normal, high };
@@ -88,7 +88,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// Events for reuse, since making one costs more than recording it. Of one device, under its owner's lock.
+/// A pool of events, since making one costs more than recording it. For one device, under its owner's lock.
 class EventPool {
  public:
   enum class Times { no, yes };

@@ -10,8 +10,8 @@
 namespace medley::cuda {
 namespace {
 
-/// Pinned memory of the process, kept for ever: cudaFreeHost was seen to wait for a kernel that spins, while cudaHostAlloc was
-/// not (H200, driver 580).
+/// Pinned memory of the process, never freed: cudaFreeHost was seen to wait for a spinning kernel, while cudaHostAlloc was not
+/// (H200, driver 580).
 BlockPool& pinned_blocks() {
   static auto* const only = new BlockPool;
   return *only;
@@ -70,7 +70,7 @@ class CudaDevice final : public Device {
           "cudaStreamWaitEvent");
   }
   bool capturing(void* stream) override {
-    if (!stream) return false;   // the legacy stream cannot be captured, and asking about it ends captures elsewhere
+    if (!stream) return false;   // the legacy stream cannot be captured, and querying it invalidates captures elsewhere
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status), "cudaStreamIsCapturing");
     return status != cudaStreamCaptureStatusNone;
@@ -108,7 +108,7 @@ class CudaDevice final : public Device {
 
  private:
   const int index_;
-  Spinlock mutex_;   // held for one call of CUDA, nearly always by the engine, so that nobody waits
+  Spinlock mutex_;   // held for one CUDA call, nearly always by the engine, so there is no contention
   EventPool events_;
   std::vector<Stream> streams_;
 };

@@ -1,5 +1,5 @@
-// When things happened on a device, on the host's clock: events with times lie on the device's own clock, which an event that
-// the host saw being reached ties to the host's. Used by one context under its lock.
+// Converts device event times to the host's clock: timing events use the device's own clock, and an event that the host saw
+// completing ties it to the host's. Used by one context under its lock.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class DeviceClock {
   DeviceClock(const DeviceClock&) = delete;
   DeviceClock& operator=(const DeviceClock&) = delete;
 
-  /// Of an event that was reached, recorded in any stream of the device.
+  /// The time of a completed event, recorded in any stream of the device.
   time_point when(cudaEvent_t event) {
     // Elapsed times are floats of milliseconds, and the clocks drift by microseconds a second.
     if (std::chrono::steady_clock::now() > next_tie_) tie();
@@ -40,8 +40,8 @@ class DeviceClock {
     const Scope scope(device);
     return Stream(Stream::Priority::high);
   }
-  /// The moment lies between the record of an event and the look that found it reached, of a few attempts the soonest; of more where
-  /// the host was busy with something else in all of them. Where the device does not come to it soon, the last moment stays.
+  /// The moment is between recording an event and the query that found it complete: the shortest interval of a few attempts, or of
+  /// more if the host was busy in all of them. If the device does not reach the event soon, the last moment is kept.
   void tie() {
     using std::chrono::steady_clock;
     const Scope scope(device_);
@@ -71,7 +71,7 @@ class DeviceClock {
   EventPool events_;
   cudaEvent_t origin_ = nullptr, trial_ = nullptr;
   time_point origin_at_{}, next_tie_{};
-  std::chrono::nanoseconds patience_ = std::chrono::seconds(2);   ///< with an attempt; later twice what one has taken
+  std::chrono::nanoseconds patience_ = std::chrono::seconds(2);   ///< per attempt; later twice what one has taken
 };
 
 }  // namespace medley::cuda
