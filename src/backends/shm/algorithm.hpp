@@ -1,5 +1,5 @@
-// The algorithms of shm collectives that a caller can name, and what an unnamed one leaves open.
-// Used by the backend, which lists them, and by Collective, which plans by them.
+// The algorithms of shm collectives that a caller can name, and what is left open without a name. The backend lists them;
+// Collective plans with them.
 #pragma once
 
 #include <medley/types.hpp>
@@ -11,18 +11,18 @@ namespace medley::shm {
 struct Algorithm {
   enum class Shots : std::uint8_t {
     by_size,
-    one,  ///< each rank takes everything from those who have it
-    two,  ///< each rank takes or reduces a part of its own first, then all take the parts from each other
+    one,  ///< each rank reads everything from the ranks that have it
+    two,  ///< each rank first reads or reduces its own part, then all read the parts from each other
   };
   enum class Path : std::uint8_t {
     by_size,
     segment,  ///< copied through the shared segment
-    direct,   ///< read out of the giver's memory
+    direct,   ///< read from the giver's memory
   };
   Shots shots = Shots::by_size;
   Path path = Path::by_size;
 
-  /// Empty and "native" leave everything to the size.
+  /// Empty and "native" choose everything by size.
   static Algorithm named(std::string_view name) {
     Algorithm a;
     if (name.starts_with("one_shot")) a.shots = Shots::one;
@@ -32,7 +32,7 @@ struct Algorithm {
     return a;
   }
 
-  /// Names for an operation; those of direct reads only where these work.
+  /// Names for an operation; those of direct reads only where direct reads work.
   static std::vector<std::string_view> names(Op op, bool direct_reads) {
     switch (op) {
       case Op::broadcast:

@@ -59,11 +59,11 @@ Mode Collective::mode(std::size_t bytes, bool small, bool segment, bool agreed) 
   if (agreed && bytes <= brief_bytes) return Mode::in_line;
   segment = segment || !direct_reads_ || algorithm_.path == Algorithm::Path::segment;
   if ((segment || small) && bytes <= exchanger_.slot_bytes()) return Mode::staged;
-  return segment && exchanger_.ranks() > 1 ? Mode::streamed : Mode::direct;   // alone, there is nobody to read
+  return segment && exchanger_.ranks() > 1 ? Mode::streamed : Mode::direct;   // a single rank has nobody to read
 }
 
 Mode Collective::second_mode(std::size_t bytes, bool segment) const {
-  // The parts are all but equal. One that fits into a slot needs nobody to be there before it is laid out.
+  // The parts are nearly equal. A part that fits into a slot can be laid out before any peer arrives.
   return segment ? through_segment(bytes / static_cast<std::size_t>(exchanger_.ranks()) + 64) : Mode::direct;
 }
 
@@ -114,7 +114,7 @@ void Collective::plan_all_reduce(const Call& call, std::size_t bytes) {
     combine_into(first_, call, call.out, call.in, bytes);
     return;
   }
-  // Two shots: each rank reduces its own part, then everybody takes the parts of the others.
+  // Two shots: each rank reduces its own part, then all read the parts of the others.
   const auto me = static_cast<std::size_t>(exchanger_.rank());
   split_evenly(call.out_count, first_.element);
   first_.give.set_listed(call.in, counts_.data(), offsets_.data(), first_.element);

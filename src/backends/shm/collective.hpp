@@ -1,5 +1,5 @@
-// A collective on a shm lane: turned into one or two exchanges when it starts, then polled to its end.
-// A lane runs one at a time, so the lane owns the only instance and nothing is allocated for small ones.
+// A collective on a shm lane: becomes one or two exchanges when it starts, then is polled to completion. A lane runs one at a time,
+// so it owns the only instance, and small collectives allocate nothing.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,9 @@ class Collective final : public Transfer {
   void plan_copy_to_all(const Call& call);
   void split_evenly(std::int64_t count, std::size_t element);
   void combine_into(Exchange& exchange, const Call& call, void* into, const void* own, std::size_t bytes) const;
-  /// The mode for a rank that hands over `bytes` in all. `small`: little enough to be staged; `segment`: staged or streamed, however
-  /// large; `agreed`: every rank computes the same figures. Of a reduction all ranks choose alike; else each for what it gives.
+  /// The mode for a rank that hands over `bytes` in all. `small`: few enough to be staged; `segment`: staged or streamed, however
+  /// large; `agreed`: every rank computes the same figures. In a reduction all ranks choose alike; otherwise each chooses for what
+  /// it gives.
   Mode mode(std::size_t bytes, bool small, bool segment, bool agreed);
   Mode copying_mode(std::size_t bytes, bool small, std::size_t segment_limit, bool agreed) {
     return mode(bytes, small, bytes <= segment_limit || exchanger_.readers_near(), agreed);
@@ -46,13 +47,13 @@ class Collective final : public Transfer {
   Mode reducing_mode(std::size_t bytes, std::size_t part, bool agreed) {
     return mode(bytes, part <= crossovers_.staged, bytes <= crossovers_.reduction_segment || exchanger_.all_near(), agreed);
   }
-  /// Whether the root lays out while its readers copy. A named algorithm is the same on every machine.
+  /// Whether the root lays out data while its readers copy. A named algorithm is the same on every machine.
   bool pipelined(bool root) const {
     return root && (first_.mode == Mode::streamed || (first_.mode == Mode::staged &&
                                                       (crossovers_.pipelined || algorithm_.path != Algorithm::Path::by_size)));
   }
   void set_scatter_mode(std::size_t bytes, bool root, bool agreed);
-  /// For the second of two shots, of `bytes` in all.
+  /// For the second of two shots, with `bytes` in all.
   Mode second_mode(std::size_t bytes, bool segment) const;
   Mode through_segment(std::size_t bytes) const { return bytes <= exchanger_.slot_bytes() ? Mode::staged : Mode::streamed; }
   bool in_one_shot(std::size_t bytes, std::size_t limit) const {
@@ -70,7 +71,7 @@ class Collective final : public Transfer {
   bool running_ = false;
   bool begun_ = false;
   bool two_ = false;
-  std::size_t handed_ = 0;                       ///< by mode(), for the exchange in line
+  std::size_t handed_ = 0;                       ///< set by mode(), for the in-line exchange
   Exchange first_, second_;
   Task task_;
   std::vector<std::int64_t> counts_, offsets_;   ///< parts of a two-shot reduction

@@ -23,11 +23,11 @@ void Collective::plan_broadcast(const Call& call) {
     first_.pipelined = pipelined(root);
     return;
   }
-  // Two shots: each rank takes a part of its own from the root, then everybody takes the parts of the others.
+  // Two shots: each rank reads its own part from the root, then all read the parts of the others.
   const auto me = static_cast<std::size_t>(exchanger_.rank());
   split_evenly(count, first_.element);
   auto* all =
-      static_cast<std::byte*>(root ? const_cast<void*>(call.in) : call.out);  // the root's is only read
+      static_cast<std::byte*>(root ? const_cast<void*>(call.in) : call.out);  // the root's buffer is only read
   std::byte* mine = all + bytes_of(offsets_[me], call.dtype);
   const std::size_t part = bytes_of(counts_[me], call.dtype);
   if (root) {
@@ -38,12 +38,12 @@ void Collective::plan_broadcast(const Call& call) {
   const bool segment = algorithm_.path == Algorithm::Path::by_size
                            ? bytes <= crossovers_.broadcast_segment || !direct_reads_
                            : algorithm_.path == Algorithm::Path::segment;
-  algorithm_.path = Algorithm::Path::by_size;  // a name says how the second shot goes; the first is a scatter
+  algorithm_.path = Algorithm::Path::by_size;  // the name selects the path of the second shot; the first is a scatter
   set_scatter_mode(bytes, root, false);
   second_.reset(call);
   second_.identity.count = count;
   second_.mode = second_mode(bytes, segment);
-  second_.give.set_common(mine, part, call.root);  // who has everything reads nothing
+  second_.give.set_common(mine, part, call.root);  // the rank that has everything reads nothing
   if (!root) second_.take.set_listed(all, counts_.data(), offsets_.data(), first_.element);
   second_.waits_for_all = !root;
   second_.past_cache = first_.past_cache;

@@ -11,8 +11,8 @@
 namespace medley::shm {
 namespace {
 
-// A flag word: the exchange's number above, what the rank called below. Counts and roots are cut to their low bits,
-// so that near misses always show; exact values stand in the sizes that are compared later.
+// A flag word: the exchange's number in the high bits, what the rank called in the low bits. Counts and roots are truncated to
+// their low bits, so that near misses always show; the sizes compared later are exact.
 constexpr int op_shift = 28, dtype_shift = 24, reduce_shift = 21, mode_shift = 19, root_shift = 13;
 constexpr std::uint32_t mode_mask = 3u << mode_shift;
 
@@ -41,8 +41,7 @@ std::string describe(const Identity& i) {
   return text;
 }
 
-/// A flag has the low bits of its rank's count: taken for the value nearest to this rank's. Of forms whose counts may differ
-/// it has none.
+/// A flag has the low bits of its rank's count: read as the value nearest to this rank's. Forms whose counts may differ have none.
 std::string describe_counts(const Identity& mine, const Identity& theirs, int rank) {
   constexpr std::int64_t known = 8192;
   std::int64_t apart = (theirs.count - mine.count) % known;
@@ -80,8 +79,8 @@ void Exchanger::wake() const { host_peers_.wake(peers_); }
 bool Exchanger::can_begin() {
   const std::uint32_t needed = sequence_ + 1 - (depth - 1);
   if (at_least(checked_, needed)) return true;
-  // A rooted exchange does not read every flag. They are looked at here, as many as there are at a time: each is a line in
-  // the cache of a peer, and three of them take as long as one.
+  // A rooted exchange does not read every flag. The flags are read here, as many as are set at a time: each is a line in a peer's
+  // cache, and three of them take as long as one.
   for (std::uint32_t s = checked_ + 1; s != sequence_ + 1; ++s) {
     const std::uint64_t mine = view_.line(rank_, s).word.load(std::memory_order_relaxed);   // relaxed: written by this thread
     for (int r = 0; r < ranks(); ++r) {
@@ -89,7 +88,7 @@ bool Exchanger::can_begin() {
       // Pairs with the release store in the peer's arrive(), which comes after its reads of the slot that is written next.
       const std::uint64_t word = view_.line(r, s).word.load(std::memory_order_acquire);
       if (!at_least(sequence_of(word), s)) return at_least(checked_, needed);
-      // A peer whose flag is overwritten by now was further on, and has looked at ours in this place.
+      // A peer whose flag is overwritten by now is further on, and has compared ours for this exchange.
       if (sequence_of(word) == s && ((word ^ mine) & ~std::uint64_t{mode_mask}) != 0) {
         throw_mismatch(identity(static_cast<std::uint32_t>(mine)), identity(static_cast<std::uint32_t>(word)), r, 0, 0);
       }
@@ -114,7 +113,7 @@ void Exchanger::next() {
 }
 
 bool Exchanger::finished(int rank) const {
-  // A reader that is through may already have finished a later exchange. Pairs with the release store in run().
+  // A finished reader may already have finished a later exchange. Pairs with the release store in run().
   return view_.finished(rank).value.load(std::memory_order_acquire) >= count_;
 }
 
@@ -135,7 +134,7 @@ void Exchanger::compare(const Exchange& exchange, int rank) const {
   // relaxed: arrived() has seen this word, and it does not change before this rank arrives at the next exchange
   const auto theirs = static_cast<std::uint32_t>(view_.line(rank, sequence_).word.load(std::memory_order_relaxed));
   const std::uint32_t mine = fingerprint(exchange.identity, exchange.mode);
-  // What is in line for one is in line for all, or their counts differ by more than the flag can tell.
+  // An exchange is in line for all ranks or for none, unless their counts differ by more than the flag can show.
   const bool in_line = (theirs & mode_mask) == 0;
   if (((theirs ^ mine) & ~mode_mask) != 0 || in_line != (exchange.mode == Mode::in_line)) {
     throw_mismatch(exchange.identity, identity(theirs), rank, 0, 0);
@@ -148,8 +147,8 @@ bool Exchanger::take_in_line(const Exchange& exchange) {
   }
   for (int r = 0; r < ranks(); ++r) {
     if (r == rank_) {
-      // From its own memory, not from its line: a load from what was just stored waits until the line has come back from
-      // the peers' caches, 0.1 to 0.2 µs.
+      // From its own memory, not from its line: a load of what was just stored waits until the line has come back from the peers'
+      // caches, 0.1 to 0.2 µs.
       sources_[static_cast<std::size_t>(r)] = exchange.own;
       continue;
     }
@@ -181,7 +180,7 @@ bool Exchanger::readers_near() const {
 }
 
 void Exchanger::ended(const Exchange& exchange) {
-  // In these every rank has met all others, so all draw the same conclusion.
+  // In these every rank has met all others, so all reach the same conclusion.
   if (exchange.mode != Mode::in_line && !rooted(exchange.identity.op)) all_near_ = met_cache_local_;
   if (exchange.waits_for_all && checked_ + 1 == sequence_) checked_ = sequence_;
 }

@@ -1,5 +1,5 @@
-// The one mechanism under all shm collectives: every rank lays out what it gives and takes what the others gave,
-// by copying each part or by reducing over all. The collectives (collectives.cpp) are one or two exchanges each.
+// The mechanism under all shm collectives: every rank lays out what it gives and takes what the others gave, by copying each part
+// or by reducing over all. Each collective (collectives.cpp) is one or two exchanges.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class HostPeers;
 enum class Mode : std::uint8_t {
   in_line,    ///< in the flag's own cache line, or, up to brief_bytes, in the slot beside it
   staged,     ///< copied into this exchange's staging slot
-  direct,     ///< read out of the giver's memory by process_vm_readv
+  direct,     ///< read from the giver's memory by process_vm_readv
   streamed,   ///< through all staging slots, chunk after chunk
 };
 
@@ -31,7 +31,7 @@ struct Identity {
   DType dtype{};
   ReduceOp reduce{};
   int root = 0;
-  std::int64_t count = 0;      ///< 0 for forms whose counts differ by right
+  std::int64_t count = 0;      ///< 0 for forms whose counts may differ
 };
 
 struct Exchange {
@@ -43,7 +43,7 @@ struct Exchange {
   std::byte* into = nullptr;
   const std::byte* own = nullptr;     ///< this rank's own contribution to a reduction
   std::size_t into_bytes = 0;
-  std::size_t handed = 0;             ///< what a giver lays out in all, when in line; the same on every rank
+  std::size_t handed = 0;             ///< what a giver lays out in all, when in line; equal on all ranks
   std::size_t element = 1;
   int divisor = 1;
   std::size_t piece_at = 0;           ///< in line: where this rank's part starts in the line of a giver
@@ -51,7 +51,7 @@ struct Exchange {
   bool past_cache = false;            ///< results too large for the cache are written around it
   bool pipelined = false;             ///< the only giver lays out in small steps, after it has arrived, while its readers copy
 
-  /// As new, for the call; field by field, see Parts.
+  /// Resets all fields for the call; field by field, see Parts.
   void reset(const Call& call) {
     identity.op = call.op, identity.dtype = call.dtype, identity.reduce = call.reduce, identity.root = call.root;
     identity.count = 0;
@@ -70,16 +70,16 @@ struct Exchange {
   }
 };
 
-/// Thrown inside the lane and completed with comm and sequence by the engine.
+/// Thrown inside the lane; the engine adds comm and sequence number.
 [[noreturn]] void throw_mismatch(const Identity& mine, const Identity& theirs, int rank, std::int64_t my_bytes,
                                  std::int64_t their_bytes);
 
-/// Runs the exchanges of one comm, one after another.
+/// Runs the exchanges of one comm, in sequence.
 class Exchanger {
  public:
   Exchanger(SegmentView view, int rank, const HostPeers& host_peers, std::vector<int> members);
 
-  /// In-line exchanges in three steps that never suspend and allocate nothing.
+  /// In-line exchanges in three steps that never suspend or allocate.
   bool can_begin();
   void arrive_in_line(const Exchange& exchange);
   bool take_in_line(const Exchange& exchange);
@@ -94,23 +94,23 @@ class Exchanger {
   int ranks() const { return view_.geometry().ranks; }
   const SegmentView& view() const { return view_; }
   std::size_t slot_bytes() const { return view_.geometry().slot_bytes; }
-  /// How much of each slot of this rank has memory.
+  /// How much of each slot of this rank is populated.
   std::size_t ready_bytes() const { return ready_bytes_; }
   void slots_ready(std::size_t bytes) { ready_bytes_ = bytes; }
-  /// Whether those who read from this rank find it near, by what they said last.
+  /// Whether the readers of this rank find it cache-local, as they last reported.
   bool readers_near() const;
-  /// Whether all ranks are near each other; the same answer on all, in the same place of their programs.
+  /// Whether all ranks are cache-local to each other; the same answer on all ranks at the same point of their programs.
   bool all_near() const { return all_near_; }
 
  private:
-  /// Where a giver's data is, when it is not in the flag's line; lies in the line's payload.
+  /// Where a giver's data is, when it is not in the flag's line; stored in the line's payload.
   struct Descriptor {
-    std::uint64_t address;       ///< of the first part (direct), or where it lies in the slot (staged)
+    std::uint64_t address;       ///< of the first part (direct), or its offset in the slot (staged)
     std::uint64_t bytes;         ///< of one part, unless listed
     std::uint32_t chunk;         ///< streamed: of this many bytes for each reader
     Parts::Kind kind;
-    bool probe;                  ///< a direct giver has written something into its slot to be timed
-    bool cache_local;                   ///< how this rank found its peers
+    bool probe;                  ///< a direct giver has written something into its slot for timing
+    bool cache_local;                   ///< how this rank measured its peers
   };
   struct Offer {
     std::uint64_t where;         ///< an address in the giver (direct), or an offset in its staging
@@ -150,34 +150,34 @@ class Exchanger {
   SegmentView view_;
   int rank_;
   const HostPeers& host_peers_;
-  std::vector<int> members_;              ///< of each rank: its index in the host_peers
+  std::vector<int> members_;              ///< per rank: its index in host_peers
   std::vector<int> peers_;                ///< members_ without this rank
   std::vector<const void*> sources_;      ///< scratch for reductions
   std::vector<std::byte> scratch_;
   std::uint32_t sequence_ = 0;            ///< of the running exchange, or the last one
   std::uint64_t count_ = 0;               ///< the same without wrapping
-  int laying_ = -1;                       ///< a rank that has arrived and of whose slot this one awaits more
+  int laying_ = -1;                       ///< a rank that has arrived and whose slot this one awaits more of
   std::vector<int> readers_;              ///< of this rank's memory, once the running exchange waits only for them
   const class Streamer* streamer_ = nullptr;   ///< of the running exchange
   CacheDistance distance_;
-  bool may_stream_;                       ///< more than three ranks, or more than cores, were not measured
-  bool met_cache_local_ = false;                 ///< every rank that the running exchange has met, this one included, says so
+  bool may_stream_;                       ///< more than three ranks, or oversubscribed ranks, were not measured
+  bool met_cache_local_ = false;                 ///< every rank that the running exchange has met, this one included, reports cache-local
   bool all_near_ = false;
   std::uint32_t directly_given_ = 0;
-  std::size_t ready_bytes_ = 0;           ///< of each slot of this rank that have memory
+  std::size_t ready_bytes_ = 0;           ///< populated bytes of each slot of this rank
   std::uint32_t checked_ = 0;             ///< up to this exchange every peer has arrived and called the same
 
   friend class Streamer;
 };
 
-/// Of a flag word.
+/// Fields of a flag word.
 inline std::uint32_t sequence_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
 
-/// Whether a rank that was last seen at `sequence` has reached `wanted`. Sequences wrap, and no rank is ever `depth`
-/// ahead of another: what seems further ahead is a word that nobody has written for the last 2^32 exchanges or less.
+/// Whether a rank last seen at `sequence` has reached `wanted`. Sequences wrap, and no rank is ever `depth` ahead of another: a
+/// value that seems further ahead is a word not written for up to 2^32 exchanges.
 inline bool at_least(std::uint32_t sequence, std::uint32_t wanted) { return sequence - wanted < 2 * depth; }
 
-/// Suspends for one poll, so that long work lets other operations move.
+/// Suspends for one poll, so that long work lets other operations progress.
 inline auto yield_once() {
   return until([first = true]() mutable { return !std::exchange(first, false); });
 }

@@ -11,10 +11,10 @@
 namespace medley::shm {
 namespace {
 
-// A probe costs both sides some 0.4 µs where data is read directly, and the reader 0.1 µs where it is staged.
+// A probe costs both sides some 0.4 µs for direct reads, and the reader 0.1 µs for staged data.
 constexpr std::uint32_t exchanges_per_probe = 8;
 
-// 16 KiB takes a core some 2 µs to copy and its readers 0.2 to 0.4 µs to notice, who all wait for one cache line.
+// 16 KiB takes a core some 2 µs to copy, and its readers, which all wait for one cache line, 0.2 to 0.4 µs to notice.
 constexpr std::size_t pipeline_step = 16u << 10;
 
 }  // namespace
@@ -55,8 +55,8 @@ void Exchanger::copy(void* to, const void* from, std::size_t bytes, bool past_ca
   }
 }
 
-/// Where in its slot a rank lays out what it gives. Each time another place, since what a peer has read before is still in
-/// the peer's cache, and writing there takes longer than where it was dropped: all_reduce of 16 KiB 2.7 µs, so 1.8.
+/// Where in its slot a rank lays out what it gives. The place changes each time: what a peer has read before is still in the peer's
+/// cache, and writing there is slower than where it was evicted: all_reduce of 16 KiB 1.8 µs instead of 2.7.
 std::size_t Exchanger::place_in_slot(std::size_t bytes) const {
   const std::size_t room = std::bit_ceil(std::max<std::size_t>(bytes, 4096));
   return count_ / depth % std::max<std::size_t>(1, ready_bytes_ / room) * room;
@@ -74,7 +74,7 @@ void Exchanger::list_pieces(const Exchange& exchange, std::size_t place) {
   }
 }
 
-/// Copies what this rank gives into its slot. Readers that are there already follow it step by step.
+/// Copies what this rank gives into its slot. Readers that have arrived follow it step by step.
 void Exchanger::lay_out(const Exchange& exchange, std::size_t place) {
   std::byte* slot = view_.staging(rank_, sequence_);
   const auto lay = [&](const std::byte* from, std::size_t bytes) {
@@ -95,7 +95,7 @@ void Exchanger::lay_out(const Exchange& exchange, std::size_t place) {
       if (r != rank_) lay(part.data, part.bytes);
     }
   }
-  // Pairs with the acquire load in laid(). Not pipelined, nobody looks before the flag that follows.
+  // Pairs with the acquire load in laid(). Unless pipelined, no rank reads it before the flag that follows.
   view_.laid(rank_, sequence_).store(place, std::memory_order_release);
   if (exchange.pipelined) wake();
 }
@@ -110,7 +110,7 @@ void Exchanger::copy_own(const Exchange& exchange) const {
   const auto from = exchange.give.at(rank_);
   if (to.bytes == 0) return;
   expect(exchange, rank_, from.bytes, to.bytes);
-  if (to.data == from.data) return;   // in place: it is there already, and the others read it by now
+  if (to.data == from.data) return;   // in place: it is there already, and the others may be reading it
   if (to.data < from.data + to.bytes && from.data < to.data + to.bytes) {   // in place, at another offset
     std::memmove(to.data, from.data, to.bytes);
   } else {
@@ -122,12 +122,12 @@ void Exchanger::read(void* to, int rank, std::uint64_t where, std::size_t bytes)
   try {
     host_peers_.read(to, members_[static_cast<std::size_t>(rank)], where, bytes, rank);
   } catch (const Error&) {
-    view_.throw_if_aborted();   // a giver that gave up may have freed its memory
+    view_.throw_if_aborted();   // a giver that aborted may have freed its memory
     throw;
   }
 }
 
-/// Describes what this rank gives, and where it lies if it is staged, for those who take it.
+/// Describes what this rank gives, and where it is if staged, for its readers.
 void Exchanger::introduce(const Exchange& exchange, std::size_t place) {
   const bool direct = exchange.mode == Mode::direct;
   distance_.next_exchange();
@@ -145,11 +145,11 @@ void Exchanger::introduce(const Exchange& exchange, std::size_t place) {
   if (mine.probe) std::memset(view_.staging(rank_, sequence_), 0, CacheDistance::probe_bytes);
   static_assert(sizeof mine <= laid_offset);
   std::memcpy(view_.line(rank_, sequence_).payload, &mine, sizeof mine);
-  // relaxed: the flag that follows publishes it
+  // relaxed: published by the flag that follows
   if (exchange.mode == Mode::streamed || exchange.pipelined) view_.laid(rank_, sequence_).store(0, std::memory_order_relaxed);
 }
 
-/// A rank has arrived: what it says about cache distance counts, and what it wrote for that is read.
+/// A rank has arrived: uses its report of cache distance, and times a read of its probe.
 void Exchanger::meet(int rank) {
   const Descriptor theirs = descriptor(rank);
   met_cache_local_ = met_cache_local_ && theirs.cache_local;
@@ -183,22 +183,22 @@ Task Exchanger::run(Exchange exchange) {
   }
   if (exchange.mode == Mode::streamed || !streaming.empty()) co_await stream(exchange, std::move(streaming));
   if (took_direct) {
-    read_barrier();   // the data first, then whether it was the giver's still; pairs with ShmLane::abort()
-    if (view_.aborted()) {   // before or while it was read, a giver may have got its memory back and changed it
+    read_barrier();   // the data first, then whether it still belonged to the giver; pairs with ShmLane::abort()
+    if (view_.aborted()) {   // before or during the read, a giver may have got its memory back and changed it
       view_.throw_if_aborted();
       throw Error(ErrorKind::aborted, "the comm was aborted");
     }
     view_.finished(rank_).value.store(count_, std::memory_order_release);   // pairs with the acquire load in finished()
     wake();
   }
-  if (exchange.mode == Mode::direct) {   // its memory is the caller's again once everyone has read it
+  if (exchange.mode == Mode::direct) {   // the caller may reuse its memory once all have read it
     for (int r = 0; r < ranks(); ++r) {
       if (r != rank_ && exchange.give.at(r).bytes != 0) readers_.push_back(r);
     }
     for (int r : readers_) {
       co_await until([this, r, &exchange] {
         if (finished(r)) return true;
-        if (arrived(r)) compare(exchange, r);   // one that called something else never reads
+        if (arrived(r)) compare(exchange, r);   // a rank that called something else never reads
         return false;
       });
     }
@@ -209,7 +209,7 @@ Task Exchanger::run(Exchange exchange) {
 Task Exchanger::take_copies(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming) {
   std::size_t since_yield = 0;
   for (int i = 1; i < ranks(); ++i) {
-    const int r = (rank_ + i) % ranks();   // each starts with another, so that not all read one
+    const int r = (rank_ + i) % ranks();   // each starts at another rank, so that not all read the same one
     const auto to = exchange.take.at(r);
     if (!exchange.waits_for_all && to.bytes == 0) continue;
     co_await until([this, r] { return arrived(r); });
@@ -253,7 +253,7 @@ Task Exchanger::reduce_all(const Exchange& exchange, bool& took_direct, std::vec
     compare(exchange, r);
     meet(r);
     expect(exchange, r, offer(r).bytes, exchange.into_bytes);
-    if (mode_of(r) != exchange.mode) throw_mismatch(exchange.identity, exchange.identity, r, 0, 0);   // other totals
+    if (mode_of(r) != exchange.mode) throw_mismatch(exchange.identity, exchange.identity, r, 0, 0);   // the totals differ
     if (exchange.mode == Mode::streamed) streaming.push_back(r);
   }
   if (exchange.into_bytes == 0) {
@@ -272,8 +272,8 @@ Task Exchanger::reduce_all(const Exchange& exchange, bool& took_direct, std::vec
 }
 
 Task Exchanger::reduce_direct(const Exchange& exchange) {
-  // What is read from the peers is reduced while it is still in this core's cache: 1 MiB for all peers together was
-  // up to a tenth faster than 64 to 256 KiB on a core with 1 MiB of L2.
+  // What is read from the peers is reduced while it is still in this core's cache: 1 MiB for all peers together was up to a tenth
+  // faster than 64 to 256 KiB on a core with 1 MiB of L2.
   const auto others = static_cast<std::size_t>(std::max(1, ranks() - 1));
   const std::size_t chunk = std::max<std::size_t>(1u << 20, others * 8192) / others / 64 * 64;
   if (scratch_.size() < chunk * others) scratch_.resize(chunk * others);

@@ -1,5 +1,5 @@
-// Exchanges larger than a staging slot between peers that share a cache, or that cannot read each other's memory:
-// chunk after chunk through the staging area as a ring, each giver as fast as its slowest reader.
+// Exchanges larger than a staging slot between peers that share a cache, or that cannot read each other's memory: chunk by chunk
+// through the staging area as a ring, each giver as fast as its slowest reader.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -10,12 +10,12 @@
 namespace medley::shm {
 namespace {
 
-// A chunk takes some 50 µs on near cores and 250 on far ones; a rank that lost its core comes back after milliseconds.
+// A chunk takes some 50 µs on cache-local cores and 250 on others; a descheduled rank comes back after milliseconds.
 constexpr auto longest_chunk = std::chrono::microseconds(500);
 
 // Where one rank gives, small chunks let its readers copy while it writes: broadcast of 256 KiB and 1 MiB between 2 ranks takes
-// 0.83 of the time. Where all give and take, each does one after the other, and large chunks mean fewer waits: all_gather of
-// 4 MiB takes 0.92.
+// 0.83 of the time. Where all give and take, each rank alternates, and large chunks mean fewer waits: all_gather of 4 MiB takes
+// 0.92.
 constexpr std::size_t pipelined_chunk = 64u << 10;
 constexpr std::size_t fewest_chunks = 4;
 
@@ -27,7 +27,7 @@ std::size_t chunks_of(std::size_t bytes, std::size_t quota) { return (bytes + qu
 
 }  // namespace
 
-/// One rank's part in a streamed exchange: laying out its own chunks and taking those of its sources.
+/// One rank's role in a streamed exchange: lays out its own chunks and takes those of its sources.
 class Streamer {
  public:
   Streamer(Exchanger& owner, const Exchange& exchange, std::vector<int> sources)
@@ -46,7 +46,7 @@ class Streamer {
   Streamer(const Streamer&) = delete;
   Streamer& operator=(const Streamer&) = delete;
 
-  /// Moves whatever can be moved; false if nothing could.
+  /// Makes what progress it can; false if there was none.
   bool step() {
     bool moved = lay();
     moved = (exchange_.combine ? reduce() : copy()) || moved;
@@ -71,7 +71,7 @@ class Streamer {
 
  private:
   static bool shared(Parts::Kind kind) { return kind == Parts::Kind::common || kind == Parts::Kind::only; }
-  /// How many chunks of a giver are under way: two where each holds a part for every reader.
+  /// How many chunks of a giver are in flight: two where each holds a part for every reader.
   std::size_t places(Parts::Kind kind, std::size_t chunk) const { return shared(kind) ? area_ / chunk : 2; }
   /// Where in the giver's staging area a reader finds its part of chunk number `number`.
   std::size_t place(Parts::Kind kind, std::size_t chunk, std::size_t number, int reader) const {
@@ -90,13 +90,13 @@ class Streamer {
     chunks = 0;
     const std::size_t all = r == owner_.rank_ ? 0 : chunks_of(exchange_.give.at(r).bytes, quota_);
     if (all == 0) return true;
-    // Pairs with the release store in the reader's took(): it has copied, and its place may be written again.
+    // Pairs with the release store in the reader's took(): it has copied, and the space may be reused.
     const std::uint64_t seen = view_.taken(r, owner_.rank_).load(std::memory_order_acquire);
-    // Nobody takes from this rank beyond this exchange, and older stamps are of no use, however old.
+    // No rank takes from this one beyond this exchange, and older stamps are ignored, however old.
     if (seen >> 32 == owner_.sequence_) chunks = seen & 0xffffffffu;
     return chunks >= all;
   }
-  /// How many chunks every reader has taken that wants more.
+  /// How many chunks have been taken by every reader that wants more.
   std::size_t taken_by_all() const {
     std::size_t least = to_lay_, chunks = 0;
     for (int r = 0; r < owner_.ranks(); ++r) {
@@ -107,7 +107,7 @@ class Streamer {
 
   bool lay() {
     if (laid_ >= to_lay_) return false;
-    // Looks at the readers only when the ring is full: each look fetches a cache line from every one of them.
+    // Reads the readers' counters only when the ring is full: each read fetches a cache line from every reader.
     if (laid_ >= freed_ + places_) freed_ = taken_by_all();
     if (laid_ >= freed_ + places_) return false;
     const Parts::Kind kind = exchange_.give.kind;
@@ -129,7 +129,7 @@ class Streamer {
     // Pairs with the release store in the giver's lay(). The giver has arrived and cannot leave before this rank took all.
     return view_.laid(sources_[i], owner_.sequence_).load(std::memory_order_acquire) > taken_[i];
   }
-  /// The first chunk tells how near its giver is, by its end: what was written last is still in the giver's cache.
+  /// The first chunk shows how cache-local its giver is, timed at its end: what was written last is still in the giver's cache.
   void probe(std::size_t i) const {
     const std::size_t bytes = std::min(source_quota(i), wanted(i));
     if (taken_[i] > 0 || bytes < CacheDistance::probe_bytes) return;
@@ -201,7 +201,7 @@ std::size_t Exchanger::chunk_bytes(const Exchange& exchange) const {
 std::vector<int> Exchanger::missing() const {
   std::vector<int> awaited;
   for (int r = 0; r < ranks(); ++r) {
-    // relaxed: nothing is read behind it; ShmLane::check() has acquired `left` before, so an arrival before that is seen
+    // relaxed: nothing is read behind it; ShmLane::check() has acquired `left` before, so an earlier arrival is seen
     const bool there = at_least(sequence_of(view_.line(r, sequence_).word.load(std::memory_order_relaxed)), sequence_);
     const bool reads = std::find(readers_.begin(), readers_.end(), r) != readers_.end() && !finished(r);
     if (!there || reads || r == laying_ || (streamer_ && streamer_->awaits(r))) awaited.push_back(r);
@@ -210,7 +210,7 @@ std::vector<int> Exchanger::missing() const {
 }
 
 Task Exchanger::stream(const Exchange& exchange, std::vector<int> sources) {
-  // The whole staging area is used, so everybody must be through with the exchanges before this one.
+  // This uses the whole staging area, so all ranks must have finished the earlier exchanges.
   if (exchange.mode == Mode::streamed) {
     for (int r = 0; r < ranks(); ++r) {
       co_await until([this, r] { return arrived(r); });

@@ -41,7 +41,7 @@ Segment attach(const BackendParams& s, const std::vector<int>& ranks) {
   return Segment::open_published(s.store->get(key("doorbells", ranks.front()), s.deadline), bytes);
 }
 
-/// What the user says about direct reads: 0 never, 1 always, otherwise as it is fastest.
+/// The user's setting for direct reads: 0 never, 1 always, otherwise the fastest.
 std::string_view wish_for_direct_reads() {
   const char* text = std::getenv("MEDLEY_SHM_DIRECT");
   return text ? text : "";
@@ -60,7 +60,7 @@ HostPeers::HostPeers(const BackendParams& s)
       sleeping_(reinterpret_cast<std::atomic<std::uint32_t>*>(segment_.data())),
       doorbells_(reinterpret_cast<Doorbell*>(segment_.data() + doorbells_offset)) {
   const std::vector<int> ranks = neighbours_of(s);
-  // Rank, process and the address of a word to read it by: a probe of process_vm_readv on the very pairs that use it.
+  // Rank, process and the address of a word: a probe of process_vm_readv between the very pairs that use it.
   s.store->set(key("process", s.rank), fmt::format("{} {}", getpid(), probe_address()));
   std::vector<std::uint64_t> probes;
   for (int r : ranks) {
@@ -76,7 +76,7 @@ HostPeers::HostPeers(const BackendParams& s)
   seen_alive_.resize(processes_.size());
   bool works = wish_for_direct_reads() != "0";
   for (std::size_t i = 0; i < probes.size(); ++i) works = works && probe_read(processes_[i], probes[i]);
-  // All peers must come to the same answer: one that cannot read decides for all, and so does one that wants nothing else.
+  // All peers must reach the same answer: one that cannot read decides for all, and so does one that insists on direct reads.
   s.store->set(key("direct", s.rank), !works ? "no" : wish_for_direct_reads() == "1" ? "always" : "yes");
   direct_reads_ = true;
   for (int r : ranks) {
@@ -86,9 +86,9 @@ HostPeers::HostPeers(const BackendParams& s)
   }
   segment_.seal();
 
-  // Spinning helps only while every rank has a core of its own: 20 µs covers a peer that is in the same call, then about
-  // a millisecond of yields that nobody takes up, since waking a sleeper costs 50 µs and delays all who wait for it.
-  // Crowded ranks yield to each other at once; after 60 the peers are busy elsewhere, and a futex is cheaper.
+  // Spinning helps only while every rank has a core of its own. 20 µs covers a peer in the same call; then about a millisecond of
+  // yields that no other thread uses, since waking a sleeper costs 50 µs and delays all that wait for it. Oversubscribed ranks
+  // yield to each other at once; after 60 yields the peers are busy elsewhere, and a futex is cheaper.
   oversubscribed_ = static_cast<int>(processes_.size()) > cores_;
   spins_ = oversubscribed_ ? 0 : 200;
   yields_ = oversubscribed_ ? 60 : 2000;
@@ -103,7 +103,7 @@ HostPeers::~HostPeers() {
 bool HostPeers::dead(int neighbour) const {
   const auto i = static_cast<std::size_t>(neighbour);
   if (processes_[i] == processes_[static_cast<std::size_t>(own_)]) return false;
-  if (process_files_[i] < 0) {   // gone before we could open it, or no pidfds here (old kernel, filter, too many files)
+  if (process_files_[i] < 0) {   // it exited before we could open it, or no pidfds here (old kernel, filter, too many files)
     return kill(processes_[i], 0) != 0 && errno == ESRCH;
   }
   pollfd file{process_files_[i], POLLIN, 0};
@@ -111,8 +111,8 @@ bool HostPeers::dead(int neighbour) const {
 }
 
 void HostPeers::read(void* to, int neighbour, std::uint64_t from, std::size_t bytes, int rank) const {
-  // The kernel reads by process number. Numbers are given out in a circle of at least 32,768, so that one cannot come round
-  // within this time of its process's death.
+  // The kernel reads by process id. Ids are assigned in a cycle of at least 32,768, so one cannot be reused within this time of its
+  // process's death.
   constexpr auto number_lasts = std::chrono::milliseconds(1);
   const auto now = std::chrono::steady_clock::now();
   Deadline& seen = seen_alive_[static_cast<std::size_t>(neighbour)];
@@ -139,9 +139,9 @@ std::uint32_t HostPeers::prepare() {
   const std::uint32_t ticket = doorbell.rings.load(std::memory_order_seq_cst);
   doorbell.sleepers.fetch_add(1, std::memory_order_seq_cst);
   sleeping_->fetch_add(1, std::memory_order_seq_cst);
-  // A writer stores its flag and then reads `sleeping_` without a fence between them, which would cost every small
-  // operation a cache miss on x86. Its store leaves the store buffer within nanoseconds; giving up the core here takes longer,
-  // so the poll that follows sees it. Should it not, sleep() is short enough to be a delay and never a hang. (tests/spin/sleep.pml)
+  // A writer stores its flag and then reads `sleeping_` without a fence between them, which would cost every small operation a
+  // cache miss on x86. Its store leaves the store buffer within nanoseconds; giving up the core here takes longer, so the poll that
+  // follows sees it. If not, sleep() is short enough to make that a delay and never a hang. (tests/spin/sleep.pml)
   sched_yield();
   return ticket;
 }
@@ -155,8 +155,8 @@ void HostPeers::sleep(std::uint32_t ticket, std::chrono::nanoseconds at_most) {
 }
 
 void HostPeers::cancel() {
-  // relaxed: a writer that still counts this thread rings once too often. `sleeping_` never counts a thread that its doorbell does not,
-  // as in prepare().
+  // relaxed: a writer that still counts this thread rings once too often. `sleeping_` never counts a thread that its doorbell does
+  // not, as in prepare().
   sleeping_->fetch_sub(1, std::memory_order_relaxed);
   doorbells_[own_].sleepers.fetch_sub(1, std::memory_order_relaxed);
 }

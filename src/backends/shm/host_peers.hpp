@@ -1,5 +1,5 @@
-// The ranks of one context that share this host: their processes, whether they live, and the doorbell each sleeps on.
-// One per context; every shm comm rings its doorbells.
+// The ranks of one context on this host: their processes, whether they are alive, and the doorbell each sleeps on. One per context;
+// every shm comm rings its doorbells.
 #pragma once
 
 #include <atomic>
@@ -26,23 +26,23 @@ class HostPeers final : public EventCount {
   HostPeers(const HostPeers&) = delete;
   HostPeers& operator=(const HostPeers&) = delete;
 
-  /// Index among the peers of a world rank, or -1 when it is on another host.
+  /// The index among the peers of a world rank, or -1 when it is on another host.
   int index(int world_rank) const { return index_[static_cast<std::size_t>(world_rank)]; }
   int process(int neighbour) const { return processes_[static_cast<std::size_t>(neighbour)]; }
-  /// Whether the neighbour's process is gone.
+  /// Whether the peer's process is gone.
   bool dead(int neighbour) const;
-  /// Copies `bytes` out of a neighbour's memory, which is `rank` in the comm. Throws when it cannot, as when the neighbour
-  /// died: also when its number may already be that of another process. Called under the engine's lock.
+  /// Copies `bytes` out of a peer's memory, which is `rank` in the comm. Throws when it cannot, for instance when the peer died, or
+  /// when its process id may have been reused. Called under the engine's lock.
   void read(void* to, int neighbour, std::uint64_t from, std::size_t bytes, int rank) const;
-  /// Whether process_vm_readv works between all peers, as a probe at the start showed; MEDLEY_SHM_DIRECT=0 in
-  /// the environment of any of them says no without a probe, for tests and for hosts where it is slow.
+  /// Whether process_vm_readv works between all peers, as a probe at the start showed; MEDLEY_SHM_DIRECT=0 in the environment of
+  /// any of them disables it without a probe, for tests and for hosts where it is slow.
   bool direct_reads() const { return direct_reads_; }
-  /// Whether large data may go through the segment all the same; MEDLEY_SHM_DIRECT=1 in the environment of any says no.
+  /// Whether large data may still go through the segment; MEDLEY_SHM_DIRECT=1 in the environment of any rank forbids it.
   bool may_stream() const { return may_stream_; }
   void allow_direct_reads(bool allowed) { direct_reads_ = allowed; }
   int cores() const { return cores_; }
 
-  /// Wakes those of `peers` that sleep. Call after the store they wait for, which is one with release.
+  /// Wakes those of `peers` that sleep. Call after the store they wait for, which must be a release store.
   ///
   /// The load is sequentially consistent, which costs nothing on x86 and on AArch64 makes it an LDAR: that one waits for the STLR
   /// of the flag before it, so a sleeper that this rank does not see has seen the flag. On x86 the load may pass the store; see
@@ -64,7 +64,7 @@ class HostPeers final : public EventCount {
   std::vector<int> index_;
   std::vector<int> processes_;
   std::vector<int> process_files_;    ///< pidfds
-  mutable std::vector<Deadline> seen_alive_;   ///< when its pidfd last said so
+  mutable std::vector<Deadline> seen_alive_;   ///< when its pidfd last showed it alive
   int own_ = 0;
   int cores_ = 1;
   bool may_stream_ = true;

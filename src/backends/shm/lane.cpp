@@ -20,7 +20,7 @@
 namespace medley::shm {
 namespace {
 
-// Of each slot: room for what ranks write to time each other's caches, and for two small collectives in turn.
+// Per slot: space for cache-timing probes and for two small collectives in turn.
 constexpr std::size_t small_part = CacheDistance::probe_bytes;
 constexpr std::size_t small_collective = small_part / 2;
 
@@ -30,8 +30,8 @@ std::vector<int> members_of(const CommParams& group, const HostPeers& host_peers
   return members;
 }
 
-/// In loops that wait for members: whether one of them died meanwhile. Looks every few milliseconds, since a look asks the kernel
-/// about each member; most waits are over before the first.
+/// For loops that wait for members: whether one of them died meanwhile. Checks every few milliseconds, since a check asks the
+/// kernel about each member; most waits finish before the first.
 class Watch {
   static constexpr std::chrono::milliseconds interval{10};
 
@@ -58,7 +58,7 @@ class Watch {
   Deadline next_ = std::chrono::steady_clock::now() + interval;
 };
 
-/// The first rank makes the segment and tells the others where it is, or why it could not be made.
+/// The first rank makes the segment and publishes its address, or why it could not be made.
 Segment attach(const CommParams& group, const Geometry& geometry) {
   if (group.rank != 0) return Segment::open_published(group.all_gather("").front(), geometry.total);
   const std::string key = "segment";
@@ -78,9 +78,9 @@ Segment attach(const CommParams& group, const Geometry& geometry) {
   return std::move(*made);
 }
 
-/// Waits until all members have opened the segment and found room in it, so that its maker can close the way in.
+/// Waits until all members have opened and populated the segment, so that its maker can seal it.
 void await_all(const CommParams& group, const SegmentView& view, Watch watch) {
-  // Asleep until the last one wakes all, or for a moment, since other comms need progress: 64 ranks that yield to each other on two
+  // Sleeps until the last one wakes all, or briefly, since other comms need progress: 64 ranks that yield to each other on two
   // cores take 35 ms for this.
   constexpr timespec moment{0, 1'000'000};
   auto& attached = view.header().attached;
@@ -110,13 +110,13 @@ ShmLane::ShmLane(const CommParams& group, const HostPeers& host_peers)
   segment_.seal();
 }
 
-/// How much of each of its slots this rank may use for a call. Where ranks outnumber the cores, small collectives keep to a part:
-/// making all of it took a third of the processor time of a split of 64 ranks on 2 cores. Otherwise what is given wanders through the
-/// slot (Exchanger::place_in_slot()).
+/// How much of each of its slots this rank may use for a call. Oversubscribed, small collectives use only a part: populating all of
+/// it took a third of the processor time of a split of 64 ranks on 2 cores. Otherwise the data rotates through the slot
+/// (Exchanger::place_in_slot()).
 std::size_t ShmLane::staging_for(const Call& call) const {
   const auto bytes = static_cast<std::size_t>(std::max(call.in_count, call.out_count)) * size_of(call.dtype);
   if (bytes <= inline_bytes / members_.size()) return 0;
-  const bool listed = call.in_counts || call.out_counts;   // its parts may overlap, and be more than `bytes` together
+  const bool listed = call.in_counts || call.out_counts;   // its parts may overlap, and exceed `bytes` together
   return host_peers_.oversubscribed() && !listed && bytes <= small_collective ? small_part : view_.geometry().slot_bytes;
 }
 
@@ -150,7 +150,7 @@ void ShmLane::progress() {
 }
 
 ShmLane::~ShmLane() {
-  if (!segment_.here()) return;   // it is not mapped in a forked child
+  if (!segment_.here()) return;   // a forked child does not map it
   view_.left(rank_).value.store(1, std::memory_order_release);   // pairs with the acquire loads in awaits() and check()
   host_peers_.wake(members_);
 }
@@ -168,13 +168,13 @@ bool ShmLane::awaits(int rank) const {
 }
 
 void ShmLane::check() {
-  // The first cause first: a rank that has noticed a death aborts the comm, and one that got an error may leave.
-  // Pairs with the release store in the peer's ~ShmLane(), behind all that it published.
+  // The root cause first: a rank that has noticed a death aborts the comm, and one that got an error may leave. Pairs with the
+  // release store in the peer's ~ShmLane(), after all that it published.
   const auto left = [&](int r) { return view_.left(r).value.load(std::memory_order_acquire) != 0; };
   const int ranks = static_cast<int>(members_.size());
   for (int r = 0; r < ranks; ++r) {
     const int member = members_[static_cast<std::size_t>(r)];
-    if (r == rank_ || !host_peers_.dead(member) || left(r)) continue;   // in this order: it left before it was gone
+    if (r == rank_ || !host_peers_.dead(member) || left(r)) continue;   // in this order: it left before its process ended
     throw Error(ErrorKind::rank_lost, fmt::format("rank {} (process {}) died", r, host_peers_.process(member)),
                 {.ranks = {r}});
   }

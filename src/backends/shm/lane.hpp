@@ -1,4 +1,4 @@
-// The shm backend on one comm: its segment, the exchange that collectives run on, and the matcher.
+// The shm backend on one comm: its segment, the exchanger of collectives, and the tag matcher.
 #pragma once
 
 #include <medley/backend.hpp>
@@ -27,8 +27,8 @@ class ShmLane final : public Lane {
 
  private:
   bool awaits(int rank) const;
-  // Memory is taken when it is first needed, so that a comm that only sends small things stays small; by
-  // Segment::populate, so that a full /dev/shm is an error and not a SIGBUS.
+  // Memory is populated when first needed, so that a comm with only small operations stays small; by Segment::populate, so that a
+  // full /dev/shm is an error and not a SIGBUS.
   std::size_t staging_for(const Call& call) const;
   void populate_staging(std::size_t of_each_slot);
   void make_mail();

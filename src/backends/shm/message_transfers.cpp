@@ -1,4 +1,4 @@
-// The two ends of a message.
+// The two ends of a message: sender and receiver.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -78,25 +78,25 @@ void RecvTransfer::take_rts(int from, const LongMessage& offer) {
   if (offer.bytes > capacity_) too_long_ = offer.bytes;
   const bool direct = matcher_.direct_reads_ || from == matcher_.rank_;
   if (too_long_ || !direct) {
-    state_ = State::answering;   // a message that does not fit is declared received, so that its sender goes on
+    state_ = State::answering;   // a message that does not fit is acknowledged as received, so that its sender completes
   } else {
     state_ = State::reading;
   }
   matcher_.reading_.push_back(*this);
 }
 
-/// The next part of an offered message, out of the sender's memory.
+/// Reads the next part of a rendezvous message from the sender's memory.
 void RecvTransfer::read(std::size_t bytes) {
   std::byte* to = data_ + done_;
   const std::uint64_t where = rts_.where + done_;
-  if (from_ == matcher_.rank_) {   // its own memory, also where reads of others' are not allowed
+  if (from_ == matcher_.rank_) {   // its own memory, also where direct reads of others are disabled
     std::memmove(to, reinterpret_cast<const std::byte*>(where), bytes);
     return;
   }
   try {
     matcher_.host_peers_.read(to, matcher_.members_[static_cast<std::size_t>(from_)], where, bytes, from_);
   } catch (const Error&) {
-    matcher_.view_.throw_if_aborted();   // a sender that gave up may have freed its memory
+    matcher_.view_.throw_if_aborted();   // a sender that aborted may have freed its memory
     throw;
   }
 }
@@ -104,9 +104,9 @@ void RecvTransfer::read(std::size_t bytes) {
 Poll RecvTransfer::poll() {
   if (state_ == State::reading) {
     const std::size_t now = std::min<std::size_t>(progress_quantum, rts_.bytes - done_);
-    if (from_ == matcher_.rank_ && !matcher_.find_send(rts_.id)) return Poll::waiting;   // this rank has given its send up
+    if (from_ == matcher_.rank_ && !matcher_.find_send(rts_.id)) return Poll::waiting;   // this rank has abandoned its send
     read(now);
-    read_barrier();   // the data first, then whether it was the sender's still; pairs with ShmLane::abort()
+    read_barrier();   // the data first, then whether it still belonged to the sender; pairs with ShmLane::abort()
     if (matcher_.view_.aborted()) return Poll::waiting;   // or changed it; the lane's check() says why it failed
     done_ += now;
     if (done_ < rts_.bytes) return Poll::moved;

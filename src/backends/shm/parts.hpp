@@ -21,7 +21,7 @@ struct Parts {
 
   Kind kind = Kind::none;
   std::byte* base = nullptr;
-  std::size_t bytes = 0;                       ///< of one part, unless listed
+  std::size_t bytes = 0;                       ///< per part, unless listed
   int rank = 0;                                ///< whose part it is (only), or who gets none (common; -1: nobody)
   const std::int64_t* counts = nullptr;        ///< listed, in elements
   const std::int64_t* offsets = nullptr;
@@ -54,7 +54,7 @@ struct Parts {
     return {nullptr, 0};
   }
 
-  /// Bytes of all parts laid side by side; a common part is laid once.
+  /// Bytes of all parts placed contiguously; a common part counts once.
   std::size_t total(int ranks) const {
     if (kind == Kind::uniform) return bytes * static_cast<std::size_t>(ranks);
     if (kind != Kind::listed) return bytes;

@@ -1,9 +1,8 @@
-// Frames from one rank to another, in order. One writer, one reader, nothing else.
+// Frames from one rank to another, in order: a single-producer, single-consumer queue.
 //
-// A frame is a cell: one cache line with a stamp, a header and up to 48 bytes, so that a small message costs
-// its reader one cache miss. A longer payload goes through a ring of bytes beside the cells, in the same
-// order. Each side counts in its own memory what it has written or read; the reader's counts are shared, and
-// the writer looks at them only when it runs out of space.
+// A frame is a cell: one cache line with a stamp, a header and up to 48 bytes, so that a small message costs its reader one cache
+// miss. A longer payload goes through a ring of bytes beside the cells, in the same order. Each side counts in its own memory what
+// it has written or read; the reader's counts are shared, and the writer reads them only when it runs out of space.
 #pragma once
 
 #include <algorithm>
@@ -25,10 +24,10 @@ class Pipe {
         lap_shift_(std::countr_zero(cells_size_)),
         ring_size_(view.geometry().pipe_bytes) {}
 
-  /// The most payload that a frame may carry: half the ring, so that two can be under way.
+  /// The largest payload of a frame: half the ring, so that two can be in flight.
   std::size_t payload_limit() const { return ring_size_ / 2; }
 
-  // By the writer. False where there is no space now.
+  // Called by the writer. False if there is no space now.
   /// A whole message.
   bool write_eager(std::int32_t tag, const void* data, std::size_t bytes) {
     const bool in_cell = bytes <= cell_bytes;
@@ -45,7 +44,7 @@ class Pipe {
     publish(cell);
     return true;
   }
-  /// Anything else, with a part of a message behind it where the frame is one of data.
+  /// Any other frame; a data frame carries a part of a message.
   bool write(FrameKind kind, std::int32_t tag, const LongMessage& about, const void* data = nullptr,
              std::size_t bytes = 0) {
     if (!has_space(bytes)) return false;
@@ -66,13 +65,13 @@ class Pipe {
                     payload_limit());
   }
 
-  // By the reader.
+  // Called by the reader.
   /// The first frame, or null. It stays where it is until pop().
   const Cell* front() const {
     const Cell& cell = cells_[read_ & (cells_size_ - 1)];
     // Pairs with the release store in publish(): the whole frame is there.
     if (cell.stamp.load(std::memory_order_acquire) != stamp_of(read_)) return nullptr;
-    __builtin_prefetch(&cells_[(read_ + 1) & (cells_size_ - 1)]);  // of several the next is then at hand
+    __builtin_prefetch(&cells_[(read_ + 1) & (cells_size_ - 1)]);  // so that the next of several is in the cache
     return &cell;
   }
   /// Takes the first frame off, its payload into `to`.
@@ -94,7 +93,7 @@ class Pipe {
 
  private:
   static std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-  /// Differs from what the cell had in the round before, and from the zero of a fresh segment.
+  /// Differs from the cell's stamp in the previous round, and from the zero of a fresh segment.
   std::uint32_t stamp_of(std::uint64_t number) const {
     return static_cast<std::uint32_t>(number >> lap_shift_) + 1;
   }
@@ -119,8 +118,7 @@ class Pipe {
     cell.stamp.store(stamp_of(written_),
                      std::memory_order_release);  // pairs with the acquire load in front()
     ++written_;
-    // The reader had that line last. A frame whose line is not here yet would keep the next atomic operation
-    // waiting for it.
+    // The reader had that line last. Without this, the next atomic operation would wait until the frame's line has arrived.
     prefetch_to_write(&cells_[(written_ + 1) & (cells_size_ - 1)]);
   }
   void put(const void* data, std::size_t bytes) {

@@ -24,7 +24,7 @@ namespace medley::shm {
 namespace {
 
 constexpr const char* folder = "/dev/shm";
-constexpr const char* refusal = "refused: ";   // what stands in the store in place of an address
+constexpr const char* refusal = "refused: ";   // published in the store in place of an address
 
 std::string mebibytes(std::size_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
 
@@ -35,7 +35,7 @@ std::string mebibytes(std::size_t bytes) { return fmt::format("{:.1f} MiB", stat
                           folder, purpose, mebibytes(needed), mebibytes(available)));
 }
 
-/// Whether the kernel can take memory for a part of a mapping (Linux 5.14).
+/// Whether the kernel can populate a part of a mapping (Linux 5.14).
 bool can_populate() {
   static const bool can = [] {
     void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -53,7 +53,7 @@ std::shared_ptr<std::byte> map_anew(int file, std::size_t bytes) {
     ::close(file);
     throw Error(ErrorKind::system, fmt::format("cannot map {} of shared memory: {}", mebibytes(bytes), strerror(error)));
   }
-  // A forked child (a data loader) must not hold pages of a job it is no part of.
+  // A forked child (a data loader) must not hold pages of the parent's job.
   madvise(data, bytes, MADV_DONTFORK);
   return {static_cast<std::byte*>(data), [bytes, process = getpid()](std::byte* mapped) {
             if (getpid() == process) munmap(mapped, bytes);
@@ -61,8 +61,8 @@ std::shared_ptr<std::byte> map_anew(int file, std::size_t bytes) {
 }
 
 #ifdef __SANITIZE_THREAD__
-// ThreadSanitizer knows memory by its address. Ranks that are threads must see a segment at one address for it to
-// follow their flags, so in such builds a process maps a segment once.
+// ThreadSanitizer identifies memory by its address. Ranks that are threads must map a segment at one address for it to follow their
+// flags, so in such builds a process maps a segment once.
 std::shared_ptr<std::byte> map(int file, std::size_t bytes) {
   static std::mutex mutex;
   static std::map<std::pair<dev_t, ino_t>, std::weak_ptr<std::byte>> mappings;

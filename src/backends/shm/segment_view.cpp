@@ -16,7 +16,7 @@ std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit
 
 Geometry::Geometry(int n) : ranks(n) {
   const auto count = static_cast<std::size_t>(n);
-  // Up to 256 KiB a slot, and 8 MiB of staging for a comm of any size.
+  // Up to 256 KiB per slot, and 8 MiB of staging per comm of any size.
   slot_bytes = std::clamp<std::size_t>(std::bit_floor((std::size_t{8} << 20) / depth / count), 16u << 10, 256u << 10);
   pipe_bytes = std::clamp<std::size_t>(std::bit_floor((std::size_t{4} << 20) / count / count), 4u << 10, 64u << 10);
   pipe_cells = pipe_bytes / 4 / sizeof(Cell);

@@ -1,5 +1,5 @@
-// The shared segment of one comm, as a typed view: who writes which cache line, and where data is staged.
-// Every word has a single writer, the rank whose area it lies in; pipes have one writer and one reader.
+// The shared segment of one comm, as a typed view: who writes which cache line, and where data is staged. Every word has a single
+// writer, the rank whose area contains it; pipes have one writer and one reader.
 #pragma once
 
 #include <atomic>
@@ -15,14 +15,13 @@ inline constexpr std::uint32_t depth = 4;
 /// What fits beside the flag in its own cache line.
 inline constexpr std::size_t inline_bytes = 56;
 
-/// Up to here an exchange of equal parts is over in two steps that never suspend: a coroutine's frame would cost a
-/// quarter of its time.
+/// Up to here an exchange of equal parts runs in two steps that never suspend: a coroutine frame would cost a quarter of its time.
 inline constexpr std::size_t brief_bytes = 4096;
 
 /// A rank's arrival at an exchange, with its payload or a description of where the payload is.
 struct alignas(64) Line {
   /// Stored with release by Exchanger::arrive(), after the payload; pairs with the acquire loads in arrived() and can_begin().
-  /// It also ends this rank's reads of the exchange before: a peer that sees it may write into that one's slot again.
+  /// It also ends this rank's reads of the previous exchange: a peer that sees it may reuse that exchange's slot.
   std::atomic<std::uint64_t> word;
   std::byte payload[inline_bytes];
 };
@@ -39,7 +38,8 @@ struct TableEntry {
 
 inline constexpr std::size_t counters_per_rank = 3;
 
-/// Where in a line's payload the giver of a staged or streamed exchange counts what it has laid out; a descriptor is before it.
+/// The position in a line's payload where the giver of a staged or streamed exchange counts what it has laid out; its descriptor
+/// precedes it.
 inline constexpr std::size_t laid_offset = inline_bytes - sizeof(std::uint64_t);
 
 enum class FrameKind : std::uint32_t {
@@ -50,11 +50,11 @@ enum class FrameKind : std::uint32_t {
   fin,    ///< finished: the receiver has read the message
 };
 
-/// What all frames but eager ones say of their message.
+/// Message fields of all frames but eager ones.
 struct LongMessage {
   std::uint64_t id;     ///< counted by its sender
   std::uint64_t bytes;  ///< of the whole message
-  std::uint64_t where;  ///< its address (offer) or the part's offset (data)
+  std::uint64_t where;  ///< its address (rts) or the part's offset (data)
 };
 
 inline constexpr std::size_t cell_bytes = 48;
@@ -92,7 +92,7 @@ struct alignas(64) Header {
 /// In Header::aborted while the reason is being written.
 inline constexpr std::uint32_t abort_being_written = 1u << 31;
 
-/// Sizes and offsets; the same on every rank because they follow from the number of ranks alone.
+/// Sizes and offsets; equal on all ranks because they depend on the number of ranks alone.
 struct Geometry {
   explicit Geometry(int ranks);
   int ranks;
@@ -104,7 +104,7 @@ struct Geometry {
   std::size_t pipe_stride() const { return sizeof(PipeReads) + pipe_cells * sizeof(Cell) + pipe_bytes; }
   /// The pipes from one rank to all.
   std::size_t pipe_row_bytes() const { return static_cast<std::size_t>(ranks) * pipe_stride(); }
-  /// The part that every comm touches at once: header, lines, counters and tables lie before the first staging slot.
+  /// The part that every comm touches at once: header, lines, counters and tables precede the first staging slot.
   std::size_t control_bytes() const { return staging_offset; }
 };
 
@@ -119,26 +119,24 @@ class SegmentView {
   Line& line(int rank, std::uint32_t sequence) const {
     return reinterpret_cast<Line*>(area(rank))[sequence % depth];
   }
-  /// The last exchange in which this rank has read everything it takes directly from its peers' memory. Counted in 64
-  /// bits: it may lie any number of exchanges back, where sequences that wrap would look as if they were ahead.
-  /// The release store in Exchanger::run() comes after those reads; pairs with the acquire load in Exchanger::finished(), behind
-  /// which the giver's memory is its caller's again.
+  /// The last exchange in which this rank has finished its direct reads of its peers' memory. Counted in 64 bits: it may be any
+  /// number of exchanges old, where sequences that wrap would seem to be ahead. The release store in Exchanger::run() comes after
+  /// those reads; pairs with the acquire load in Exchanger::finished(), after which the giver's caller may reuse its memory.
   Counter& finished(int rank) const { return counters(rank)[0]; }
-  /// What this rank has laid out of an exchange that is staged (where in its slot the next byte goes) or streamed (chunks). It
-  /// has the life of the line: reset before the flag, and not written again before all peers have left the exchange.
-  /// The release stores in Exchanger::lay_out() and Streamer::lay() pair with the acquire loads in Exchanger::laid() and
-  /// Streamer::available().
+  /// What this rank has laid out of a staged exchange (the offset of the next byte in its slot) or a streamed one (chunks). It has
+  /// the lifetime of the line: reset before the flag, and not written again before all peers have left the exchange. The release
+  /// stores in Exchanger::lay_out() and Streamer::lay() pair with the acquire loads in Exchanger::laid() and Streamer::available().
   std::atomic<std::uint64_t>& laid(int rank, std::uint32_t sequence) const {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(line(rank, sequence).payload + laid_offset);
   }
-  /// Not zero once this rank has destroyed its side of the comm, in order: it owes nothing and will not come again.
-  /// The release store in ~ShmLane() pairs with the acquire loads in ShmLane::check() and awaits(): who sees it sees all flags and
-  /// frames that came before.
+  /// Not zero once this rank has destroyed its side of the comm, in order: it has delivered everything and will not call again. The
+  /// release store in ~ShmLane() pairs with the acquire loads in ShmLane::check() and awaits(): a rank that sees it sees all
+  /// earlier flags and frames.
   Counter& left(int rank) const { return counters(rank)[1]; }
-  /// Not zero while this rank finds its peers near (cache_distance.hpp). relaxed: a hint, which nothing else depends on.
+  /// Not zero while this rank finds its peers cache-local (cache_distance.hpp). relaxed: a hint, which nothing else depends on.
   Counter& cache_local(int rank) const { return counters(rank)[2]; }
   /// How many of `giver`'s chunks this rank has consumed, in the same form. The release store in Streamer::took() pairs with the
-  /// acquire load in Streamer::reader_done(), behind which the giver writes into that place again.
+  /// acquire load in Streamer::reader_done(), after which the giver reuses that space.
   std::atomic<std::uint64_t>& taken(int rank, int giver) const {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(counters(rank) + counters_per_rank)[giver];
   }

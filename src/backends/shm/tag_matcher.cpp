@@ -42,8 +42,7 @@ Transfer* TagMatcher::start(const Call& call) {
   return call.op == Op::send ? start_send(call) : start_recv(call);
 }
 
-/// Beyond 16 KiB one copy saved is worth the answer it needs; without direct reads, the ring's half is the
-/// limit.
+/// Beyond 16 KiB, saving a copy is worth the rendezvous handshake; without direct reads, half the ring is the limit.
 bool TagMatcher::is_eager(int to, std::size_t bytes) const {
   return bytes <= std::min<std::size_t>(outgoing_[static_cast<std::size_t>(to)].payload_limit(), 16u << 10);
 }
@@ -52,7 +51,7 @@ Transfer* TagMatcher::start_send(const Call& call) {
   const auto to = static_cast<std::size_t>(call.root);
   const std::size_t bytes = static_cast<std::size_t>(call.in_count) * size_of(call.dtype);
   send_queued(call.root);
-  // Behind messages that wait for space it would overtake them.
+  // It must not overtake messages that wait for space.
   if (queued_[to].empty() && is_eager(call.root, bytes) &&
       outgoing_[to].write_eager(call.tag, call.in, bytes)) {
     wake(call.root);
@@ -65,7 +64,7 @@ Transfer* TagMatcher::start_send(const Call& call) {
   return send;
 }
 
-/// Whoever issues thousands before waiting keeps the pipe filled.
+/// A sender that issues thousands before it waits keeps the pipe filled.
 void TagMatcher::send_queued(int to) {
   auto& queue = queued_[static_cast<std::size_t>(to)];
   for (std::size_t left = queue.size(); left > 0; left = queue.size()) {
@@ -78,7 +77,7 @@ Transfer* TagMatcher::start_recv(const Call& call) {
   auto* recv = new RecvTransfer(*this, call);
   if (!unexpected_.empty() && take_unexpected(*recv)) return recv;
   posted_.push_back(*recv);
-  if (call.root >= 0) take_in(call.root);  // its message goes straight to its place
+  if (call.root >= 0) take_in(call.root);  // its message is received in place
   return recv;
 }
 
@@ -107,7 +106,7 @@ void TagMatcher::take_in(int from) {
   Pipe& pipe = incoming_[static_cast<std::size_t>(from)];
   const Cell* cell = pipe.front();
   if (!cell) return;
-  // Once nothing is pending the rest stays where it is: its receive takes it from there with one copy.
+  // Once nothing is pending, the rest stays in the pipe: its receive copies it from there once.
   for (; cell && !idle(); cell = pipe.front()) arrived(from, *cell, pipe);
   wake(from);  // there is space in the pipe again
 }

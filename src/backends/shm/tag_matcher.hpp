@@ -1,4 +1,4 @@
-// Sends and receives of one comm: matching by (source, tag) in order, eager for small messages, by offer for large.
+// Sends and receives of one comm: tag matching by (source, tag) in order, eager for small messages, rendezvous for large.
 // Independent of the comm's collectives: neither ever waits for the other.
 #pragma once
 
@@ -65,13 +65,13 @@ class RecvTransfer final : public Transfer, public Recycled<RecvTransfer> {
   std::int64_t arrived_ = -1;     ///< bytes of the message that matched
   LongMessage rts_{};
   std::size_t done_ = 0;
-  std::size_t seen_ = 0;          ///< of done_, by the last poll
+  std::size_t seen_ = 0;          ///< value of done_ at the last poll
   std::uint64_t too_long_ = 0;    ///< bytes of a message that did not fit
   ListLinks<RecvTransfer> links_;
 };
 
-/// A message that came before its receive. Small ones are kept in place, so that nothing is allocated for
-/// them in the long run.
+/// An unexpected message, which came before its receive. Small ones are stored inline, so that there are no allocations in the
+/// steady state.
 struct Unexpected final : public Recycled<Unexpected> {
   Unexpected(int sender, const Cell& cell);
   /// Where the bytes of an eager message are.
@@ -81,7 +81,7 @@ struct Unexpected final : public Recycled<Unexpected> {
   int tag;
   bool eager;
   std::size_t length;   ///< of an eager message
-  LongMessage offer{};  ///< of any other
+  LongMessage offer{};  ///< of a rendezvous message
   std::array<std::byte, 64> small;
   std::unique_ptr<std::byte[]> large;
   ListLinks<Unexpected> links;
@@ -92,14 +92,14 @@ class TagMatcher {
   TagMatcher(const SegmentView& view, int rank, const HostPeers& host_peers, const std::vector<int>& members,
        bool direct_reads);
   ~TagMatcher() { stop(); }
-  /// Null for an eager send that has left. A receive whose message has arrived is complete at its first poll.
+  /// Null for an eager send that has left. A receive whose message has arrived completes at its first poll.
   Transfer* start(const Call& call);
-  /// Takes in what has arrived. Called while a send or receive of this comm is pending.
+  /// Receives what has arrived. Called while a send or receive of this comm is pending.
   void progress();
-  /// Whether something pending can only be completed by `rank`; one from any source is lost with the last sender.
+  /// Whether a pending operation can only be completed by `rank`; a receive from any source is lost with the last sender.
   bool awaits(int rank, const std::function<bool(int)>& gone) const;
   bool idle() const { return posted_.empty() && sends_.empty() && reading_.empty(); }
-  /// Forgets everything; the transfers are only released afterwards.
+  /// Drops everything; afterwards the transfers are only released.
   void stop() noexcept;
 
  private:
@@ -125,14 +125,14 @@ class TagMatcher {
   bool direct_reads_;
   std::uint64_t next_id_ = 1;
   std::vector<Pipe> outgoing_, incoming_;
-  std::vector<std::deque<SendTransfer*>> queued_;  ///< per peer: those that wait for space, in order
+  std::vector<std::deque<SendTransfer*>> queued_;  ///< per peer: sends that wait for space, in order
   using SendList = IntrusiveList<SendTransfer, &SendTransfer::links_>;
   using RecvList = IntrusiveList<RecvTransfer, &RecvTransfer::links_>;
   SendList sends_;                                  ///< not released, in order of issue
-  RecvList posted_;                                 ///< without a message yet, in order
-  RecvList reading_;                                ///< with an offered message
+  RecvList posted_;                                 ///< receives without a message yet, in order
+  RecvList reading_;                                ///< receives with a rendezvous message
   using UnexpectedList = IntrusiveList<Unexpected, &Unexpected::links>;
-  UnexpectedList unexpected_;  ///< without a receive yet, in order of arrival; owned
+  UnexpectedList unexpected_;  ///< messages without a receive yet, in order of arrival; owned
 };
 
 }  // namespace medley::shm
