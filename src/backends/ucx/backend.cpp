@@ -39,7 +39,7 @@ class UcxBackend final : public Backend {
   StoreAgent store_agent_;
   CommIds ids_;
   Worker worker_;
-  Peers peers_;  // goes first: it says farewell through the worker
+  Peers peers_;  // destroyed first: its farewell goes through the worker
 };
 
 std::string unavailable() {

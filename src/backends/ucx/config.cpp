@@ -8,13 +8,13 @@
 namespace medley::ucx {
 namespace {
 
-// Between ranks of one host UCX would also open TCP. Where it may not read a peer's memory (CMA, which
-// containers often refuse), it takes TCP for large messages, since that can send them without a copy: 64 KiB
-// took 61 µs instead of 5. Each poll of TCP is a system call, too.
+// Between ranks of one host UCX would also open TCP. Where it may not read a peer's memory (CMA, which containers often forbid), it
+// uses TCP for large messages, since that can send them without a copy: 64 KiB took 61 µs instead of 5. Each poll of TCP is a
+// system call, too.
 constexpr const char* shared_memory = "shm,self";
-// Up to here a message is copied into the segment and out of it, above the receiver is asked first and copies
-// once. UCX estimates 8 to 16 KiB. Two ranks on an EPYC guest, by UCP alone, µs one way: 16 KiB 1.9
-// copied, 3.3 asked; 64 KiB 5.2 and 6.3; 256 KiB 17 either way.
+// Up to here a message is eager: copied into the segment and out of it. Above it is a rendezvous with one copy. UCX estimates 8 to
+// 16 KiB. Two ranks on an EPYC guest, by UCP alone, µs one way: 16 KiB 1.9 eager, 3.3 rendezvous; 64 KiB 5.2 and 6.3; 256 KiB 17
+// either way.
 constexpr const char* largest_copied = "65537";
 
 }  // namespace

@@ -47,7 +47,7 @@ bool Endpoint::over(void*& request) noexcept {
 bool Endpoint::flushed() noexcept {
   if (failed_ || !endpoint_) return true;
   if (!over(flush_)) return false;
-  // What was sent since the last flush began was not covered by it.
+  // The last flush did not cover what was sent after it began.
   ucp_request_param_t param;
   param.op_attr_mask = 0;
   const ucs_status_ptr_t result = ucp_ep_flush_nbx(endpoint_, &param);

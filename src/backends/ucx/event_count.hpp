@@ -16,7 +16,7 @@ class WorkerEventCount final : public EventCount {
   WorkerEventCount& operator=(const WorkerEventCount&) = delete;
 
   void attach(ucp_worker_h worker);
-  /// Somebody announced to sleep and the events are not armed yet. Asked, as arm(), under the engine's lock.
+  /// A thread has announced its sleep and the events are not armed yet. Called, like arm(), under the engine's lock.
   bool arm_wanted() const { return arm_wanted_.load(std::memory_order_relaxed); }
   /// Makes the next arrival wake the sleepers; false when something has arrived already.
   bool arm();
@@ -34,9 +34,9 @@ class WorkerEventCount final : public EventCount {
   ucp_worker_h worker_ = nullptr;
   int arrivals_ = -1;  ///< UCX's event file, closed by it
   int calls_;          ///< from this rank's other threads: counts how many sleepers to wake
-  // relaxed: the engine's lock orders them. Whoever announces to sleep polls once more under it, where the events are armed, and
-  // whoever completes operations wakes the sleepers under it: either it sees the announcement, or that poll sees what it completed.
-  // sleep() may find armed_ as another thread's later prepare() left it; then it does not sleep and polls again.
+  // relaxed: the engine's lock orders them. A thread that announces its sleep polls once more under it, where the events are armed,
+  // and a thread that completes operations wakes the sleepers under it: either it sees the announcement, or that poll sees what it
+  // completed. sleep() may find armed_ as another thread's later prepare() left it; then it does not sleep and polls again.
   std::atomic<int> sleepers_{0};
   std::atomic<bool> arm_wanted_{false};
   std::atomic<bool> armed_{false};

@@ -11,29 +11,29 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Data that is already arriving comes to its end within this unless its sender has stopped. With the 400 ms in which
-// ranks are asked where they are, a timeout is told within a second of its deadline.
+// Data that is already arriving is complete within this unless its sender has stopped. With the 400 ms in which ranks are asked for
+// their status, a timeout is reported within a second of its deadline.
 constexpr auto longest_arrival = 250ms;
 constexpr auto longest_endpoint_close = 200ms;
 // What was sent leaves at once where its receiver polls.
 constexpr auto longest_leaving = 50ms;
-// A rank that gives up tells the others before it goes, so its notice is there when its connection breaks.
+// A rank that aborts notifies the others before it exits, so its notice has arrived when its connection breaks.
 constexpr auto longest_notice = 20ms;
-// For the store to say whether a rank whose connection broke has left in order. A store that is cut off says nothing.
+// For the store to answer whether a rank whose connection broke has left in order. An unreachable store does not answer.
 constexpr auto longest_answer = 1s;
-// Whether an awaited rank has left is asked of the store in one of this many checks, some 200 ms.
+// Whether an awaited rank has left is queried from the store in one of this many checks, some 200 ms.
 constexpr std::uint64_t checks_per_question = 10;
 
 std::string left_key(int rank) {
   return fmt::format("left/{}", rank);
 }
 
-/// Of the oldest comm numbers, on the agent's thread: whether all ranks have left, after which the number may be used again.
+/// For the oldest comm numbers, on the agent's thread: whether all ranks have left, so that the number may be reused.
 std::optional<std::string> all_left(Store& store, int own, int size) {
   for (int r = 0; r < size; ++r) {
     if (r != own && !store.try_get(left_key(r))) return std::nullopt;
   }
-  // The last to see it clears the table, or many comms would fill it.
+  // The last rank to see it clears the entry, or many comms would fill the table.
   if (store.add("seen", 1) == size) store.erase_prefix("");
   return "yes";
 }
@@ -51,17 +51,17 @@ UcxLane::UcxLane(const CommParams& group, Worker& worker, Peers& peers, CommIds&
       id_(ids.take()),
       fates_(group.world_ranks.size(), Fate::none),
       questions_(group.world_ranks.size()) {
-  worker_.route(id_, this);  // a member may give up as soon as it knows the number
+  worker_.route(id_, this);  // a member may abort as soon as it knows the number
   try {
     introduce(group);
   } catch (...) {
-    worker_.route(id_, nullptr);  // the number is lost: members may have heard of it
+    worker_.route(id_, nullptr);  // the number cannot be reused: members may have received it
     throw;
   }
 }
 
 void UcxLane::introduce(const CommParams& group) {
-  // The first comm of a context has all ranks; who they are is told along.
+  // The first comm of a context has all ranks, so their addresses are exchanged with it.
   const bool first = !peers_.introduced();
   std::vector<std::string> all = group.all_gather(fmt::format("{} {}", id_, first ? peers_.introduction() : ""));
   for (std::string& text : all) {
@@ -103,11 +103,11 @@ void UcxLane::answered(int rank) noexcept {
   Peer& from = peer(rank);
   try {
     if (from.endpoint || !from.dead()) peers_.touched(peers_.endpoint(from));
-  } catch (const Error&) {  // it cannot be reached any more, so nothing is owed to it
+  } catch (const Error&) {  // it is unreachable, so nothing more can be delivered to it
   }
 }
 
-/// Asks the store, without waiting for it; nothing while the answer is on its way.
+/// Queries the store without waiting for it; nothing while the answer is pending.
 std::optional<bool> UcxLane::ask_whether_left(int rank) {
   Question& question = questions_[static_cast<std::size_t>(rank)];
   const Deadline now = std::chrono::steady_clock::now();
@@ -133,8 +133,7 @@ void UcxLane::look_at(int rank, bool ask_store) {
   if (fate == Fate::none) {
     const bool dead = one.dead();
     const bool broken = one.endpoint && one.endpoint->failed();
-    // A rank says that it leaves before it goes, so an answer to a question that was asked afterwards cannot mistake an end in
-    // order for a loss.
+    // A rank announces that it leaves before it exits, so the answer to a later query cannot mistake an orderly exit for a loss.
     Question& question = questions_[static_cast<std::size_t>(rank)];
     if (dead || broken) {
       if (!question.after_end) question = {.after_end = true};
@@ -154,8 +153,7 @@ void UcxLane::look_at(int rank, bool ask_store) {
 void UcxLane::check() {
   const bool ask_store = ++checks_ % checks_per_question == 0;
   const int size = static_cast<int>(world_ranks_.size());
-  // The first cause first: a rank that has noticed a death gives up the comm, and one that got an error may
-  // leave.
+  // The root cause first: a rank that has noticed a death aborts the comm, and one that got an error may leave.
   for (int r = 0; r < size; ++r) {
     if (r != rank_) look_at(r, ask_store);
   }
@@ -179,7 +177,7 @@ void UcxLane::given_up(const Notice& notice) {
   if (!given_up_) given_up_ = notice.why;
 }
 
-/// Closes the endpoints that receives come in by, which makes UCX give them back. Whether there were any.
+/// Closes the endpoints that receives arrive on, which makes UCX return them. Returns whether there were any.
 bool UcxLane::close_endpoints_of_receives() noexcept {
   bool closing = false;
   for (const Message* message : in_flight_.list()) {
@@ -192,7 +190,7 @@ bool UcxLane::close_endpoints_of_receives() noexcept {
   return closing;
 }
 
-/// The one sure way to keep UCX from writing into memory that it does not give back.
+/// The only sure way to keep UCX from writing into memory that it does not return.
 void UcxLane::stop_worker() noexcept {
   const Error why = given_up_.value_or(Error(ErrorKind::aborted, "a receive was given up while its data was arriving"));
   worker_.stop(Error(why.kind(),
@@ -203,7 +201,7 @@ void UcxLane::stop_worker() noexcept {
   abort_step_ = AbortStep::none;
 }
 
-/// One receive that failed, of a comm that goes on: UCX has it back already, or gives it back at once, unless its data is arriving.
+/// One failed receive of a comm that continues: UCX has returned it already, or returns it at once, unless its data is arriving.
 void UcxLane::withdraw(Message& message) noexcept {
   message.cancel(worker_.handle());
   const auto& list = in_flight_.list();
@@ -225,7 +223,7 @@ void UcxLane::abort(const Error& why) noexcept {
       endpoint.tell(Notice{their_ids_[static_cast<std::size_t>(r)], rank_, why}.pack());
       peers_.touched(endpoint);
     }
-  } catch (const std::exception&) {  // who cannot be told finds out by its deadline
+  } catch (const std::exception&) {  // a peer that cannot be notified finds out by its deadline
   }
   const std::vector<Message*> pending = in_flight_.list();
   for (Message* message : pending) {
@@ -235,14 +233,14 @@ void UcxLane::abort(const Error& why) noexcept {
   abort_limit_ = deadline_after(longest_arrival);
 }
 
-/// What came and was not received is dropped now, which gives its senders their memory back; they do the same.
+/// Drops messages that arrived and were not received, which releases their senders' memory; the peers do the same.
 void UcxLane::leave_after_abort() noexcept {
   worker_.drop_messages(make_tag(id_, 0, 0), comm_mask);
   abort_step_ = AbortStep::leaving;
   abort_limit_ = deadline_after(longest_leaving);
 }
 
-/// Ends with no receive of this lane in the hands of UCX, or with a worker that is never polled again.
+/// Ends with no receive of this lane in UCX, or with a worker that is never polled again.
 bool UcxLane::poll_abort() noexcept {
   if (worker_.stopped()) abort_step_ = AbortStep::none;
   if (abort_step_ == AbortStep::none) return true;

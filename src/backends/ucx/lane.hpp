@@ -29,26 +29,26 @@ class UcxLane final : public Lane {
   bool poll_abort() noexcept override;
   bool poll_close() noexcept override;
 
-  // For its messages.
+  // Used by its messages.
   Worker& worker() { return worker_; }
   InFlight& in_flight() { return in_flight_; }
-  /// A message was received: the answer that UCX owes its sender may still need polls to leave.
+  /// A message was received: UCX's acknowledgement to its sender may still need polls to leave.
   void answered(int rank) noexcept;
-  /// Takes a receive back from UCX, whatever it takes.
+  /// Takes a receive back from UCX, by whatever means necessary.
   void withdraw(Message& message) noexcept;
   void throw_if_given_up() const {
     if (given_up_) throw *given_up_;
     if (worker_.stopped()) throw *worker_.stopped();
   }
-  /// After a message failed, which was noticed at `since`: throws what it may have failed of, such as the death of a third rank
-  /// that made the peer give up and go. False while that may still become known.
+  /// After a message failed, which was noticed at `since`: throws the likely root cause, such as the death of a third rank that
+  /// made the peer abort and exit. False while that may still become known.
   bool looked_for_cause(Deadline& since);
 
-  /// Another rank has given up the comm.
+  /// Another rank has aborted the comm.
   void given_up(const Notice& notice);
 
  private:
-  /// What a rank is known to have come to; never taken back.
+  /// The known fate of a rank; never revised.
   enum class Fate : std::uint8_t { none, left, lost };
 
   Peer& peer(int rank) { return peers_.peer(world_ranks_[static_cast<std::size_t>(rank)]); }
@@ -73,7 +73,7 @@ class UcxLane final : public Lane {
   struct Question {
     StoreAgent::TicketRef answer{};
     Deadline limit{};
-    bool after_end = false;               ///< asked once the rank was known to be gone
+    bool after_end = false;               ///< queried after the rank was known to be gone
   };
   std::vector<Question> questions_;       ///< by rank: whether it has left
   InFlight in_flight_;
@@ -81,12 +81,12 @@ class UcxLane final : public Lane {
   std::uint64_t checks_ = 0;
   std::optional<Error> given_up_;
 
-  /// What an abort waits for: receives that UCX gives back, receives whose endpoints were closed for that, what was sent to leave.
+  /// What an abort waits for: receives that UCX returns, receives whose endpoints were closed for that, sent data to leave.
   enum class AbortStep : std::uint8_t { none, receives, endpoints, leaving };
   AbortStep abort_step_ = AbortStep::none;
   Deadline abort_limit_{};                ///< of this step
   Deadline close_limit_{};
-  StoreAgent::TicketRef left_;      ///< of saying that this rank has left
+  StoreAgent::TicketRef left_;      ///< pending announcement that this rank has left
 };
 
 }  // namespace medley::ucx

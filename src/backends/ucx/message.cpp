@@ -9,7 +9,7 @@
 namespace medley::ucx {
 namespace {
 
-/// What a call says that gives a request or a status, where it gives a status.
+/// The status of a call that returns either a request or a status.
 ucs_status_t status_now(ucs_status_ptr_t result) {
   return UCS_PTR_RAW_STATUS(result);
 }
@@ -28,7 +28,7 @@ void Message::prepare(UcxLane& lane, const Call& call, ucp_request_param_t& para
   param.op_attr_mask =
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   param.user_data = this;
-  param.memory_type = UCS_MEMORY_TYPE_HOST;  // saves UCX a look at every address
+  param.memory_type = UCS_MEMORY_TYPE_HOST;  // saves UCX a lookup for every address
 }
 
 bool Message::send(UcxLane& lane, ucp_ep_h endpoint, const Call& call, ucp_tag_t tag) {
@@ -44,7 +44,7 @@ bool Message::send(UcxLane& lane, ucp_ep_h endpoint, const Call& call, ucp_tag_t
   return true;
 }
 
-/// A request may be complete before the call that makes it returns: it is UCX's again then.
+/// A request may be complete before the call that makes it returns: then it belongs to UCX again.
 void Message::hold(void* request) {
   if (done_) return;
   request_ = request;
@@ -54,7 +54,7 @@ void Message::hold(void* request) {
 void Message::recv(UcxLane& lane, const Call& call, ucp_tag_t tag, ucp_tag_t mask) {
   ucp_request_param_t param;
   prepare(lane, call, param);
-  // UCX 1.13 does not say who sent a message that is there already, except through the callback.
+  // UCX 1.13 reports the sender of a message that has already arrived only through the callback.
   param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   param.cb.recv = on_received;
   const ucs_status_ptr_t result =
@@ -64,7 +64,7 @@ void Message::recv(UcxLane& lane, const Call& call, ucp_tag_t tag, ucp_tag_t mas
 }
 
 void Message::on_sent(void* request, ucs_status_t status, void* self) {
-  // The receiver had too little room: it gets the error, its sender goes on.
+  // The receiver's buffer was too small: it gets the error, its sender continues.
   static_cast<Message*>(self)->finish(status == UCS_ERR_MESSAGE_TRUNCATED ? UCS_OK : status);
   ucp_request_free(request);
 }
@@ -96,7 +96,7 @@ Poll Message::poll() {
   return lane_->worker().take_moved() ? Poll::moved : Poll::waiting;
 }
 
-/// Throws; false while the cause is being looked for.
+/// Throws; false while the cause is still being determined.
 bool Message::fail() {
   if (status_ != UCS_ERR_MESSAGE_TRUNCATED) {
     if (!lane_->looked_for_cause(failed_at_)) return false;
@@ -111,7 +111,7 @@ bool Message::fail() {
 void Message::release() noexcept {
   if (request_ && receive_) lane_->withdraw(*this);
   if (!request_) return pool_.give(this);
-  // A send that UCX cannot give back, or a receive of a stopped worker: nobody waits for it any more.
+  // A send that UCX cannot return, or a receive of a stopped worker: no operation waits for it any more.
   lane_->in_flight().remove(this);
   lane_ = nullptr;
 }

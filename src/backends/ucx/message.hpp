@@ -1,5 +1,4 @@
-// One tagged send or receive in flight, and the pool it comes from: no allocation per message once it is
-// warm.
+// One tagged send or receive in flight, and its pool: no allocation per message in the steady state.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -26,13 +25,13 @@ class Message final : public Transfer {
   }
   void release() noexcept override;
 
-  /// Hands it to UCX. False when it is complete already.
+  /// Passes it to UCX. False when it is complete already.
   bool send(UcxLane& lane, ucp_ep_h endpoint, const Call& call, ucp_tag_t tag);
   void recv(UcxLane& lane, const Call& call, ucp_tag_t tag, ucp_tag_t mask);
 
   bool receive() const { return receive_; }
   int peer() const { return peer_; }
-  /// Asks UCX to give a receive back; it does at once unless data is already arriving in it.
+  /// Asks UCX to cancel a receive; it does so at once unless data is already arriving in it.
   void cancel(ucp_worker_h worker) { ucp_request_cancel(worker, request_); }
 
  private:
@@ -48,17 +47,17 @@ class Message final : public Transfer {
   static void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* self);
 
   MessagePool& pool_;
-  UcxLane* lane_ = nullptr;  ///< null once nobody waits for it any more
+  UcxLane* lane_ = nullptr;  ///< null once no operation waits for it
   void* request_ = nullptr;  ///< UCX's, while it is in flight
   bool receive_ = false;
   bool done_ = false;
   ucs_status_t status_ = UCS_OK;
   Deadline failed_at_{};
-  int peer_ = -1;  ///< in the comm; of a receive from any source -1 until it is complete
+  int peer_ = -1;  ///< rank in the comm; for a receive from any source -1 until it is complete
   int tag_ = 0;
-  std::size_t bytes_ = 0;  ///< sent, or the room for a receive
+  std::size_t bytes_ = 0;  ///< bytes sent, or the capacity of a receive
   ucp_tag_recv_info_t info_{};
-  std::size_t place_ = 0;  ///< in its lane's list
+  std::size_t place_ = 0;  ///< index in its lane's list
 };
 
 class MessagePool {
@@ -71,7 +70,7 @@ class MessagePool {
   std::vector<Message*> all_, free_;
 };
 
-/// The messages of a lane that UCX has not given back.
+/// The messages of a lane that UCX has not returned.
 class InFlight {
  public:
   void add(Message* message) {

@@ -1,5 +1,5 @@
-// What a rank tells the other members when it gives up a comm: why, and which ranks are at fault.
-// Travels as an active message, beside the tagged ones.
+// What a rank tells the other members when it aborts a comm: why, and which ranks are at fault. Sent as an active message, beside
+// the tagged ones.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 namespace medley::ucx {
 
 struct Notice {
-  std::uint16_t comm;  ///< the receiver's number of it
+  std::uint16_t comm;  ///< the receiver's number for it
   int from;            ///< the sender's rank in it
   Error why;
 
   std::string pack() const;
-  /// Of bytes that pack() gave; none if they cannot be that.
+  /// Parses the bytes of pack(); none if they are malformed.
   static std::optional<Notice> unpack(const void* data, std::size_t bytes);
 };
 

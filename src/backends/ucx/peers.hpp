@@ -1,5 +1,4 @@
-// All ranks of a context as UCX reaches them: their addresses, processes and endpoints, made when first
-// needed.
+// All ranks of a context as UCX reaches them: their addresses, processes and endpoints, made on first use.
 #pragma once
 
 #include <medley/backend.hpp>
@@ -18,7 +17,7 @@ struct Peer {
   int process = 0;        ///< 0 when it is on another host or a thread of this process
   int process_file = -1;  ///< a pidfd
   bool same_host = false;
-  bool given_up = false;  ///< a comm failed because of it: it may have stopped
+  bool given_up = false;  ///< a comm failed because of it: it may be stopped
   std::unique_ptr<Endpoint> endpoint;
 
   /// Whether its process is gone.
@@ -31,7 +30,7 @@ class Peers {
   /// Sends what is unsent, for at most a few seconds, and closes all endpoints.
   ~Peers();
 
-  /// What the others must know of this rank.
+  /// What the other ranks need to reach this one.
   std::string introduction() const;
   bool introduced() const { return !peers_.front().address.empty(); }
   void introduce(const std::vector<std::string>& all);
@@ -39,7 +38,7 @@ class Peers {
   Peer& peer(int world_rank) { return peers_[static_cast<std::size_t>(world_rank)]; }
   Endpoint& endpoint(Peer& peer) { return peer.endpoint ? *peer.endpoint : connect(peer); }
 
-  /// Something was sent, or answered, that may still need polls to leave.
+  /// Something was sent or acknowledged that may still need polls to leave.
   void touched(Endpoint& endpoint) {
     if (endpoint.watched()) last_touched_ = std::chrono::steady_clock::now();
     if (endpoint.touched_) return;
@@ -48,7 +47,7 @@ class Peers {
   }
   /// Whether all of it has left.
   bool flushed() noexcept;
-  /// The same, for who comes back to ask: to other hosts it does not find out before a pause in the messages.
+  /// The same for callers that ask repeatedly: for other hosts it does not check before a pause in the messages.
   bool flushed_in_a_pause() noexcept;
 
  private:
@@ -57,7 +56,7 @@ class Peers {
   int rank_;
   std::vector<Peer> peers_;  ///< by world rank
   std::vector<Endpoint*> touched_;
-  Deadline last_touched_{};  ///< an endpoint to another host
+  Deadline last_touched_{};  ///< endpoint to another host
 };
 
 }  // namespace medley::ucx

@@ -11,8 +11,7 @@ namespace medley::ucx {
 /// Throws Error(system) unless the call succeeded; `what` completes "UCX cannot …".
 void require(ucs_status_t status, const std::string& what);
 
-/// What a failed message means: the loss of its peer where the connection broke, else a refusal of the
-/// library.
+/// What a failed message means: a lost peer where the connection broke, otherwise an error of the library.
 Error error_of(ucs_status_t status, int peer);
 
 }  // namespace medley::ucx

@@ -1,5 +1,5 @@
-// How a message says where it belongs: UCP matches on 64 bits, which hold the comm, the sender and the tag.
-// Used by the lane, which writes tags, and by messages, which read the sender back.
+// The layout of tags: UCP matches on 64 bits, which hold the comm, the sender and the tag. Used by the lane, which writes tags, and
+// by messages, which read the sender back.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -8,8 +8,8 @@
 
 namespace medley::ucx {
 
-/// The comm's number, which its receiver has chosen; the sender's rank in the comm; the tag, whose 32 bits
-/// hold all of the users' (0 to 2^31 - 1) and those of filled-in collectives (negative) as they are.
+/// The comm's number, chosen by the receiver; the sender's rank in the comm; the tag, whose 32 bits hold users' tags (0 to 2^31 -
+/// 1) and those of composed collectives (negative) unchanged.
 inline constexpr int comm_shift = 48, source_shift = 32;
 inline constexpr int max_comms = 1 << 16;
 inline constexpr int max_ranks = 1 << 16;

@@ -15,7 +15,7 @@
 namespace medley::ucx {
 namespace {
 
-/// UCX writes what goes wrong into the standard output of the program, where a result may be; Medley tells it itself, in errors.
+/// UCX logs errors to the program's standard output, where a result may be; Medley reports them itself.
 void keep_quiet() {
   if (!std::getenv("UCX_LOG_LEVEL")) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
 }
@@ -95,7 +95,7 @@ void Worker::route(std::uint16_t comm, UcxLane* lane) {
 void Worker::drop_messages(ucp_tag_t tag, ucp_tag_t mask) {
   ucp_tag_recv_info_t info;
   while (ucp_tag_message_h message = ucp_tag_probe_nb(worker_, tag, mask, 1, &info)) {
-    // No room for any of it: UCX drops the data and lets a sender that waits go on.
+    // A zero-length receive: UCX drops the data and completes the waiting sender.
     ucp_request_param_t param{};
     const ucs_status_ptr_t request = ucp_tag_msg_recv_nbx(worker_, nullptr, 0, message, &param);
     if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);
@@ -106,7 +106,7 @@ void Worker::stop(const Error& why) {
   stopped_ = why;
 }
 
-/// Called by UCX, which is C: nothing may be thrown here.
+/// Called by UCX, which is C: must not throw.
 ucs_status_t Worker::on_notice(void* self, const void* header, std::size_t header_bytes, void*, std::size_t,
                                const ucp_am_recv_param_t*) noexcept {
   auto& worker = *static_cast<Worker*>(self);

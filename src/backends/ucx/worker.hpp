@@ -1,5 +1,5 @@
-// UCX in one context: its UCP context and worker, polled once per pass of the engine whatever the number of
-// comms. The engine's lock serialises all calls; what may be called from connect(), outside of it, says so.
+// UCX in one context: its UCP context and worker, polled once per pass of the engine whatever the number of comms. The engine's
+// lock serialises all calls; functions that connect() may call outside of it say so.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -29,19 +29,19 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   ucp_worker_h handle() const { return worker_; }
-  /// By which others reach this worker.
+  /// The address by which others reach this worker.
   const std::string& address() const { return address_; }
   WorkerEventCount& event_count() { return event_count_; }
   MessagePool& messages() { return messages_; }
 
-  /// One pass of the engine calls this once per busy lane. A lane that has not `seen` the last poll takes it
-  /// for its own, so that only the first of a pass polls.
+  /// One pass of the engine calls this once per busy lane. A lane that has not `seen` the last poll counts it as its own, so that
+  /// only the first of a pass polls.
   void progress(std::uint64_t& seen) {
     if (seen == polls_) poll();
     seen = polls_;
   }
   void poll();
-  /// Polls until `done` or for this long; whether it is done.
+  /// Polls until `done` or for this long; returns whether it is done.
   template <class Done>
   bool poll_until(Done done, std::chrono::milliseconds at_most) {
     may_block("UCX to finish");
@@ -52,20 +52,19 @@ class Worker {
     }
     return true;
   }
-  /// Whether anything moved since the last question.
+  /// Whether anything moved since the last call.
   bool take_moved() { return std::exchange(moved_, false); }
 
-  /// Who gets the notices for a number; null for nobody any more. From any thread.
+  /// Sets who gets the notices for a number; null: nobody. From any thread.
   void route(std::uint16_t comm, UcxLane* lane);
 
-  /// Throws away what has come and nobody received.
+  /// Drops messages that have arrived and were not received.
   void drop_messages(ucp_tag_t tag, ucp_tag_t mask);
 
-  /// Never polls again: the one sure way to keep UCX from writing into memory that it holds and does not give
-  /// back.
+  /// Never polls again: the only sure way to keep UCX from writing into memory that it holds and does not return.
   void stop(const Error& why);
   const std::optional<Error>& stopped() const { return stopped_; }
-  /// It is not destroyed but stays until the process ends.
+  /// It is not destroyed but kept until the process ends.
   void leave() { left_ = true; }
 
  private:
