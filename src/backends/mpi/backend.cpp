@@ -1,4 +1,4 @@
-// The mpi backend: what MPI does itself, whom it connects, and how a comm gets its lane.
+// The mpi backend: what MPI supports natively, which ranks it connects, and how a comm gets its lane.
 #include <fmt/format.h>
 #include <medley/sdk/polled_event_count.hpp>
 
@@ -39,7 +39,7 @@ class MpiBackend final : public Backend {
     return std::make_unique<MainThreadLane>(std::move(lane));
   }
   EventCount* event_count() override { return &event_count_; }
-  // MPI only advises that a reduction repeated on the same ranks gives the same bits.
+  // MPI only recommends that a reduction repeated on the same ranks gives the same bits.
   bool fixed_order() const override { return false; }
   // Open MPI's nonblocking reductions take up to twice as long as ours over its messages.
   bool has(Trait trait) const override { return trait == Trait::slow_reductions; }

@@ -1,4 +1,4 @@
-// Calls of MPI that wait inside it for other ranks, which may have died: such a call never returns.
+// MPI calls that block on other ranks. If one of those has died, such a call never returns.
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,14 +16,13 @@
 namespace medley::mpi {
 namespace {
 
-constexpr auto look_interval = std::chrono::milliseconds(10);  // for members that have died
+constexpr auto look_interval = std::chrono::milliseconds(10);  // interval of checks for dead members
 
-/// A thread that makes one call after the other and may never come back from one. It stays between calls: a
-/// thread that is made anew comes behind all others on a busy core, which doubles the time that making a comm
-/// takes; one that is woken comes before them.
+/// A thread that makes one call after the other and may never return from one. It stays between calls: on a busy core a new thread
+/// is scheduled after all others, which doubles the time of making a comm; a woken one is scheduled before them.
 class CallingThread {
  public:
-  /// Of the process; never destroyed, since its thread is there until the end.
+  /// One per process; never destroyed, since its thread stays until the end.
   static CallingThread& of_process() {
     static auto* const thread = new CallingThread;
     return *thread;
@@ -35,7 +34,7 @@ class CallingThread {
     call_ = std::move(call);
     wanted_.notify_one();
   }
-  /// Whether the call has ended within a moment.
+  /// Whether the call has returned within a moment.
   bool wait_a_moment() {
     std::unique_lock lock(mutex_);
     return ended_.wait_for(lock, look_interval, [this] { return !call_; });
@@ -65,7 +64,7 @@ class CallingThread {
   }
   std::mutex mutex_;
   std::condition_variable wanted_, ended_;
-  std::function<void()> call_;  ///< none: there is nothing to do
+  std::function<void()> call_;  ///< empty: idle
   std::exception_ptr error_;
   bool started_ = false;
 };
@@ -91,7 +90,7 @@ bool Library::lose_process(int process) noexcept {
   return false;
 }
 
-/// Who has died without a farewell comes first: the others have ended because of it.
+/// Ranks that died without a farewell come first: the others have exited because of them.
 bool Library::lose_dead() noexcept {
   const std::lock_guard lock(processes_mutex_);
   int ended = -1;

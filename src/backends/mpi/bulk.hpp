@@ -1,4 +1,4 @@
-// Byte ranges of any size as MPI takes them: a count and a type, where MPI's counts are ints.
+// Byte ranges of any size for MPI, whose counts are ints: a count and a type.
 #pragma once
 
 #include <mpi.h>
@@ -7,8 +7,8 @@
 
 namespace medley::mpi {
 
-/// Describes `bytes` bytes at `offset`; a type is made only where the count of bytes would not fit. MPI keeps
-/// a type that a started operation uses, so this may go as soon as the call returns.
+/// Describes `bytes` bytes at `offset`; makes a type only where the byte count does not fit an int. MPI keeps a type that a started
+/// operation uses, so this object may be destroyed as soon as the call returns.
 class Bulk {
  public:
   Bulk(std::int64_t bytes, std::int64_t chunk, std::int64_t offset = 0);

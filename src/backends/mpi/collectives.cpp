@@ -26,9 +26,8 @@ struct Reduction {
   MPI_Op operation;
 };
 
-// MPI wants MPI_IN_PLACE on all ranks or on none, and Open MPI chooses its algorithm by it; in Medley every
-// rank places its buffers as it likes. So the input is first put where MPI_IN_PLACE expects it, which MPI
-// itself does otherwise.
+// MPI requires MPI_IN_PLACE on all ranks or on none, and Open MPI chooses its algorithm by it; in Medley every rank places its
+// buffers freely. So the input is first copied to where MPI_IN_PLACE expects it, as MPI itself does otherwise.
 
 void all_reduce(const Place& place, const Call& call, MpiTransfer& transfer) {
   const Reduction r(call);
@@ -41,7 +40,7 @@ void all_reduce(const Place& place, const Call& call, MpiTransfer& transfer) {
   });
 }
 
-/// Of `count` elements at `in` to `out` on rank `root`.
+/// Reduces `count` elements at `in` to `out` on rank `root`.
 void reduce_to(const Place& place, const Reduction& r, const void* in, void* out, std::int64_t count,
                int root, MpiTransfer& transfer) {
   in_pieces(count, place.chunk, [&](std::int64_t at, std::int64_t length) {
@@ -60,7 +59,7 @@ void reduce_scatter(const Place& place, const Call& call, MpiTransfer& transfer)
   const auto bytes = static_cast<std::size_t>(count * r.element);
   void* out = call.out;
   if (out == bytes_at(call.in, place.rank * count * r.element)) {
-    // In place Medley's result lies where this rank's part was, MPI's at the beginning of the input.
+    // In place, Medley's result is where this rank's part was, MPI's at the beginning of the input.
     out = transfer.stage(bytes);
     transfer.copy_back(call.out, 0, bytes);
   }
@@ -74,8 +73,8 @@ void reduce_scatter(const Place& place, const Call& call, MpiTransfer& transfer)
     reduce_to(place, r, bytes_at(call.in, root * count * r.element), out, count, root, transfer);
 }
 
-/// The four that move equal parts. One call where it fits; otherwise slices of every part, which lie `part`
-/// bytes apart on the side that has all of them.
+/// The four that move equal parts. One call where it fits; otherwise chunks of every part, which are `part` bytes apart on the side
+/// that has all of them.
 struct Slices {
   Slices(const Place& place, std::int64_t part_bytes) : part(part_bytes) {
     slice = part * place.size <= place.chunk ? part : std::max<std::int64_t>(place.chunk / place.size, 1);

@@ -14,12 +14,11 @@ namespace medley::mpi {
 struct Place {
   MPI_Comm comm;
   int rank, size;
-  std::int64_t chunk;  ///< elements or bytes that one call of MPI may have, all ranks together
+  std::int64_t chunk;  ///< elements or bytes per MPI call, all ranks together
 };
 
-/// Whether MPI has it. The v-collectives with a root are not among them: only the root knows how large they are, so
-/// ranks could not agree on what to do beyond MPI's int offsets; and reduce_scatterv's parts need not be
-/// adjacent, as MPI's must.
+/// Whether MPI supports it. Not the rooted v-collectives: only the root knows their size, so ranks could not agree on what to do
+/// beyond MPI's int offsets. Nor reduce_scatterv, whose parts need not be adjacent, as MPI's must.
 bool collective_is_native(Op op);
 
 void start_collective(const Place& place, const Call& call, MpiTransfer& transfer);

@@ -10,7 +10,7 @@
 namespace medley::mpi {
 namespace {
 
-/// Lets Medley go on; throws when the deadline has passed.
+/// Makes progress in Medley; throws when the deadline has passed.
 void go_on(const CommParams& group) {
   if (std::chrono::steady_clock::now() > group.deadline) {
     throw Error(ErrorKind::timeout, fmt::format("making comm {}: its ranks make other comms and did not come to this one in time", group.name));
@@ -19,8 +19,8 @@ void go_on(const CommParams& group) {
   std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
-/// A member's turn: a rank makes one comm at a time. Threads of one rank may make comms in any order, so
-/// turns are taken for all members together, from the smallest rank of MPI up, which cannot deadlock.
+/// A member's turn: a rank makes one comm at a time. Threads of one rank may make comms in any order, so turns are acquired for all
+/// members together, in ascending MPI rank, which cannot deadlock.
 class Turns {
  public:
   Turns(const CommParams& group, std::vector<int> ranks, Store& store) : store_(store) {
@@ -57,7 +57,7 @@ class Turns {
   std::vector<std::string> taken_;
 };
 
-/// The calls that block, with every member about to be in them.
+/// The blocking calls, with every member about to enter them.
 Communicators make_blocking(const std::vector<int>& ranks) {
   MPI_Group world = MPI_GROUP_NULL, chosen = MPI_GROUP_NULL;
   check(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
@@ -93,14 +93,14 @@ Communicators make(const CommParams& group, const std::vector<int>& ranks) {
 }  // namespace
 
 Communicators connect_members(const CommParams& group, const std::vector<int>& mpi_ranks, Store& turns) try {
-  group.all_gather("");  // everybody is here
+  group.all_gather("");  // all members are here
   if (group.rank != 0) {
-    group.all_gather("");  // and the first has everybody's turn
+    group.all_gather("");  // and the first holds everybody's turn
     return make(group, mpi_ranks);
   }
   const Turns held(group, mpi_ranks, turns);
   group.all_gather("");
-  return make(group, mpi_ranks);  // once it returns everybody has been in it
+  return make(group, mpi_ranks);  // once it returns all members have entered it
 } catch (...) {
   Library::of_process().note_abort();
   throw;

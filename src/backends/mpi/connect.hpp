@@ -1,5 +1,5 @@
-// Makes the communicators of a comm. MPI's calls for that block until every member is in them, so they are
-// entered only when every member is about to, and no member is in two of them at once.
+// Makes the communicators of a comm. MPI's calls for that block until every member has entered, so a rank enters only when every
+// member is about to, and no member is in two of them at once.
 #pragma once
 
 #include <medley/backend.hpp>
@@ -9,8 +9,7 @@
 
 namespace medley::mpi {
 
-/// `mpi_ranks` are those of the members in MPI_COMM_WORLD, `turns` is a store that all comms of the context
-/// share.
+/// `mpi_ranks` are the members' ranks in MPI_COMM_WORLD; `turns` is a store that all comms of the context share.
 Communicators connect_members(const CommParams& group, const std::vector<int>& mpi_ranks, Store& turns);
 
 }  // namespace medley::mpi

@@ -1,4 +1,4 @@
-// MPI's error codes as sentences. Every call's result goes through check(); nothing here ends the process.
+// MPI's error codes as sentences. check() handles every call's result; nothing here ends the process.
 #pragma once
 
 #include <mpi.h>

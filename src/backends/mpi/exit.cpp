@@ -1,5 +1,5 @@
-// The end of a process in which we started MPI. MPI_Finalize waits for every rank, so it is called at once
-// only when all went well here; otherwise only when every rank has come to its end too.
+// The exit of a process in which we started MPI. MPI_Finalize waits for every rank, so it is called at once only after success
+// here; otherwise only when every rank has reached its exit too.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 namespace medley::mpi {
 namespace {
 
-// After a failure ranks come to their ends within moments of each other, or not at all.
+// After a failure ranks reach their exits within moments of each other, or not at all.
 constexpr auto timeout = std::chrono::seconds(3);
 
 std::string farewell_key(int mpi_rank) {
@@ -60,7 +60,7 @@ bool Library::all_leave(bool wait) noexcept {
   }
 }
 
-/// MPI_Finalize never returns when a rank dies in it. The program has ended by then, so the process ends in its place.
+/// MPI_Finalize never returns when a rank dies in it. The program has ended by then, so the process exits instead.
 void Library::finalize(int status) noexcept {
   std::atomic<bool> finalised = false;
   std::thread watch;
@@ -70,28 +70,28 @@ void Library::finalize(int status) noexcept {
       while (!finalised) {
         const Deadline now = std::chrono::steady_clock::now();
         if (!lose_dead()) alive = now;
-        if (now - alive > timeout) {  // those that were through with it may have ended
+        if (now - alive > timeout) {  // ranks that finished it may have exited
           std::fflush(nullptr);
           _exit(status);
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     });
-  } catch (...) {  // no thread could be had
+  } catch (...) {  // no thread could be started
   }
   MPI_Finalize();
   finalised = true;
   if (watch.joinable()) watch.join();
 }
 
-/// `status` is what the process exits with; one that fails must not wait for ranks that wait for it.
+/// `status` is the exit status of the process; a failing process must not wait for ranks that wait for it.
 void Library::end(int status) noexcept {
   if (fork_guard_.here()) say_farewell();
   if (!callable()) return;
   const bool all_is_well = status == 0 && !aborted_;
   const bool all_leave_too = all_leave(!all_is_well);
   if (!all_is_well && !all_leave_too) return;
-  if (lose_dead()) return;  // nobody may have been told of it yet
+  if (lose_dead()) return;  // other ranks may not have been notified yet
   const Guard guard(lock_);
   sweep();
   finalize(status);

@@ -35,8 +35,8 @@ function(find_mpi variant prefix)
     string(REGEX REPLACE "^-l|[ \n]" "" library "${library}")
   endif()
 
-  # Debian's libmpi.so is an alternative that may point to either MPI, so the library is looked for by its own name and
-  # the header is asked whose it is.
+  # Debian's libmpi.so is an alternative that may point to either MPI, so this searches for the library by its own name and checks
+  # whose header it is.
   set(names_openmpi ${library})
   set(names_mpich mpich ${library})
   find_library(MEDLEY_LIBRARY_${variant} NAMES ${names_${variant}} HINTS ${library_dirs})

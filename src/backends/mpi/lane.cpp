@@ -26,10 +26,10 @@ MpiLane::MpiLane(Communicators comms, const CommParams& group, std::vector<int> 
       notices_(comms.internal, group.rank, group.size) {}
 
 MpiLane::~MpiLane() {
-  // What a failed lane has left behind still uses its communicators.
+  // What a failed lane left pending still uses its communicators.
   if (failure_ || active_ > 0 || !library_.callable()) return;
   const Library::Guard guard(library_.lock());
-  if (library_.of_use()) library_.defer_free(comms_);  // it may have come to its end while this waited for the lock
+  if (library_.of_use()) library_.defer_free(comms_);  // MPI may have been finalised while this waited for the lock
 }
 
 std::unique_ptr<MpiTransfer> MpiLane::take() {
@@ -88,7 +88,7 @@ Transfer* MpiLane::send(const Call& call) {
     called = "MPI_Test";
     code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
   }
-  if (done && code == MPI_SUCCESS) return nullptr;  // most small ones leave at once
+  if (done && code == MPI_SUCCESS) return nullptr;  // most small messages leave at once
   auto transfer = take();
   transfer->is_send(call.root);
   if (code != MPI_SUCCESS) {
@@ -120,15 +120,15 @@ Transfer* MpiLane::collective(const Call& call) {
   }
   MpiTransfer* started = transfer.release();
   if (!started->empty()) return started;
-  started->release();  // nothing to move
+  started->release();  // nothing to transfer
   return nullptr;
 }
 
 void MpiLane::progress() {
-  // A transfer that is polled moves everything in MPI; without one somebody must.
+  // Polling a transfer progresses everything in MPI; without one somebody else must.
   if (active_ > 0 || !undelivered() || !library_.callable()) return;
-  // MPI does not say when it has given everything to the network. The longer ago the last message, the less likely it is that
-  // something of it is left: looks become rarer, and what is left is late by an eighth.
+  // MPI does not report when it has passed everything to the network. The older the last message, the less likely it is unsent:
+  // polls become rarer, and a late message is late by an eighth.
   const auto now = std::chrono::steady_clock::now();
   if (now < next_probe_) return;
   next_probe_ = now + (now - last_sent_) / 8;
@@ -150,7 +150,7 @@ void MpiLane::check() {
 
 void MpiLane::abort(const Error& why) noexcept {
   library_.note_abort();
-  if (failure_) return;  // the peers know
+  if (failure_) return;  // the peers know already
   failure_ = why;
   if (!library_.callable()) return;
   const Library::Guard guard(library_.lock());

@@ -1,5 +1,4 @@
-// MPI on one comm: two communicators, one for users' messages and collectives, one for what Medley sends
-// itself.
+// MPI on one comm: two communicators, one for users' messages and collectives, one for Medley's own messages.
 #pragma once
 
 #include <mpi.h>
@@ -18,8 +17,8 @@ namespace medley::mpi {
 
 class MpiLane final : public Lane {
  public:
-  /// `mpi_ranks`: of the members, in MPI_COMM_WORLD. `far`: whether some are on other hosts, where a send
-  /// that is complete may still need us.
+  /// `mpi_ranks`: the members' ranks in MPI_COMM_WORLD. `far`: whether some are on other hosts, where a complete send may still
+  /// need progress here.
   MpiLane(Communicators comms, const CommParams& group, std::vector<int> mpi_ranks, bool far);
   ~MpiLane() override;
   MpiLane(const MpiLane&) = delete;
@@ -35,7 +34,7 @@ class MpiLane final : public Lane {
   int rank() const { return rank_; }
   int size() const { return size_; }
   Inbox& inbox() { return inbox_; }
-  /// Throws when a rank of the job was lost, a member or not: MPI then promises nothing any more.
+  /// Throws when a rank of the job was lost, a member or not: MPI guarantees nothing after that.
   void require_peers() const {
     if (!library_.of_use()) throw_lost();
   }

@@ -112,7 +112,7 @@ void Library::require_usable() const {
   if (!of_use()) {
     throw Error(ErrorKind::timeout, "MPI is of no more use in this process: ranks with which it made a comm did not come before the deadline");
   }
-  if (ours_ && fork_guard_.here()) return;  // nobody else finalises it before the process ends
+  if (ours_ && fork_guard_.here()) return;  // we finalise it at the end of the process
   if (!usable()) throw Error(ErrorKind::unavailable, "the application has finalised MPI");
 }
 
@@ -129,7 +129,7 @@ void Library::adopt(Orphan orphan) {
 void Library::drop_completed_orphans() noexcept {
   if (orphans_.empty() || !callable()) return;
   std::erase_if(orphans_, [](Orphan& old) {
-    // One by one: after an error MPI_Testall leaves it open which requests are complete, and their memory must stay.
+    // One by one: after an error MPI_Testall does not say which requests are complete, and their memory must stay.
     std::erase_if(old.requests, [](MPI_Request& request) {
       int done = 0;
       return MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;

@@ -1,6 +1,5 @@
-// MPI in this process: initialised once, shared by all contexts, finalised at the end of the process if we
-// started it. Every call of MPI during operations is made under lock(), since one engine's lock does not keep
-// out another's.
+// MPI in this process: initialised once, shared by all contexts, finalised at the end of the process if we started it. Every MPI
+// call during operations is made under lock(), since one engine's lock does not exclude another's.
 #pragma once
 
 #include <mpi.h>
@@ -20,7 +19,7 @@
 
 namespace medley::mpi {
 
-/// Requests that nobody waits for any more, with all the memory they may still use.
+/// Abandoned requests, with all the memory they may still use.
 struct Orphan {
   std::vector<MPI_Request> requests;
   std::vector<std::byte> staged;
@@ -29,64 +28,62 @@ struct Orphan {
   std::vector<std::vector<MPI_Datatype>> types;
 };
 
-/// What a comm is made of.
+/// The communicators of a comm.
 struct Communicators {
   MPI_Comm users = MPI_COMM_NULL;
-  MPI_Comm internal = MPI_COMM_NULL;  ///< filled-in collectives, whose tags users cannot name, and notices
+  MPI_Comm internal = MPI_COMM_NULL;  ///< for composed collectives, whose tags users cannot name, and notices
 };
 
 class Library {
  public:
   using Guard = std::lock_guard<Spinlock>;
 
-  /// Of this process; never destroyed, since MPI outlives every context.
+  /// One per process; never destroyed, since MPI outlives every context.
   static Library& of_process();
   /// Such as "Open MPI 4.1.4"; MPI need not be initialised for it.
   static std::string version();
 
-  /// Initialises MPI unless somebody has. Thread level: SERIALIZED, or MULTIPLE when
-  /// MEDLEY_MPI_THREADS=multiple says that the application calls MPI from threads of its own too.
+  /// Initialises MPI unless it already is. Thread level: SERIALIZED, or MULTIPLE when MEDLEY_MPI_THREADS=multiple says that the
+  /// application calls MPI from its own threads too.
   void start();
 
   Spinlock& lock() { return lock_; }
   int largest_tag() const { return largest_tag_; }
-  /// Elements or bytes in one MPI call; more go in several. MEDLEY_MPI_CHUNK lowers it, for tests.
+  /// Elements or bytes per MPI call; larger operations take several. MEDLEY_MPI_CHUNK lowers it, for tests.
   std::int64_t chunk() const { return chunk_; }
   /// Whether only the thread that initialised MPI may call it, and whether this is another one.
   bool one_thread_only() const { return one_thread_only_; }
   bool wrong_thread() const;
-  /// Whether MPI can be called at all: not before it is started, after the application has finalised it, or
-  /// in a child that was forked.
+  /// Whether MPI can be called at all: not before it is initialised, after the application has finalised it, or in a forked child.
   bool usable() const;
-  /// Whether this thread may call it now, and need not fear to wait for a rank that is no more.
+  /// Whether this thread may call it now without the risk of waiting for a lost rank.
   bool callable() const { return of_use() && usable() && !wrong_thread(); }
   /// Whether no rank was lost and no thread is stuck in MPI.
   bool of_use() const { return lost_rank() < 0 && !stuck_.load(std::memory_order_relaxed); }   // relaxed: one word, set once
-  /// Throws when it cannot, or when a rank was lost: MPI then promises nothing any more.
+  /// Throws when MPI cannot be called, or when a rank was lost: MPI guarantees nothing after that.
   void require_usable() const;
 
-  /// A rank of MPI_COMM_WORLD is dead: MPI is of no more use in this process. -1: none is.
-  /// (relaxed: one word, set once, and nothing is read behind it)
+  /// A rank of MPI_COMM_WORLD is dead: MPI is unusable in this process. -1: none is. (relaxed: one word, set once, and nothing is
+  /// read behind it)
   void lose(int mpi_rank) noexcept;
-  /// Processes of this host, so that one of them can be lost by its number; false: nobody knows it.
+  /// Registers processes of this host, so that one can be declared lost by its process id; false: it is unknown.
   void remember_process(int process, int mpi_rank);
   bool lose_process(int process) noexcept;
-  /// Makes calls that wait inside MPI for these ranks, under lock(). Where one of them has died, or the deadline passes, MPI never
-  /// comes back: this throws, the calls stay with a thread of their own, and MPI is of no more use. They own what they use.
+  /// Makes calls that block on these ranks inside MPI, under lock(). If one of them has died, or the deadline passes, MPI never
+  /// returns: this throws, the calls stay on their own thread, and MPI is unusable. They own what they use.
   void call_blocking(const std::vector<int>& mpi_ranks, Deadline deadline, std::function<void()> calls);
   int lost_rank() const { return lost_rank_.load(std::memory_order_relaxed); }   // relaxed: as lose() says
-  /// An operation was given up: peers may never come to the end of what they share with us.
+  /// An operation was abandoned: peers may never complete what they share with us.
   void note_abort() { aborted_ = true; }
   /// Keeps it until MPI is done with it.
   void adopt(Orphan orphan);
-  /// Frees communicators once every member has let them go in peace. MPI gives the number of a freed
-  /// communicator to another one, where messages that were never received would arrive; so a comm that failed
-  /// anywhere is never freed.
+  /// Frees communicators once every member has closed them in order. MPI reuses the id of a freed communicator, and messages that
+  /// were never received would arrive there; so a comm that failed anywhere is never freed.
   void defer_free(const Communicators& comms) noexcept;
-  /// Frees those that all members have buried, and the memory of orphans that have completed.
+  /// Frees the communicators that all members have released, and the memory of orphans that have completed.
   void sweep() noexcept;
 
-  /// The end of the process (exit.cpp).
+  /// The exit of the process (exit.cpp).
   void remember_farewell(const BackendParams& params);
   void end(int status) noexcept;
 
@@ -97,7 +94,7 @@ class Library {
   bool said_farewell(int mpi_rank) noexcept;
   void drop_completed_orphans() noexcept;
   void finalize(int status) noexcept;
-  /// Whether the process of some rank of this host has ended; that rank is lost then.
+  /// Whether the process of some rank of this host has exited; that rank is then lost.
   bool lose_dead() noexcept;
 
   Spinlock lock_;

@@ -6,7 +6,7 @@
 
 namespace medley::mpi {
 
-/// An operation of another thread, before and after the right thread has started it.
+/// An operation of another thread, before and after the MPI thread has started it.
 class WaitingTransfer final : public Transfer {
  public:
   WaitingTransfer(MainThreadLane& lane, const Call& call) : lane_(lane), call_(call) {}

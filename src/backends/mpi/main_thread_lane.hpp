@@ -1,5 +1,5 @@
-// A lane for an MPI that was initialised below MPI_THREAD_SERIALIZED: only the thread that initialised it may
-// call it. Operations that another thread starts wait, in order, for that thread's next call of Medley.
+// A lane for an MPI initialised below MPI_THREAD_SERIALIZED: only the thread that initialised it may call it. Operations started by
+// other threads wait, in order, for that thread's next call of Medley.
 #pragma once
 
 #include <deque>
@@ -25,7 +25,7 @@ class MainThreadLane final : public Lane {
   friend class WaitingTransfer;
   bool wrong_thread() const { return lane_->library().wrong_thread(); }
   std::unique_ptr<MpiLane> lane_;
-  std::deque<WaitingTransfer*> waiting_;  ///< not started yet, in the order they came
+  std::deque<WaitingTransfer*> waiting_;  ///< not started yet, in order
 };
 
 }  // namespace medley::mpi

@@ -16,7 +16,7 @@ namespace {
 
 struct Card {
   int rank = 0, size = 1, process = 0;
-  std::string job;  ///< what the launcher calls the job; empty where it does not say
+  std::string job;  ///< the launcher's name of the job; empty where it gives none
   std::string library;
 };
 
@@ -59,7 +59,7 @@ Card read(const std::string& text, int rank) {
 }
 
 void expect_one_job(const std::vector<Card>& cards) {
-  std::map<int, int> owner;  // of a rank of MPI's
+  std::map<int, int> owner;  // by MPI rank
   for (int r = 0; r < static_cast<int>(cards.size()); ++r) {
     const Card &card = cards[static_cast<std::size_t>(r)], &first = cards[0];
     if (card.library != first.library) {

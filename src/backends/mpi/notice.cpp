@@ -11,7 +11,7 @@
 namespace medley::mpi {
 namespace {
 
-/// Small enough to travel at once on every MPI, so that receiving one that has arrived never waits.
+/// Small enough to be eager on every MPI, so that receiving one that has arrived never waits.
 struct Notice {
   std::int32_t kind;
   std::int32_t ranks;
@@ -23,7 +23,7 @@ Notice written(const Error& why, int own_rank) {
   Notice notice{};
   notice.kind = static_cast<std::int32_t>(why.kind());
   std::vector<int> ranks = why.context().ranks;
-  if (ranks.empty()) ranks.push_back(own_rank);  // an abort is its caller's doing
+  if (ranks.empty()) ranks.push_back(own_rank);  // the caller of an abort is at fault itself
   notice.ranks = static_cast<std::int32_t>(std::min(ranks.size(), notice.rank.size()));
   std::copy_n(ranks.begin(), notice.ranks, notice.rank.begin());
   std::strncpy(notice.sentence.data(), why.what(), notice.sentence.size() - 1);
@@ -45,7 +45,7 @@ void Mailbox::tell_everyone(const Error& why, Library& library) noexcept {
         sends.requests.push_back(request);
     }
     library.adopt(std::move(sends));
-  } catch (...) {  // without memory for a notice the peers learn it from their deadlines
+  } catch (...) {  // if a notice cannot be allocated, the peers learn it from their deadlines
   }
 }
 

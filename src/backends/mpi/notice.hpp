@@ -1,5 +1,4 @@
-// How ranks tell each other that a comm was aborted: one small message to every peer, looked for while
-// somebody waits.
+// How ranks announce that a comm was aborted: one small message to every peer, which waiting peers poll for.
 #pragma once
 
 #include <mpi.h>
@@ -14,12 +13,12 @@ namespace medley::mpi {
 /// Called under the library's lock.
 class Mailbox {
  public:
-  /// Beyond the tags of filled-in collectives (0 to internal_tags - 1 on their communicator).
+  /// Above the tags of composed collectives (0 to internal_tags - 1 on their communicator).
   static constexpr int tag = internal_tags;
 
   Mailbox(MPI_Comm comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}
   void tell_everyone(const Error& why, Library& library) noexcept;
-  /// What a peer has told.
+  /// What a peer has announced.
   std::optional<Error> look();
 
  private:

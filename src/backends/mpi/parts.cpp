@@ -41,8 +41,8 @@ class Parts {
   std::int64_t element_;
 };
 
-/// Counts, offsets and types of one side of MPI_Ialltoallw, whose offsets are bytes. A part that ints cannot
-/// say is a type with its offset inside.
+/// Counts, offsets and types of one side of MPI_Ialltoallw, whose offsets are bytes. A part that exceeds ints becomes a type with
+/// its offset inside.
 struct Side {
   Side(const Place& place, const Parts& parts, MpiTransfer& transfer) {
     const auto n = static_cast<std::size_t>(parts.size());
@@ -70,7 +70,7 @@ void all_gatherv(const Place& place, const Call& call, MpiTransfer& transfer) {
   const Parts parts(call.out_counts, call.out_offsets, place.size, call.dtype);
   const std::int64_t own = parts.bytes(place.rank);
   std::byte* own_place = bytes_at(call.out, parts.offset(place.rank));
-  // Every rank knows all counts, so all come to the same decision; offsets are each rank's own.
+  // Every rank knows all counts, so all decide alike; offsets are local to each rank.
   if (call.in != own_place && own > 0) std::memcpy(own_place, call.in, static_cast<std::size_t>(own));
   if (parts.total() > place.chunk) {
     for (int r = 0; r < place.size; ++r)
@@ -101,7 +101,7 @@ void all_to_allv(const Place& place, const Call& call, MpiTransfer& transfer) {
   const Parts out(call.out_counts, call.out_offsets, place.size, call.dtype);
   const void* from = call.in;
   if (call.in == call.out &&
-      in.extent() > 0) {  // parts may lie over each other in any way: what is sent is copied
+      in.extent() > 0) {  // parts may overlap in any way: what is sent is copied
     const auto bytes = static_cast<std::size_t>(in.extent());
     from = std::memcpy(transfer.stage(bytes), call.in, bytes);
   }

@@ -1,4 +1,4 @@
-// The plugin of one variant: decides whether its MPI is the one of this process, and only then loads it.
+// The plugin of one variant: decides whether this process uses its MPI, and only then loads it.
 #include "backends/mpi/plugin.hpp"
 
 #include <dlfcn.h>
@@ -15,14 +15,14 @@ namespace {
 constexpr Flavour own =
     std::string_view(MEDLEY_MPI_VARIANT) == "openmpi" ? Flavour::open_mpi : Flavour::mpich;
 
-/// The body of a variant lies beside its plugin.
+/// The body of a variant is beside its plugin.
 std::string body_of(std::string_view variant) {
   Dl_info self{};
   if (dladdr(reinterpret_cast<const void*>(&medley_backend), &self) == 0 || !self.dli_fname) return {};
   return std::filesystem::path(self.dli_fname).parent_path() / fmt::format("libmedley_mpi-{}.so", variant);
 }
 
-/// Loads the body, and with it the MPI, for good. `reason` says why that cannot be.
+/// Loads the body, and with it the MPI, for good. On failure `reason` says why.
 CreateFunction* load(std::string_view variant, std::string& reason) {
   void* body = dlopen(body_of(variant).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!body) {
@@ -42,7 +42,7 @@ std::string unavailable() {
                        evidence->because, name(own));
   if (!evidence && started_as_one_of_several()) return how_to_start;
   std::string reason;
-  // A process on its own may use either; which one must not depend on the order of the files.
+  // A single process may use either; the choice must not depend on the order of the files.
   if (!evidence && own != Flavour::open_mpi && load("openmpi", reason))
     return "Open MPI is preferred without a launcher";
   reason.clear();

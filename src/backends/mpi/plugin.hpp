@@ -1,4 +1,4 @@
-// Between the two objects of a variant: what the plugin calls in the body that it has loaded.
+// The interface between the two objects of a variant: what the plugin calls in the body that it has loaded.
 #pragma once
 
 #include <medley/backend.hpp>

@@ -10,7 +10,7 @@
 namespace medley::mpi {
 namespace {
 
-// MPI may meet the end of a rank or of a comm before the control connection tells of it, which it does within moments.
+// MPI may notice the end of a rank or of a comm before the control connection reports it, which it does within moments.
 constexpr auto cause_is_told_within = std::chrono::seconds(1);
 
 }  // namespace
@@ -32,13 +32,13 @@ void MpiTransfer::is_collective() {
   peer_ = everyone;
 }
 
-/// Nothing is thrown here: it may be another receive's poll that found the message.
+/// Must not throw: another receive's poll may have found the message.
 void MpiTransfer::take(Arrival arrival) noexcept {
   unmatched_ = false;
   source_ = arrival.source;
   bytes_ = arrival.bytes;
   try {
-    // What does not fit is taken all the same, so that its sender gets on.
+    // A message that does not fit is still received, so that its sender completes.
     void* to = bytes_ <= room_ ? out_ : stage(static_cast<std::size_t>(bytes_));
     const Bulk bulk(bytes_, lane_.library().chunk());
     refused_ = MPI_Imrecv(to, bulk.count(), bulk.type(), &arrival.message, request());
@@ -96,7 +96,7 @@ void MpiTransfer::note_failure(int code, const char* call) {
   failed_since_ = std::chrono::steady_clock::now();
 }
 
-/// Who was lost, or why a peer gave the comm up, says more than MPI does: "Other MPI error".
+/// Who was lost, or why a peer aborted the comm, is more useful than MPI's "Other MPI error".
 Poll MpiTransfer::await_cause() const {
   lane_.require_peers();
   if (std::chrono::steady_clock::now() - failed_since_ < cause_is_told_within) return Poll::waiting;
@@ -120,7 +120,7 @@ std::vector<int> MpiTransfer::awaited() const {
   return ranks;
 }
 
-/// MPI cannot take back what it has begun: everything it may still use is kept until it completes, or the process ends.
+/// MPI cannot cancel what it has started: everything it may still use is kept until it completes, or the process ends.
 void MpiTransfer::give_up(std::shared_ptr<const void> memory) noexcept {
   Orphan orphan;
   const Library::Guard guard(lane_.library().lock());

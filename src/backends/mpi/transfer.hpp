@@ -1,5 +1,5 @@
-// A started operation: one request of MPI, or several where one call cannot hold it, and the memory they
-// need. Made and reused by the lane.
+// A started operation: one MPI request, or several where one call cannot hold it, and the memory they need. Made and reused by the
+// lane.
 #pragma once
 
 #include <mpi.h>
@@ -17,7 +17,7 @@ class MpiLane;
 
 class MpiTransfer final : public Transfer {
  public:
-  /// Stands for a peer where all ranks take part.
+  /// In place of a peer where all ranks take part.
   static constexpr int everyone = -2;
 
   explicit MpiTransfer(MpiLane& lane) : lane_(lane) {}
@@ -28,27 +28,27 @@ class MpiTransfer final : public Transfer {
   void release() noexcept override { abandon({}); }
   void abandon(std::shared_ptr<const void> memory) noexcept override;
 
-  /// Whom it is about: a message's peer, or everyone.
+  /// Whom it involves: a message's peer, or everyone.
   void is_send(int peer);
   void is_receive(const Call& call, const Wanted& wanted);
   void is_collective();
 
-  /// Of a receive: whether it still has no message, which one it wants, and the message it got.
+  /// For a receive: whether it has no message yet, its matching criteria, and the message it got.
   bool unmatched() const { return unmatched_; }
   const Wanted& wanted() const { return wanted_; }
   void take(Arrival arrival) noexcept;
-  /// MPI refused or ended it. The next polls find the cause, or throw what MPI said.
+  /// MPI refused or failed it. The next polls find the cause, or throw MPI's error.
   void note_failure(int code, const char* call);
 
-  /// Where the next call of MPI puts its request.
+  /// Where the next MPI call stores its request.
   MPI_Request* request() { return &requests_.emplace_back(MPI_REQUEST_NULL); }
   bool empty() const { return requests_.empty() && copies_.empty(); }
 
-  /// Memory of its own, as long as the operation lasts.
+  /// Staging memory, for the lifetime of the operation.
   std::byte* stage(std::size_t bytes);
-  /// Once all is complete, bytes of the stage go to their place.
+  /// Copies staged bytes to their destination once all is complete.
   void copy_back(void* to, std::size_t from, std::size_t bytes) { copies_.push_back({to, from, bytes}); }
-  /// Lists that a call of MPI reads until it is complete.
+  /// Lists that an MPI call reads until it is complete.
   int* numbers(std::size_t count);
   MPI_Datatype* types(std::size_t count);
   const Bulk& keep(Bulk bulk) { return bulks_.emplace_back(std::move(bulk)); }
@@ -67,12 +67,12 @@ class MpiTransfer final : public Transfer {
   int peer_ = everyone, source_ = -1;
   bool unmatched_ = false;
   Wanted wanted_;
-  int tag_ = 0;                ///< as Medley calls it
+  int tag_ = 0;                ///< Medley's tag
   void* out_ = nullptr;        ///< of a receive
-  std::int64_t room_ = 0;      ///< bytes there
+  std::int64_t room_ = 0;      ///< capacity there, in bytes
   std::int64_t bytes_ = 0;     ///< of its message
   int refused_ = MPI_SUCCESS;  ///< why MPI did not receive its message
-  std::string failure_{};      ///< what MPI said when it ended the operation
+  std::string failure_{};      ///< MPI's error when it failed the operation
   Deadline failed_since_{};
   std::size_t next_ = 0;       ///< the first request that is not complete
   std::vector<MPI_Request> requests_;

@@ -30,8 +30,7 @@ int note_mpi(dl_phdr_info* object, std::size_t, void* found) {
   return 0;
 }
 
-/// An MPI in this process that somebody has initialised, wherever its symbols are visible (Python loads
-/// mpi4py's library for mpi4py alone).
+/// An MPI in this process that is initialised, wherever its symbols are visible (Python loads mpi4py's library with local symbols).
 std::optional<Flavour> initialised_mpi() {
   std::vector<std::string> files;
   dl_iterate_phdr(note_mpi, &files);
