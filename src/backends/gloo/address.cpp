@@ -32,7 +32,7 @@ std::string address_of_interface(const std::string& name) {
   return four.empty() ? six : four;
 }
 
-/// Calls visit(address) for every address a name stands for until one call gives a text.
+/// Calls visit(address) for every address of a name until one call returns a text.
 template <class Visit>
 std::string first_of(const std::string& host, const char* port, Visit visit) {
   addrinfo hints{};
@@ -45,7 +45,7 @@ std::string first_of(const std::string& host, const char* port, Visit visit) {
   return found;
 }
 
-/// A datagram socket, which sends nothing until it is told to.
+/// A datagram socket; connecting it sends nothing.
 template <class Use>
 std::string with_socket(const addrinfo& to, Use use) {
   const int fd = socket(to.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);

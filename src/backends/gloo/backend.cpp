@@ -43,11 +43,11 @@ class GlooBackend final : public Backend {
     return std::make_unique<GlooLane>(group, device(group), hosts_, doorbell_);
   }
   EventCount* event_count() override { return doorbell_.get(); }
-  /// Its rings combine each part in the order of the ranks after the part's own, whatever arrives when.
+  /// Its rings combine each part in a fixed rank order, starting after the part's own rank, whatever the arrival order.
   bool fixed_order() const override { return true; }
 
  private:
-  /// One for all comms, with one thread; made when the first is.
+  /// One for all comms, with one thread; made with the first comm.
   std::shared_ptr<::gloo::transport::Device> device(const CommParams& group) {
     const std::lock_guard lock(mutex_);
     if (device_) return device_;
@@ -61,8 +61,7 @@ class GlooBackend final : public Backend {
     }
     return device_;
   }
-  /// The store was reached without leaving this host, as by the rank that serves it: the way to a rank
-  /// elsewhere tells.
+  /// The store was reached without leaving this host, for instance by the rank that serves it: use the route to a rank elsewhere.
   std::string find_address(Deadline deadline) {
     for (std::size_t r = 0; r < hosts_.size(); ++r) {
       if (hosts_[r] == hosts_[static_cast<std::size_t>(rank_)]) continue;

@@ -33,8 +33,8 @@ std::int64_t common_count(const Call& call) {
   }
 }
 
-/// Whether no rank has anything to move. Gloo divides by the size of some of these; ranks meet in them all
-/// the same, so that one that has something to move is noticed.
+/// Whether no rank has data to move. Gloo divides by the size in some of these. Ranks still meet in them, so that a rank that does
+/// have data is noticed.
 bool empty(const Call& call, int ranks) {
   if (call.op == Op::all_to_allv || call.op == Op::barrier) return false;
   if (call.op != Op::all_gatherv) return common_count(call) == 0;
@@ -55,16 +55,15 @@ std::string in_words(const Call& call, int ranks) {
   return words + ")";
 }
 
-/// Ranks that do different things get different tags, so that their data never meets: Gloo ends the process
-/// when a message is longer than the buffer that waits for it.
+/// Ranks that call different operations get different tags, so that their data never mixes: Gloo ends the process when a message is
+/// longer than the buffer that waits for it.
 std::uint32_t hash(std::string_view text, std::uint64_t start) {
   std::uint64_t h = 0xcbf29ce484222325u ^ start * 0x9e3779b97f4a7c15u;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return static_cast<std::uint32_t>(h ^ h >> 32);
 }
 
-/// Calls use with an integer as wide as the call's elements: Gloo moves them, the reduction function knows
-/// them.
+/// Calls use with an integer as wide as the call's elements: Gloo only moves them; the reduction function interprets them.
 template <class Use>
 void with_width(DType dtype, Use use) {
   switch (size_of(dtype)) {
@@ -171,7 +170,7 @@ void Collectives::stop(const Error& why) noexcept {
 bool Collectives::poll_stop() noexcept {
   if (!stopping_) return true;
   if (!matcher_->goodbye_over()) return false;
-  mesh_->sever();   // only now: it cuts the connections that the goodbye takes
+  mesh_->sever();   // only now: it cuts the connections that the goodbye uses
   stopping_ = false;
   return true;
 }
@@ -187,7 +186,7 @@ void Collectives::broadcast(const Call& call, std::uint32_t tag) {
 
 void Collectives::reduce(const Call& call, std::uint32_t tag) {
   const auto count = static_cast<std::size_t>(call.in_count);
-  std::vector<char> spare;  // every rank needs room for parts of the result
+  std::vector<char> spare;  // every rank needs space for parts of the result
   if (mesh_->rank != call.root) spare.resize(bytes_of(call, call.in_count));
   char* out = mesh_->rank == call.root ? out_of(call) : spare.data();
   with_width(call.dtype, [&]<class T>(T) {
@@ -250,7 +249,7 @@ void Collectives::scatter(const Call& call, std::uint32_t tag) {
 
 void Collectives::all_to_all(const Call& call, std::uint32_t tag) {
   const std::size_t bytes = bytes_of(call, call.in_count);
-  std::vector<char> copy;  // in place, what comes would overwrite what is yet to go
+  std::vector<char> copy;  // in place, incoming data would overwrite what is not sent yet
   if (call.in == call.out) copy.assign(in_of(call), in_of(call) + bytes);
   ::gloo::AlltoallOptions options(mesh_);
   prepare(options, tag);

@@ -10,8 +10,8 @@
 
 namespace medley::gloo_backend {
 
-/// Whether Gloo does it. Its reductions take a function for two operands: sum, product, min and max of types
-/// that such steps do not round twice. f16 and bf16 would be rounded at every step, so they are filled in.
+/// Whether Gloo supports it. Its reductions take a function of two operands: sum, product, min and max of types that do not round
+/// at every step. f16 and bf16 would, so their reductions are composed.
 bool has_collective(Op op, DType dtype, ReduceOp reduce);
 
 class Collectives final : public BlockingLibrary {
@@ -38,7 +38,7 @@ class Collectives final : public BlockingLibrary {
 
   std::shared_ptr<Mesh> mesh_;
   std::shared_ptr<TagMatcher> matcher_;
-  bool stopping_ = false;   ///< the peers are being told; under the engine's lock
+  bool stopping_ = false;   ///< the peers are being notified; under the engine's lock
   std::uint64_t number_ = 0;
 };
 

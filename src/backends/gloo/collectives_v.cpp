@@ -1,4 +1,4 @@
-// The forms with a part of its own size for each rank.
+// The v-collectives: parts of different sizes.
 #include <fmt/format.h>
 #include <gloo/allgatherv.h>
 #include <gloo/alltoall.h>
@@ -29,14 +29,14 @@ void Collectives::all_to_allv(const Call& call, std::uint32_t tag) {
   Packed given(in, in_of(call), call.in == call.out), taken(out, out_of(call));
   given.pack();
   ::gloo::AlltoallvOptions options(mesh_);
-  prepare(options, ~tag);  // not to meet the comparison
+  prepare(options, ~tag);  // a tag other than the comparison's
   options.setInput(given.data(), in.sizes());
   options.setOutput(taken.data(), out.sizes());
   ::gloo::alltoallv(options);
   taken.unpack();
 }
 
-/// Only here do ranks name sizes that the others must believe; Gloo would end the process over a wrong one.
+/// Only here do ranks send sizes that the others must trust; Gloo would end the process over a wrong one.
 void Collectives::compare_parts(const Call& call, std::uint32_t tag) {
   const auto n = static_cast<std::size_t>(mesh_->size);
   std::vector<std::int64_t> given(call.in_counts, call.in_counts + n), announced(n);

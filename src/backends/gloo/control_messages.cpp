@@ -1,4 +1,4 @@
-// Control: who is gone, who is missing, and how a rank takes leave of the others.
+// Control: lost ranks, missing ranks, and how a rank closes a comm in order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,11 +13,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What was sent must have arrived before the connections close. Peers answer from a thread of their own, so
-// only one that is stopped or cut off lets this pass.
+// What was sent must have arrived before the connections close. Peers answer from their own reader thread, so only a stopped or
+// unreachable one lets this time out.
 constexpr auto farewell_limit = 5000ms;
 constexpr auto abort_limit = 200ms;
-// How long after an error of Gloo the readers may take to learn whose connection it was.
+// How long after a Gloo error the readers may take to learn whose connection it was.
 constexpr auto explanation_limit = 500ms;
 
 std::string written(const Error& why) {
@@ -116,7 +116,7 @@ void TagMatcher::say_goodbye(Kind kind, const Error* why, std::chrono::milliseco
     closing_ = true;
     goodbye_limit_ = deadline_after(limit);
     header.collectives = doing_.number;
-    if (why && failure_) {  // the others hear the first cause, not what this rank made of it
+    if (why && failure_) {  // the others get the root cause, not this rank's consequence of it
       header.tag = first_header_.tag;
       header.number = first_header_.number;
       note = first_note_;
@@ -138,7 +138,7 @@ void TagMatcher::say_goodbye(Kind kind, const Error* why, std::chrono::milliseco
     if (present) try_post(*peer, header, std::as_bytes(std::span(note)));
   }
   const std::lock_guard lock(mutex_);
-  if (why) {   // the ranks at fault, such as a stopped one, are told but not waited for
+  if (why) {   // the ranks at fault, such as a stopped one, are notified but not awaited
     for (const int at_fault : why->context().ranks) {
       if (at_fault >= 0 && at_fault < static_cast<int>(peers_.size()) && peers_[static_cast<std::size_t>(at_fault)]) {
         peers_[static_cast<std::size_t>(at_fault)]->heard = true;

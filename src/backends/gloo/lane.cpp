@@ -3,7 +3,7 @@
 namespace medley::gloo_backend {
 namespace {
 
-/// What the adapter gives, with the ranks that are missing.
+/// The adapter's transfer, plus the ranks that are missing.
 class CollectiveTransfer final : public Transfer {
  public:
   CollectiveTransfer(TagMatcher& matcher, Transfer* inner, std::uint64_t number)
@@ -35,7 +35,7 @@ GlooLane::GlooLane(const CommParams& group, const std::shared_ptr<::gloo::transp
 GlooLane::~GlooLane() {
   if (fork_guard_.here()) {
     collectives_.reset();
-    matcher_->close();  // here, not when a worker that is about to end lets go of it
+    matcher_->close();  // here, not when an ending worker drops its reference
     return;
   }
   // A forked child has none of the threads: joining them would wait for ever.

@@ -1,4 +1,4 @@
-// gloo on one comm: collectives on the blocking adapter's worker thread, messages through the matcher.
+// gloo on one comm: collectives on the blocking adapter's worker thread, messages through the tag matcher.
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,7 @@ Mesh::Mesh(const CommParams& group, const std::shared_ptr<::gloo::transport::Dev
   meet(group, group.all_gather(offer()), hosts);
 }
 
-/// Every pair listens from its birth; what it listens on goes to everyone.
+/// Every pair listens as soon as it is made; its address goes to all ranks.
 std::string Mesh::offer() {
   std::string addresses;  // one for every other rank, in order, all of one length
   for (int r = 0; r < size; ++r) {
@@ -60,7 +60,7 @@ void Mesh::meet(const CommParams& group, const std::vector<std::string>& offers,
     const std::string own = list.substr(static_cast<std::size_t>(rank < r ? rank : rank - 1) * each, each);
     theirs[static_cast<std::size_t>(r)].assign(own.begin(), own.end());
   }
-  // Everybody is here now. Connecting blocks, until the deadline at most; other comms go on meanwhile.
+  // All members are here now. Connecting blocks, until the deadline at most; other comms progress meanwhile.
   std::atomic<int> reached = 0;
   auto connecting = std::async(std::launch::async, [&] {
     for (int r = 0; r < size; ++r) {

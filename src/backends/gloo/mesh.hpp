@@ -1,5 +1,5 @@
-// The connections among the ranks of one comm: a Gloo context whose pairs met through the comm's store.
-// Used by the lane's matcher and collectives.
+// The connections among the ranks of one comm: a Gloo context whose pairs connected through the comm's store. Used by the lane's
+// tag matcher and collectives.
 #pragma once
 
 #include <gloo/context.h>
@@ -13,15 +13,15 @@
 
 namespace medley::gloo_backend {
 
-/// Waits in Gloo have no end of their own here: deadlines are the engine's, and sever() ends them.
+/// Waits in Gloo have no timeout here: deadlines belong to the engine, and sever() ends them.
 inline constexpr std::chrono::milliseconds no_limit = std::chrono::hours(24 * 365);
 
 class Mesh final : public ::gloo::Context {
  public:
-  /// Connects every pair; by all members together.
+  /// Connects every pair; called by all members together.
   Mesh(const CommParams& group, const std::shared_ptr<::gloo::transport::Device>& device,
        const std::vector<std::string>& hosts);
-  /// Whether a member on this host is known to have ended.
+  /// Whether a member on this host is known to have exited.
   bool ended(int of) const { return processes_[static_cast<std::size_t>(of)].ended(); }
   void sever() noexcept { transport_->sever(); }
 

@@ -1,4 +1,4 @@
-// A send or receive on its way. Private to the matcher.
+// A send or receive in flight. Private to the tag matcher.
 #pragma once
 
 #include "backends/gloo/tag_matcher.hpp"
@@ -32,7 +32,7 @@ class TagMatcher::Message : public Transfer {
            size_of(call.dtype);
   }
   void finish() {
-    Doorbell& doorbell = *matcher.doorbell_;  // this object may be gone once it is done
+    Doorbell& doorbell = *matcher.doorbell_;  // this object may be destroyed once `done` is set
     done.store(true, std::memory_order_release);  // pairs with the acquire load in poll()
     doorbell.ring();
   }

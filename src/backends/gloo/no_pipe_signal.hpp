@@ -1,5 +1,5 @@
-// Keeps SIGPIPE away while Gloo writes: it calls writev on sockets whose peer may be gone, and the signal
-// would end the process instead of giving an error. Used wherever a thread of ours calls into Gloo.
+// Blocks SIGPIPE while Gloo writes: it calls writev on sockets whose peer may be gone, and the signal would end the process instead
+// of giving an error. Used wherever a thread of ours calls into Gloo.
 #pragma once
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ class NoPipeSignal {
   ~NoPipeSignal() {
     if (sigismember(&before_, SIGPIPE)) return;
     const timespec now{};
-    sigtimedwait(&pipe_, nullptr, &now);  // what came meanwhile is ours
+    sigtimedwait(&pipe_, nullptr, &now);  // a signal that came meanwhile is ours
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   NoPipeSignal(const NoPipeSignal&) = delete;

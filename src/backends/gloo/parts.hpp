@@ -1,5 +1,5 @@
-// The parts of a v-collective in bytes, and memory in which they lie one after the other, as Gloo needs them.
-// Used by the collectives; memory that is in that order already is used as it is.
+// The parts of a v-collective in bytes, and memory in which they are contiguous, as Gloo needs them. Used by the collectives;
+// memory that is already in that order is used directly.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class Packed {
     separate_ = copy || !parts.in_order();
   }
   char* data() { return separate_ ? spare_.data() : memory_; }
-  /// Where a rank's part lies in data().
+  /// The offset of a rank's part in data().
   char* part(std::size_t rank) {
     char* at = data();
     for (std::size_t r = 0; r < rank; ++r) at += parts_.sizes()[r];

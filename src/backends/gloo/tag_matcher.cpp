@@ -1,4 +1,4 @@
-// Matching: which message goes into which receive.
+// Tag matching: which message goes into which receive.
 #include "backends/gloo/tag_matcher.hpp"
 
 #include <fmt/format.h>
@@ -122,12 +122,12 @@ void TagMatcher::deliver(Receive& receive, int source, const Header& header, std
   receive.finish();
 }
 
-/// A large message: its sender has offered it, so that it comes as soon as there is a buffer for it. One that
-/// does not fit is taken in all the same, so that its sender goes on.
+/// A large message: its sender has announced it, and it arrives as soon as there is a buffer for it. One that does not fit is still
+/// received, so that its sender completes.
 void TagMatcher::accept_rest(Receive& receive, Peer& peer, const Header& header) {
   Peer::Rest rest{&receive, header.number, nullptr, {}};
   if (receive.error) rest.spare.resize(header.bytes);
-  receive.peer = peer.rank;  // awaited from here on, also by a receive from any source
+  receive.peer = peer.rank;  // awaited from now on, also by a receive from any source
   try {
     rest.buffer =
         mesh_->createUnboundBuffer(receive.error ? rest.spare.data() : receive.memory, header.bytes);
@@ -143,7 +143,7 @@ void TagMatcher::accept_rest(Receive& receive, Peer& peer, const Header& header)
 
 void TagMatcher::forget(Receive& receive) noexcept {
   const std::lock_guard lock(mutex_);
-  // Receives are mostly matched in the order in which they were posted: near the front.
+  // Receives are mostly matched in posted order, so it is near the front.
   if (const auto at = std::find(posted_.begin(), posted_.end(), &receive); at != posted_.end()) posted_.erase(at);
   for (auto& peer : peers_) {
     if (!peer) continue;
@@ -166,7 +166,7 @@ void TagMatcher::begin_collective(const Doing& doing) {
 
 void TagMatcher::end_collective() {
   const std::lock_guard lock(mutex_);
-  in_collective_ = false;   // the adapter rings once it knows
+  in_collective_ = false;   // the adapter rings the doorbell once it knows
 }
 
 std::vector<int> TagMatcher::absent(std::uint64_t number) {
@@ -187,7 +187,7 @@ bool TagMatcher::awaits(const Peer& peer) const {
   });
 }
 
-/// Why nothing more will come of this comm, if so; the first cause first.
+/// Why this comm can make no more progress, if so; the root cause first.
 std::optional<Error> TagMatcher::trouble() const {
   for (const auto& peer : peers_) {
     if (!peer || !peer->lost) continue;

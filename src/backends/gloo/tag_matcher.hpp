@@ -1,7 +1,6 @@
-// Sends, receives and control messages among the ranks of one comm, over Gloo's buffers. Used by the lane.
-// Gloo offers no way to ask whether a buffer has arrived, only to wait for it: one thread per peer does,
-// matches what comes, and answers control messages whatever the rank itself is doing. Sends leave from the
-// caller's thread.
+// Sends, receives and control messages among the ranks of one comm, over Gloo's buffers. Used by the lane. Gloo cannot test whether
+// a buffer has arrived, only wait for it. So one thread per peer waits, matches what arrives, and answers control messages whatever
+// the rank itself is doing. Sends leave from the caller's thread.
 #pragma once
 
 #include <gloo/transport/unbound_buffer.h>
@@ -28,8 +27,7 @@ namespace medley::gloo_backend {
 using Memory8 = std::vector<std::byte>;
 using GlooBuffer = std::unique_ptr<::gloo::transport::UnboundBuffer>;
 
-/// What a rank is doing in its latest native collective: for messages, and to notice ranks that do different
-/// things.
+/// What a rank is doing in its latest native collective: for messages, and to detect ranks that call different operations.
 struct Doing {
   std::uint64_t number = 0;
   std::uint32_t signature = 0;
@@ -40,28 +38,28 @@ class TagMatcher {
  public:
   TagMatcher(std::shared_ptr<Mesh> mesh, std::shared_ptr<Doorbell> doorbell);
   ~TagMatcher() { close(); }
-  /// Takes leave of the peers and ends the readers. Waits a while for what was sent to arrive, unless poll_close() has.
+  /// Says goodbye to the peers and ends the readers. Waits a while for what was sent to arrive, unless poll_close() has.
   void close() noexcept;
-  /// Takes leave, without waiting: true when what was sent has arrived, or will not.
+  /// Says goodbye without waiting: true when what was sent has arrived, or never will.
   bool poll_close() noexcept;
 
   /// A send or a receive; null when it is complete.
   Transfer* start(const Call& call);
 
-  /// Says that this rank begins its next native collective.
+  /// Announces that this rank begins its next native collective.
   void begin_collective(const Doing& doing);
   void end_collective();
   /// Ranks that have not been seen in collective `number`.
   std::vector<int> absent(std::uint64_t number);
 
-  /// Throws when a peer is lost, has given up the comm, or has left though it is awaited; asks the others
-  /// where they are.
+  /// Throws when a peer is lost, has aborted the comm, or has left though it is awaited; asks the others which collective they are
+  /// in.
   void check();
-  /// Throws what a peer gave up the comm for, and what a collective of different ranks turned out to be.
+  /// Throws the reason why a peer aborted the comm, or the mismatch between ranks that called different collectives.
   void throw_if_failed();
-  /// The reason of a failure inside Gloo: what check() will say, waited for briefly.
+  /// The reason of a failure inside Gloo: what check() will report, waited for briefly.
   Error explain(const char* gloo_says);
-  /// Tells the peers, and that nothing is delivered any more. goodbye_over() says when they have heard it, or will not.
+  /// Notifies the peers and stops delivery. goodbye_over() returns true when they have acknowledged it, or never will.
   void abort(const Error& why) noexcept;
   bool goodbye_over() noexcept;
 
@@ -104,20 +102,20 @@ class TagMatcher {
   std::shared_ptr<Mesh> mesh_;
   std::shared_ptr<Doorbell> doorbell_;
   int rank_, size_;
-  std::mutex mutex_;  ///< guards all below, and what a peer says it does
+  std::mutex mutex_;  ///< guards all below, and the peers' reported states
   std::condition_variable changed_;
   std::list<Receive*> posted_;
   std::list<Arrival> unexpected_;
   Doing doing_;
   bool in_collective_ = false;
   bool stopped_ = false;  ///< nothing is delivered any more
-  bool closing_ = false;  ///< connections that close now do so in order
+  bool closing_ = false;  ///< connections that close now close in order
   Deadline goodbye_limit_{};
   std::optional<Error> failure_;
   std::string
-      first_note_;  ///< what a peer gave up the comm for, as it came, and from which rank it came first
+      first_note_;  ///< the reason a peer gave for aborting the comm, as received, and the rank it first came from
   Header first_header_;
-  std::atomic<bool> failed_{false};  ///< relaxed: says that mutex_ is worth taking, under which the reason is read
+  std::atomic<bool> failed_{false};  ///< relaxed: a hint to take mutex_, under which the reason is read
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null for this one
 };
 
@@ -133,25 +131,25 @@ struct TagMatcher::Peer {
     GlooBuffer buffer;
   };
   struct Rest {
-    Receive* receive;  ///< null once it was given up
+    Receive* receive;  ///< null once it was abandoned
     std::uint64_t number;
     GlooBuffer buffer;
-    Memory8 spare;  ///< where a message goes that does not fit
+    Memory8 spare;  ///< receives a message that does not fit
   };
   const int rank;
   std::thread reader;
 
   std::mutex out_mutex;         ///< guards the next three: envelopes leave in the order of their numbers
-  std::deque<Outgoing> outbox;  ///< sent and not known to be taken
-  std::uint64_t forgotten = 0;  ///< sent before those
-  std::uint64_t told = 0;       ///< the peer knows that so many were taken
-  std::atomic<std::uint64_t> taken{0};  ///< by the reader; relaxed: a count alone, in step with `told` by out_mutex
+  std::deque<Outgoing> outbox;  ///< sent and not acknowledged
+  std::uint64_t forgotten = 0;  ///< number sent before those
+  std::uint64_t told = 0;       ///< how many the peer knows were received
+  std::atomic<std::uint64_t> taken{0};  ///< received by the reader; relaxed: a count alone, in step with `told` by out_mutex
 
   std::array<Ready, envelopes_ready> ready;
-  // By the matcher's mutex:
-  std::size_t next = 0;                            ///< of `ready`
-  std::deque<Rest> rests;                          ///< large messages on their way in
-  std::unordered_map<std::uint64_t, Send*> sends;  ///< large ones on their way out
+  // Guarded by the matcher's mutex:
+  std::size_t next = 0;                            ///< index in `ready`
+  std::deque<Rest> rests;                          ///< large messages being received
+  std::unordered_map<std::uint64_t, Send*> sends;  ///< large messages being sent
   std::uint64_t numbers = 0;
   bool left = false, lost = false, heard = false, gave_up = false;
   Doing doing;

@@ -1,4 +1,4 @@
-// Envelopes: how they leave, the thread per peer that takes them in, and what control messages mean.
+// Envelopes: how they are sent, the reader thread per peer, and the handling of control messages.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ void TagMatcher::read(Peer& peer) noexcept {
   }
 }
 
-/// False when nothing more is to come from this peer.
+/// False when nothing more will come from this peer.
 bool TagMatcher::read_one(Peer& peer) {
   Peer::Ready* ready = nullptr;
   {
@@ -68,15 +68,14 @@ bool TagMatcher::read_one(Peer& peer) {
     await_rest(peer);
     return true;
   }
-  if (!ready->buffer->waitRecv(nullptr, no_limit)) return true;  // woken, to look for something else
+  if (!ready->buffer->waitRecv(nullptr, no_limit)) return true;  // woken, to check for something else
   peer.taken.fetch_add(1, std::memory_order_relaxed);
   const bool more = handle(peer, ready->memory);
   {
     const std::lock_guard lock(mutex_);
     peer.next = (peer.next + 1) % envelopes_ready;
   }
-  // After the last one nothing may be sent: what a closed socket has not read makes it drop what it has not
-  // sent.
+  // Nothing may be sent after the last one: a socket closed with unread data drops what it has not sent.
   if (!more) return false;
   ready->buffer->recv(peer.rank, envelope_slot, 0, envelope_bytes);
   bool untold = false;
@@ -95,7 +94,7 @@ void TagMatcher::await_rest(Peer& peer) {
     rest = &peer.rests.front();
   }
   if (!rest->buffer->waitRecv(nullptr, no_limit)) return;  // the peer was lost
-  // Told before the receive is complete: a rank whose work is done may leave, and nothing follows its farewell.
+  // Acknowledged before the receive is complete: a rank whose work is done may leave, and nothing follows its goodbye.
   try_post(peer, {.kind = Kind::done, .number = rest->number});
   const std::lock_guard lock(mutex_);
   if (rest->receive) rest->receive->finish();
@@ -198,7 +197,7 @@ void TagMatcher::try_post(Peer& peer, const Header& header, std::span<const std:
   }
 }
 
-/// Makes the reader look at what there is to wait for. Called with the mutex held.
+/// Makes the reader re-check what it waits for. Called with the mutex held.
 void TagMatcher::wake(Peer& peer) {
   peer.ready[peer.next].buffer->abortWaitRecv();
 }
