@@ -1,4 +1,4 @@
-// The nccl backend: everything on CUDA memory, nothing on host memory.
+// The nccl backend: all operations on CUDA memory, none on host memory.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -9,11 +9,11 @@
 namespace medley::nccl {
 namespace {
 
-/// What NCCL takes for one device: two ranks on one device of one host are refused by it.
+/// What NCCL considers one device: it refuses two ranks on one device of one host.
 std::string device_identity(const BackendParams& params) {
   char bus[32] = {};
   cuda::check(cudaDeviceGetPCIBusId(bus, sizeof bus, params.device), "cudaDeviceGetPCIBusId");
-  const char* host = std::getenv("NCCL_HOSTID");   // NCCL's own way to say that ranks are on different hosts
+  const char* host = std::getenv("NCCL_HOSTID");   // NCCL's own setting to mark ranks as on different hosts
   const auto me = static_cast<std::size_t>(params.rank);
   return fmt::format("{} of {}", bus, host && *host ? host : params.hosts[me]);
 }
@@ -37,7 +37,7 @@ class NcclBackend final : public Backend {
   std::string version() const override { return version_text(); }
   bool has_memory(Memory memory) const override { return memory == Memory::cuda; }
   bool native(Op op, DType, ReduceOp, Memory memory) const override { return memory == Memory::cuda || op == Op::barrier; }
-  // Where the same bits are asked for, ranks are combined in their order by a kernel of ours.
+  // Where reproducible bits are required, a kernel of ours combines the ranks in their order.
   bool fixed_order() const override { return true; }
   bool has(Trait trait) const override { return trait == Trait::default_for_cuda || trait == Trait::connects_lazily; }
   std::string refuses(const std::vector<int>& world_ranks) const override {
@@ -56,8 +56,8 @@ class NcclBackend final : public Backend {
  private:
   StoreAgent store_agent_;
   int device_;
-  std::vector<std::string> devices_;   ///< of each world rank
-  std::shared_ptr<cuda::DeviceClock> clock_;   ///< where operations are traced
+  std::vector<std::string> devices_;   ///< by world rank
+  std::shared_ptr<cuda::DeviceClock> clock_;   ///< set where operations are traced
 };
 
 std::string unavailable() {
@@ -74,11 +74,11 @@ std::string unavailable() {
 }
 
 std::unique_ptr<Backend> create(const BackendParams& params) {
-  // All connections when a comm is made, instead of one algorithm after the other in the middle of a run. A user's own
-  // setting stands.
+  // Makes all connections when a comm is made, instead of one algorithm after the other in the middle of a run. A user's own
+  // setting is kept.
   setenv("NCCL_RUNTIME_CONNECT", "0", 0);
-  // Room for the stack of NCCL's largest kernel from the start: CUDA makes more when a kernel that needs it is launched, and the
-  // launch then waits for all running kernels, of which one may wait for a peer that waits for this rank.
+  // Reserves the stack of NCCL's largest kernel from the start: otherwise CUDA grows it at the launch of a kernel that needs it,
+  // and that launch waits for all running kernels, one of which may wait for a peer that waits for this rank.
   setenv("NCCL_SET_STACK_SIZE", "1", 0);
   return std::make_unique<NcclBackend>(params);
 }

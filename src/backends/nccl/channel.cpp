@@ -8,7 +8,7 @@ namespace medley::nccl {
 namespace {
 
 constexpr std::size_t headers_at_once = 128;   // one page of pinned memory
-constexpr auto store_interval = std::chrono::milliseconds(1);   // a look into the store takes a round trip
+constexpr auto store_interval = std::chrono::milliseconds(1);   // each query of the store takes a round trip
 
 }  // namespace
 
@@ -44,7 +44,7 @@ bool Channel::connected() {
     });
   }
   if (!comm_) comm_ = std::make_unique<Communicator>(2, sends_ ? 0 : 1, *id_);
-  // No second communicator as the lane has: making this one in the middle of a run is enough (docs/guarantees.md).
+  // No second communicator as in the lane: making this one in the middle of a run is enough (docs/guarantees.md).
   connected_ = comm_->idle();
   return connected_;
 }

@@ -1,5 +1,5 @@
-// Messages of one pair of ranks in one direction: a communicator of two and a stream of their own, since in a stream
-// shared with others a receive would hold up a send. Connected by the first message.
+// Messages of one pair of ranks in one direction: a two-rank communicator and a stream of their own, since in a shared stream a
+// receive would block a send. The first message connects it.
 #pragma once
 
 #include <chrono>
@@ -15,12 +15,13 @@
 
 namespace medley::nccl {
 
-/// NCCL has neither tags nor lengths: every message carries them, so that a wrong match is an error and not wrong data.
+/// NCCL has neither tags nor lengths: every message carries a header with both, so that a wrong match is an error and not wrong
+/// data.
 struct MessageHeader {
   std::uint64_t bytes = 0;
   std::uint64_t tag = 0;
   std::uint64_t number = 0;
-  std::uint64_t proof = 0;   ///< of the other three: tells when all of it has come
+  std::uint64_t proof = 0;   ///< checksum of the other three: shows when all of them have arrived
 
   void seal() { proof = mix(); }
   bool sealed() const { return proof == mix(); }
@@ -31,20 +32,20 @@ struct MessageHeader {
 
 class Channel {
  public:
-  /// `sends`: this rank gives, `peer` takes.
+  /// `sends`: this rank sends, `peer` receives.
   Channel(const CommParams& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock, int peer,
           bool sends);
-  /// Its communicator is retired, its pinned memory stays: freeing either would wait for every running kernel.
+  /// Its communicator's destruction is deferred and its pinned memory kept: freeing either would wait for every running kernel.
   ~Channel() { retire(std::move(comm_), device_); }
 
-  /// Moves the connection on; true once messages can be launched. Throws what went wrong.
+  /// Progresses the connection; true once messages can be launched. Throws what went wrong.
   bool connected();
-  /// Enqueues one message and its header; false if NCCL goes on in the background.
+  /// Enqueues one message and its header; false if NCCL continues in the background.
   bool launch(const Call& call, MessageHeader* header);
   bool idle() { return comm_->idle(); }
   void look_for_errors();
   Track& track() { return track_; }
-  /// No message goes any more, for this reason.
+  /// Fails all further messages, for this reason.
   void break_off(const Error& why) noexcept;
   bool poll_abort() const noexcept { return !comm_ || comm_->poll_abort(); }
 

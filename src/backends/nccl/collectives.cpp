@@ -9,7 +9,7 @@
 namespace medley::nccl {
 namespace {
 
-// Room on the device for the inputs of all ranks, in gathered reductions; longer ones take several rounds.
+// Scratch space on the device for the inputs of all ranks, in gathered reductions; longer ones take several rounds.
 constexpr std::int64_t scratch_bytes = 64 << 20;
 
 const std::byte* at(const void* base, std::int64_t elements, DType dtype) {
@@ -19,7 +19,7 @@ std::byte* at(void* base, std::int64_t elements, DType dtype) {
   return static_cast<std::byte*>(base) + elements * static_cast<std::int64_t>(size_of(dtype));
 }
 
-/// Where rank r's part of a side lies, in elements.
+/// The offset of rank r's part of a side, in elements.
 struct Part {
   std::int64_t offset, count;
 };
@@ -49,7 +49,7 @@ bool exchange_parts(const Place& place, const Call& call, const void* in) {
     const Part take = to_all || !scatters ? (takes ? out_part(call, r, place.size) : Part{}) : Part{0, call.out_count};
     const void* const from = gives ? at(in, give.offset, call.dtype) : nullptr;
     void* const to = takes ? at(call.out, take.offset, call.dtype) : nullptr;
-    if (r == place.rank && (!gives || !takes || to == from)) continue;   // it lies where it belongs
+    if (r == place.rank && (!gives || !takes || to == from)) continue;   // it is already in place
     if (gives) exchange.send(from, r == place.rank ? take.count : give.count, r);
     if (takes) exchange.recv(to, take.count, r);
   }
@@ -62,7 +62,7 @@ bool in_place_exchange(const Call& call) {
   return (call.op == Op::all_to_all || call.op == Op::all_to_allv) && call.in == call.out && call.in_count > 0;
 }
 
-/// Device memory in stream order: neither taking nor giving it back waits for a kernel.
+/// Stream-ordered device memory: neither allocating nor freeing it waits for a kernel.
 class Scratch {
  public:
   Scratch(std::int64_t bytes, cudaStream_t stream) : stream_(stream) {
@@ -79,7 +79,7 @@ class Scratch {
   cudaStream_t stream_;
 };
 
-/// Everybody's elements [first, first + count) of what rank `of` combines, to that rank; `of` < 0: to all.
+/// Sends every rank's elements [first, first + count) of what rank `of` combines to that rank; `of` < 0: to all.
 bool gather_inputs(const Place& place, const Call& call, std::byte* scratch, std::int64_t first, std::int64_t count, int of) {
   Exchange exchange(place, call.dtype, of < 0 ? Pattern::everybody : Pattern::to_root, of);
   for (int r = 0; r < place.size; ++r) {
@@ -93,7 +93,7 @@ bool gather_inputs(const Place& place, const Call& call, std::byte* scratch, std
   return exchange.close();
 }
 
-/// A reduction over gathered inputs: the parts of `owners` one after the other, each in rounds that fit the scratch.
+/// A reduction over gathered inputs: the parts of `owners` in sequence, each in rounds that fit the scratch.
 Task gather_and_combine(const Place place, const Call& call) {
   const bool scatters = call.op == Op::reduce_scatter || call.op == Op::reduce_scatterv;
   const auto element = static_cast<std::int64_t>(size_of(call.dtype));

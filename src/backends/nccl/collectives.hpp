@@ -1,5 +1,5 @@
-// Collectives as NCCL calls in a stream: NCCL's own where it has them, grouped sends and receives elsewhere, and
-// gathering followed by a kernel for reductions that NCCL lacks. Nothing here waits.
+// Collectives as NCCL calls in a stream: NCCL's own where it has them, grouped sends and receives elsewhere, and a gather followed
+// by a kernel for reductions that NCCL lacks. Nothing here waits.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,16 +17,16 @@ struct Place {
   Pairs& pairs;
   cudaStream_t stream;
   int rank, size;
-  void* token;   ///< a byte on the device that moves where nothing else does
+  void* token;   ///< a byte on the device to send where there is no data
 };
 
 /// Whether the collective is one NCCL call or group; otherwise it takes steps().
 bool one_launch(const Call& call);
 
-/// Enqueues it; false if NCCL goes on with it in the background and the communicator must become idle first.
+/// Enqueues it; false if NCCL continues in the background and the communicator must become idle first.
 bool launch(const Place& place, const Call& call);
 
-/// The same in steps, each of which may go on in the background. `call` outlives the task.
+/// The same in steps, each of which may continue in the background. `call` outlives the task.
 Task steps(const Place place, const Call& call);
 
 }  // namespace medley::nccl

@@ -11,7 +11,7 @@
 namespace medley::nccl {
 namespace {
 
-/// How an element is stored and what it is computed in.
+/// How an element is stored, and the type it is computed in.
 template <class Stored, class Wide>
 struct Plain {
   static __device__ Wide widen(Stored value) { return value; }
@@ -101,7 +101,7 @@ void with_kernel(DType dtype, Visit visit) {
   }
 }
 
-/// bool in NCCL's and our words: sum and max are or, product and min are and.
+/// bool reductions, in NCCL and here: sum and max are or, product and min are and.
 ReduceOp of_truth(ReduceOp op) {
   switch (op) {
     case ReduceOp::sum: return ReduceOp::bor;

@@ -1,5 +1,5 @@
-// Combines the gathered inputs of all ranks on the device, in the order of the ranks: for types and reductions that NCCL
-// lacks, and where the same bits are wanted from run to run.
+// Combines the gathered inputs of all ranks on the device, in rank order: for types and reductions that NCCL lacks, and where runs
+// must be reproducible bit by bit.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,7 +9,7 @@
 
 namespace medley::nccl {
 
-/// Loads the kernels, so that no later launch has to, which could wait for a running kernel.
+/// Loads the kernels, so that no later launch has to load one, which could wait for a running kernel.
 void preload_combine();
 
 /// out[i] = parts[0][i] op parts[1][i] op …, for i < count, where part r begins `stride` elements after part r-1; an

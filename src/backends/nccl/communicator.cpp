@@ -17,12 +17,12 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-// What was launched is on its way within milliseconds, on a oversubscribed machine within seconds; a peer that is gone would keep
-// us for ever.
+// What was launched completes within milliseconds, on an oversubscribed machine within seconds; a lost peer would block this for
+// ever.
 constexpr auto farewell = 5s;
 constexpr auto abort_grace = 5s;
 
-/// Polls, without yielding to anybody: only for the end of a communicator.
+/// Polls without progressing anything else: only for destroying a communicator.
 template <class Done>
 bool soon(std::chrono::nanoseconds timeout, Done done) {
   const auto until = steady_clock::now() + timeout;
@@ -55,7 +55,7 @@ Communicator::Communicator(int ranks, int rank, const ncclUniqueId& id) {
 
 bool Communicator::shares_connections() {
   static const bool shares = [] {
-    const char* said = std::getenv("NCCL_COMM_SPLIT_SHARE_RESOURCES");   // which overrules what a program asks for
+    const char* said = std::getenv("NCCL_COMM_SPLIT_SHARE_RESOURCES");   // overrides what a program asks for
     return !said || std::string_view(said) != "0";
   }();
   return shares;
@@ -103,7 +103,7 @@ bool Communicator::accept(ncclResult_t result, const char* what) {
   return true;
 }
 
-/// Runs on a thread of its own, on the same device: nothing promises that NCCL returns. The result says when it has.
+/// Runs on its own thread, on the same device: NCCL may never return. The result becomes true when it has.
 template <class Work>
 static std::shared_ptr<std::atomic<bool>> run_apart(Work work) {
   auto done = std::make_shared<std::atomic<bool>>(false);
@@ -121,7 +121,7 @@ void Communicator::abort() noexcept {
   const ncclComm_t comm = std::exchange(comm_, nullptr), fast = std::exchange(fast_, nullptr);
   if (!comm) return;
   abort_limit_ = deadline_after(abort_grace);
-  abort_done_ = run_apart([comm, fast] {   // it ends the kernels that wait for a peer
+  abort_done_ = run_apart([comm, fast] {   // ends the kernels that wait for a peer
     if (fast) ncclCommAbort(fast);
     ncclCommAbort(comm);
   });
@@ -137,8 +137,8 @@ Communicator::~Communicator() {
     soon(abort_grace, [this] { return poll_abort(); });
     return;
   }
-  // Finalizing flushes what the kernels have handed over and their peers have not yet taken. One thread sees each handle to
-  // its end, however late: NCCL does not survive an abort beside it (2.28 ends the process).
+  // Finalizing flushes what the kernels have passed on and their peers have not yet received. One thread handles each handle to its
+  // end, however late: NCCL does not survive a concurrent abort (2.28 ends the process).
   const auto left = run_apart([comm = comm_, fast = fast_] {
     if (fast && ncclCommFinalize(fast) == ncclSuccess) ncclCommDestroy(fast);
     const ncclResult_t result = ncclCommFinalize(comm);

@@ -20,7 +20,7 @@ struct Retirees {
 };
 
 Retirees& retirees() {
-  static auto* const all = new Retirees;   // lanes may outlive what is static
+  static auto* const all = new Retirees;   // lanes may outlive static objects
   return *all;
 }
 

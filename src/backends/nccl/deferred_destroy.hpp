@@ -1,6 +1,6 @@
-// Communicators that nobody uses any more. Taking one down frees memory, for which CUDA waits until every kernel of the
-// device has ended, with its locks held: a kernel that waits for a peer that waits for this rank would never end. So they
-// stay until none of this process is under way.
+// Deferred destruction of communicators. Destroying one frees memory, for which CUDA waits until every kernel of the device has
+// ended, with its locks held: a kernel that waits for a peer that waits for this rank would never end. So they are kept until this
+// process has no launches in flight.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 
 namespace medley::nccl {
 
-/// Takes it down now, and the others that wait for it, if nothing is under way (Track::under_way()).
+/// Destroys it now, and the other deferred ones, if nothing is in flight (Track::under_way()).
 void retire(std::unique_ptr<Communicator> communicator, int device);
-/// Takes down all that were retired, if nothing is under way. Kernels must not be launched meanwhile.
+/// Destroys all deferred ones, if nothing is in flight. Kernels must not be launched meanwhile.
 void take_down_retired();
 
-/// One for each lane: with the last one all that were retired go, whatever is under way.
+/// One per lane: the last one destroys all deferred communicators, whatever is in flight.
 class LaneCount {
  public:
   LaneCount();

@@ -1,5 +1,4 @@
-// Sends and receives that NCCL carries out together: what all_to_all, gather, scatter and the v-collectives are
-// made of.
+// Grouped sends and receives of NCCL: the building block of all_to_all, gather, scatter and the v-collectives.
 #pragma once
 
 #include <medley/types.hpp>
@@ -22,8 +21,7 @@ struct Moved {
 
 class Exchange {
  public:
-  /// The first one of a pattern goes over the communicator that does not block, since connecting waits for
-  /// the peers.
+  /// The first exchange of a pattern uses the non-blocking communicator, since connecting waits for the peers.
   Exchange(const Place& place, DType dtype, Pattern pattern, int root)
       : place_(place),
         dtype_(dtype),
@@ -33,7 +31,7 @@ class Exchange {
         comm_(connected_ ? place.comm.fast() : place.comm.get()) {
     place_.comm.accept(ncclGroupStart(), "ncclGroupStart");
   }
-  /// What goes to oneself is given and taken in the same exchange.
+  /// A rank's part for itself is sent and received in the same exchange.
   void send(const void* from, std::int64_t count, int to) {
     if (count > 0) {
       const Moved moved(dtype_, count);
@@ -50,7 +48,7 @@ class Exchange {
       note(ncclRecv(place_.token, 1, ncclInt8, from, comm_, place_.stream), "ncclRecv");
     }
   }
-  /// False if it goes on in the background. The group is closed before any error is thrown.
+  /// False if it continues in the background. The group is closed before any error is thrown.
   bool close() {
     open_ = false;
     const ncclResult_t result = ncclGroupEnd();

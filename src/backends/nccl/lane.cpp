@@ -17,7 +17,7 @@ using std::chrono::steady_clock;
 
 constexpr const char* abort_key = "aborted";
 constexpr auto longest_explanation = 200ms;
-constexpr auto look_interval = 20ms;   // for a peer's abort, in the store
+constexpr auto look_interval = 20ms;   // interval of store queries for a peer's abort
 
 struct Releaser {
   void operator()(Transfer* transfer) const { transfer->release(); }
@@ -36,7 +36,7 @@ NcclLane::NcclLane(const CommParams& group, StoreAgent& store_agent, int device,
   connect();
 }
 
-/// Polls with everything else going on, until the comm's deadline.
+/// Polls while everything else progresses, until the comm's deadline.
 void NcclLane::await_peers(const char* what, const std::function<bool()>& done) {
   while (!done()) {
     if (steady_clock::now() > group_.deadline) {
@@ -66,7 +66,7 @@ void NcclLane::connect() {
   await_peers("connecting NCCL", [&] { return comm_->idle(); });
   comm_->make_fast(group_.rank);
   await_peers("connecting NCCL", [&] { return comm_->idle(); });
-  // One operation now, so that the first of the program finds connections and kernels in place.
+  // Runs one operation now, so that the program's first finds connections and kernels in place.
   Call barrier;
   barrier.op = Op::barrier;
   const std::unique_ptr<Transfer, Releaser> first(start_collective(barrier));
@@ -123,7 +123,7 @@ Transfer* NcclLane::start(const Call& call) {
 
 void NcclLane::check() {
   if (aborted_) return;
-  if (given_up_) throw *given_up_;   // every time from then on: the engine gives a comm up after several
+  if (given_up_) throw *given_up_;   // on every call from then on: the engine fails a comm after several
   try {
     comm_->look_for_errors();
     for (auto& [key, way] : channels_) way->look_for_errors();
@@ -136,8 +136,8 @@ void NcclLane::check() {
   look_for_abort();
 }
 
-/// NCCL has noticed that something is wrong. What a peer said when it gave the comm up tells more: NCCL's error is thrown only when
-/// the store, asked after NCCL noticed, knows nothing. Returns while it is being asked.
+/// NCCL has noticed an error. A peer's reason for aborting the comm says more: NCCL's error is thrown only when the store, queried
+/// after NCCL noticed, has no reason. Returns while the query is pending.
 void NcclLane::explain(const Error& error) {
   const auto now = steady_clock::now();
   if (explain_limit_ == Deadline{}) {
@@ -145,15 +145,15 @@ void NcclLane::explain(const Error& error) {
     explain_limit_ = now + longest_explanation;
   }
   if (!look_for_abort() && now < explain_limit_) return;
-  given_up_ = error;   // check() says so from now on
+  given_up_ = error;   // check() reports it from now on
   throw error;
 }
 
-/// Asks the store, without waiting for it, and throws what a peer gave the comm up for; false while there is no answer.
+/// Queries the store without waiting for it, and throws a peer's reason for aborting the comm; false while there is no answer.
 bool NcclLane::look_for_abort() {
   if (!abort_question_) abort_question_ = store_agent_.try_get(group_.store, abort_key);
   if (!abort_question_->done()) return false;
-  const std::optional<std::string> text = abort_question_->value();   // none where the store is gone: that fails nobody
+  const std::optional<std::string> text = abort_question_->value();   // none where the store is gone: that is no failure
   abort_question_.reset();
   if (!text) return true;
   int kind = 0, by = 0, named = 0;
@@ -170,7 +170,7 @@ bool NcclLane::look_for_abort() {
 void NcclLane::abort(const Error& why) noexcept {
   if (aborted_) return;
   aborted_ = true;
-  // NCCL tells its peers nothing that says why; the store does. Without a store the peers learn it from their own deadline.
+  // NCCL does not tell its peers why; the store does. Without a store the peers learn it from their own deadlines.
   std::string text = fmt::format("{} {}", static_cast<int>(why.kind()), group_.rank);
   for (int rank : why.context().ranks) text += fmt::format(" {}", rank);
   store_agent_.post([store = group_.store, text]() -> std::optional<std::string> {

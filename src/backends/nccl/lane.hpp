@@ -21,7 +21,7 @@ class SelfTransfer;
 
 class NcclLane final : public Lane {
  public:
-  /// `clock`: where the times of operations are wanted.
+  /// `clock`: set where operations are timed.
   NcclLane(const CommParams& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock);
   ~NcclLane() override;
 
@@ -43,7 +43,7 @@ class NcclLane final : public Lane {
   Channel& channel(int peer, bool sends);
   Transfer* start_collective(const Call& call);
   Transfer* start_message(const Call& call);
-  /// Of a captured operation: the graph goes on in the user's stream after it.
+  /// For a captured operation: makes the graph continue in the user's stream after it.
   static void join(const Call& call, Track& track, std::uint64_t number);
 
   const LaneCount count_;
@@ -56,13 +56,13 @@ class NcclLane final : public Lane {
   std::unique_ptr<Track> track_;
   std::map<std::pair<int, bool>, std::unique_ptr<Channel>> channels_;
   std::unique_ptr<Track> self_track_;
-  std::deque<SelfTransfer*> to_self_;    ///< sends and receives that have not met, all of one kind per tag
+  std::deque<SelfTransfer*> to_self_;    ///< sends and receives without a counterpart, all of one kind per tag
   void* token_ = nullptr;
   bool aborted_ = false;
-  std::optional<Error> given_up_;   ///< what a peer gave the comm up for
+  std::optional<Error> given_up_;   ///< a peer's reason for aborting the comm
   std::chrono::steady_clock::time_point next_look_{};
   StoreAgent::TicketRef abort_question_;
-  Deadline explain_limit_{};             ///< of an error of NCCL's that the store may explain
+  Deadline explain_limit_{};             ///< for an NCCL error that the store may explain
 };
 
 }  // namespace medley::nccl

@@ -1,6 +1,5 @@
-// Which pairs of ranks the grouped sends and receives of a communicator have connected, so that the next ones
-// need not wait for the peers. The same on all ranks: every exchange of a pattern connects all pairs of it,
-// also those that move nothing.
+// Which pairs of ranks the grouped sends and receives of a communicator have connected, so that later ones need not wait for the
+// peers. Equal on all ranks: every exchange of a pattern connects all its pairs, also those without data.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// NCCL's unique ids on their way through the store.
+// Exchange of NCCL's unique ids through the store.
 #pragma once
 
 #include <fmt/format.h>

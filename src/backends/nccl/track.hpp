@@ -1,5 +1,5 @@
-// What runs in one stream, in order, and which of it is known to be complete. Lanes have one for collectives, channels
-// one for their messages.
+// The launches of one stream, in order, and which of them are known to be complete. Lanes have one for collectives, channels one
+// for their messages.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace medley::nccl {
 class Track {
  public:
   using Times = cuda::EventPool::Times;
-  /// `clock`: where the times of launches are wanted.
+  /// `clock`: set where launches are timed.
   explicit Track(int device, std::shared_ptr<cuda::DeviceClock> clock = nullptr)
       : stream_(cuda::Stream::Priority::high), clock_(std::move(clock)), events_(device, clock_ ? Times::yes : Times::no) {}
   Track(const Track&) = delete;
@@ -30,7 +30,7 @@ class Track {
   static int under_way() { return under_way_.load(std::memory_order_relaxed); }
   cudaStream_t stream() const { return stream_.get(); }
 
-  /// Before a launch: its stream waits for what the call must come after.
+  /// Before a launch: makes its stream wait for the call's dependencies.
   void follow(const Call& call) {
     if (call.dependencies) {
       cuda::check(cudaStreamWaitEvent(stream(), static_cast<cudaEvent_t>(call.dependencies->ready), 0), "cudaStreamWaitEvent");
@@ -40,7 +40,7 @@ class Track {
     if (!begin_) begin_ = events_.take();
     cuda::check(cudaEventRecord(begin_, stream()), "cudaEventRecord");
   }
-  /// After a launch: its number, which is complete once all up to it is.
+  /// After a launch: its number, which is complete once all up to it are.
   std::uint64_t launched() {
     cudaEvent_t event = events_.take();
     const cudaError_t result = cudaEventRecord(event, stream());
@@ -51,14 +51,14 @@ class Track {
   }
   /// Known without asking CUDA.
   bool known_complete(std::uint64_t number) const { return number <= done_; }
-  /// Whether it is worth asking complete(): not while an earlier one is unknown.
+  /// Whether calling complete() is worthwhile: not while an earlier one is unknown.
   bool due(std::uint64_t number) const { return number == marks_.front().number; }
-  /// Asks CUDA on behalf of the oldest only: who comes later in a stream completes later. Asking takes longest while an event
-  /// is not reached (0.8 µs, H200), so the last one that is reached is found by halving.
+  /// Queries CUDA on behalf of the oldest only: later launches of a stream complete later. A query takes longest while an event is
+  /// not complete (0.8 µs, H200), so a binary search finds the last complete one.
   bool complete(std::uint64_t number) {
     if (number <= done_) return true;
     if (number != marks_.front().number || !cuda::reached(marks_.front().event)) return false;
-    std::size_t reached = 1, beyond = marks_.size() + 1;   // counts: the first so many are, so many are not
+    std::size_t reached = 1, beyond = marks_.size() + 1;   // counts: the first `reached` are complete, the first `beyond` are not all
     while (beyond - reached > 1) {
       const std::size_t middle = reached + (beyond - reached) / 2;
       (cuda::reached(marks_[middle - 1].event) ? reached : beyond) = middle;
@@ -66,7 +66,7 @@ class Track {
     finish(reached);
     return true;
   }
-  /// Of a captured launch, which runs in graphs alone: it counts as complete, and its event is not asked.
+  /// For a captured launch, which runs only in graphs: it counts as complete, and its event is not queried.
   void forget(std::uint64_t number) {
     give_back(marks_.back());
     marks_.pop_back();
@@ -78,18 +78,18 @@ class Track {
     if (number <= done_ || behind == stream()) return;
     cuda::check(cudaStreamWaitEvent(behind, mark(number).event, 0), "cudaStreamWaitEvent");
   }
-  /// Before the first time that the caller's stream is made to wait for a launch.
+  /// Before the caller's stream is first made to wait for a launch.
   void note_wait(std::uint64_t number, cudaStream_t behind) {
     if (!clock_ || number <= done_ || mark(number).awaited) return;
     cudaEvent_t event = mark(number).awaited = events_.take();
     cuda::check(cudaEventRecord(event, behind), "cudaEventRecord");
   }
-  /// Of a complete launch, once.
+  /// The times of a complete launch, once.
   DeviceTimes take_times(std::uint64_t number) {
     const auto found = times_.find(number);
     if (found == times_.end()) return {};
     const DeviceTimes times = found->second;
-    times_.erase(times_.begin(), std::next(found));   // those before were given up by their transfers
+    times_.erase(times_.begin(), std::next(found));   // earlier ones were abandoned by their transfers
     return times;
   }
 
@@ -97,7 +97,7 @@ class Track {
   struct Mark {
     std::uint64_t number;
     cudaEvent_t event;
-    cudaEvent_t begin = nullptr, awaited = nullptr;   ///< where times are wanted
+    cudaEvent_t begin = nullptr, awaited = nullptr;   ///< set where launches are timed
   };
   Mark& mark(std::uint64_t number) { return marks_[static_cast<std::size_t>(number - marks_.front().number)]; }
   void give_back(const Mark& mark) {
@@ -109,7 +109,7 @@ class Track {
     DeviceTimes& times = times_[mark.number];
     times.begun = clock_->when(mark.begin);
     times.ended = clock_->when(mark.event);
-    // A stream that comes there later did not wait.
+    // A stream that arrives there later did not wait.
     if (mark.awaited) times.awaited = cuda::reached(mark.awaited) ? clock_->when(mark.awaited) : times.ended;
   }
   void finish(std::size_t count) {
@@ -122,14 +122,14 @@ class Track {
     under_way_.fetch_sub(static_cast<int>(count), std::memory_order_relaxed);
   }
 
-  /// relaxed: a count that nothing is read behind; no kernel is launched while retired communicators are taken down by it.
+  /// relaxed: a count that nothing is read behind; no kernel is launched while retired communicators are destroyed based on it.
   static inline std::atomic<int> under_way_{0};
   cuda::Stream stream_;
   std::shared_ptr<cuda::DeviceClock> clock_;
   cuda::EventPool events_;
   cudaEvent_t begin_ = nullptr;   ///< of the next launch
   std::vector<Mark> marks_;       ///< launched and not known to be complete, in order
-  std::map<std::uint64_t, DeviceTimes> times_;   ///< of complete ones that nobody has asked for
+  std::map<std::uint64_t, DeviceTimes> times_;   ///< of complete launches, not fetched yet
   std::uint64_t last_ = 0, done_ = 0;
 };
 

@@ -19,7 +19,7 @@ Poll StreamTransfer::poll() {
       failed_ = error;
     }
     if (failed_) {
-      lane_.explain(*failed_);   // throws once it is known what to say
+      lane_.explain(*failed_);   // throws once the cause is known
       return Poll::waiting;
     }
     if (number_ == 0) note_launched();
@@ -43,7 +43,7 @@ bool StreamTransfer::order(void* stream) {
 
 std::vector<int> StreamTransfer::awaited() const {
   if (call_.op == Op::send || call_.op == Op::recv) return {call_.root};
-  // NCCL does not say whom a kernel waits for: all others may be it.
+  // NCCL does not say whom a kernel waits for: it may be any other rank.
   std::vector<int> others;
   for (int r = 0; r < lane_.group_.size; ++r) {
     if (r != lane_.group_.rank) others.push_back(r);
@@ -62,7 +62,7 @@ bool CollectiveTransfer::begin() {
   track_.follow(call_);
   call_.dependencies = nullptr;
   if (one_launch(call_)) {
-    // NCCL knows its device, and what it does here is allowed in every capture.
+    // NCCL knows its device, and its calls here are allowed in every capture.
     if (!nccl::launch(place(), call_)) return false;
   } else {
     const cuda::Scope scope(lane_.device_);
@@ -75,7 +75,7 @@ bool CollectiveTransfer::begin() {
 
 bool CollectiveTransfer::launch() {
   if (!task_) return lane_.comm_->idle();
-  // Several steps in one look, but never a wait.
+  // Several steps in one poll, but never a wait.
   for (Poll seen = Poll::moved; seen != Poll::complete;) {
     seen = task_.poll();
     if (seen == Poll::waiting) return false;
@@ -85,7 +85,7 @@ bool CollectiveTransfer::launch() {
 }
 
 bool MessageTransfer::begin() {
-  // Only now: what it follows may be gone when the channel is connected.
+  // Only now: its dependencies may be complete by the time the channel is connected.
   track_.follow(call_);
   call_.dependencies = nullptr;
   header_ = channel_.take_header();
@@ -107,7 +107,7 @@ bool MessageTransfer::launch() {
   return channel_.launch(call_, header_);
 }
 
-/// Throws when the message that came is not the one that was meant.
+/// Throws when the received message is not the expected one.
 void MessageTransfer::compare() const {
   if (call_.op != Op::recv || !header_->sealed()) return;
   if (header_->tag != static_cast<std::uint64_t>(call_.tag)) {
@@ -137,10 +137,10 @@ void MessageTransfer::finish() { compare(); }
 
 MessageTransfer::~MessageTransfer() {
   try {
-    // While the kernel may still write the header it is not given to another message.
+    // While the kernel may still write the header, no other message gets it.
     if (header_ && (number_ == 0 ? !begun_ : track_.complete(number_))) channel_.give_back(header_);
   } catch (const Error&) {
-    // CUDA has failed; the header is left to it.
+    // CUDA has failed; the header is leaked.
   }
 }
 

@@ -8,7 +8,7 @@
 
 namespace medley::nccl {
 
-/// All are launched first, perhaps after some polls, then complete when their stream has reached them.
+/// All are launched first, perhaps after some polls, and complete when their stream has reached them.
 class StreamTransfer : public Transfer {
  public:
   StreamTransfer(NcclLane& lane, Track& track, const Call& call) : lane_(lane), track_(track), call_(call) {}
@@ -19,9 +19,9 @@ class StreamTransfer : public Transfer {
   DeviceTimes device_times() const override { return number_ == 0 ? DeviceTimes{} : track_.take_times(number_); }
 
  protected:
-  /// Moves the launch on; true when everything is in the stream.
+  /// Progresses the launch; true when everything is in the stream.
   virtual bool launch() = 0;
-  /// Called by poll() once, when the stream has passed it.
+  /// poll() calls it once, when the stream has passed the operation.
   virtual void finish() {}
   /// Called while it runs in the stream.
   virtual void look() {}
@@ -37,7 +37,7 @@ class StreamTransfer : public Transfer {
 class CollectiveTransfer final : public StreamTransfer, public Recycled<CollectiveTransfer> {
  public:
   CollectiveTransfer(NcclLane& lane, const Call& call);
-  /// True when it is in the stream at once, as nearly always.
+  /// True when it is in the stream at once, which is nearly always.
   bool begin();
   std::uint64_t number() const { return number_; }
 
@@ -70,7 +70,7 @@ class MessageTransfer final : public StreamTransfer, public Recycled<MessageTran
   bool begun_ = false;
 };
 
-/// Waits for its counterpart of the same tag, then both are one copy.
+/// Waits for its counterpart of the same tag, then both become one copy.
 class SelfTransfer final : public StreamTransfer {
  public:
   SelfTransfer(NcclLane& lane, Track& track, const Call& call) : StreamTransfer(lane, track, call) {}

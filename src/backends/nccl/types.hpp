@@ -1,4 +1,4 @@
-// Medley's types and reductions in NCCL's words, and which of them NCCL has.
+// Medley's types and reductions as NCCL's, and which of them NCCL has.
 #pragma once
 
 #include <nccl.h>
@@ -8,7 +8,7 @@
 
 namespace medley::nccl {
 
-/// NCCL has no 16-bit integers, and its bytes know nothing of truth.
+/// NCCL has no 16-bit integers, and no bool.
 inline std::optional<ncclDataType_t> arithmetic_type(DType dtype) {
   switch (dtype) {
     case DType::f64: return ncclFloat64;
@@ -37,7 +37,7 @@ inline std::optional<ncclRedOp_t> reduction(ReduceOp op) {
   return std::nullopt;
 }
 
-/// Whether NCCL itself combines these; what it does not is gathered by NCCL and combined by a kernel of ours.
+/// Whether NCCL itself combines these; others are gathered by NCCL and combined by a kernel of ours.
 inline bool combines(DType dtype, ReduceOp op) { return arithmetic_type(dtype) && reduction(op); }
 
 }  // namespace medley::nccl
