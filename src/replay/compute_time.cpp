@@ -10,8 +10,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// By so much a sleep is too long with a timer slack of 1 ns (20 to 50 µs, EPYC under KVM; with the usual
-// slack 70 to 115): the rest is waited for on the core.
+// A sleep overshoots by this much with a timer slack of 1 ns (20 to 50 µs, EPYC under KVM; with the usual slack 70 to 115): the
+// rest is spun.
 constexpr double oversleeping_s = 40e-6;
 
 }  // namespace

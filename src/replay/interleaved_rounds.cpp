@@ -33,7 +33,7 @@ void InterleavedRounds::run(std::size_t round) {
       if (backend == "auto") return std::string_view{};
       return backend_on(shape_of(mine_.groups.at(action.group), places_.hosts), backend);
     };
-    // Which comes first changes too: it meets what the backend before has left in caches and threads.
+    // The first backend changes too: it runs with the caches and threads that the previous backend left.
     for (const bool parts : {round % 2 == 0, round % 2 != 0}) {
       if (!parts) steps_us_[b].push_back(from_last_to_last({replayer_.step(route)}).front());
       if (parts && !order_.empty())
@@ -48,8 +48,8 @@ std::vector<double> InterleavedRounds::latest(std::vector<double> times) {
   return times;
 }
 
-/// µs of each from the moment its last rank came, as predictions count, until all were done. On
-/// several machines, whose clocks differ, the longest that a rank was in it.
+/// µs of each from the arrival of its last rank, as predictions count, until all ranks finished. On several machines, whose clocks
+/// differ, the longest time that a rank was in it.
 std::vector<double> InterleavedRounds::from_last_to_last(const std::vector<std::optional<Span>>& mine) {
   const auto& machines = places_.machines;
   const bool one_clock =

@@ -1,6 +1,5 @@
-// Interleaved rounds: a step of a schedule over each backend in every round, and, where a step is to be
-// predicted from its parts, those beside it, so that what else the machine does hits all alike. Behind
-// `medley replay`.
+// Interleaved rounds: every round runs a step of a schedule over each backend and, where a step is to be predicted from its parts,
+// those parts too, so that noise affects all alike. Behind `medley replay`.
 #pragma once
 
 #include <map>
@@ -14,16 +13,16 @@ namespace medley::replay {
 
 class InterleavedRounds {
  public:
-  /// Collective, as is run(); what is given must outlive this. `parts`: time them too.
+  /// Collective, as is run(); the arguments must outlive this object. `parts`: time them too.
   InterleavedRounds(Context& context, const WorldSchedule& schedule, const ReplayOptions& options,
                     const std::vector<std::string>& backends, bool parts);
 
-  /// One step over each backend; every round has its own order.
+  /// One step over each backend; the order differs in every round.
   void run(std::size_t round);
 
   /// µs of a step over each backend: the median of all rounds.
   std::map<std::string, double> step_us() const;
-  /// µs of a step over each backend as the times of its parts predict it; empty where they were not taken.
+  /// µs of a step over each backend as predicted from its parts; empty where those were not measured.
   std::map<std::string, double> predicted_us() const;
   const Places& places() const { return places_; }
 
@@ -39,8 +38,8 @@ class InterleavedRounds {
   RankSchedule mine_;
   Places places_;
   std::vector<Meeting> order_;                              ///< empty: no parts
-  std::vector<std::vector<double>> steps_us_;               ///< of each backend
-  std::vector<std::vector<std::vector<double>>> parts_us_;  ///< of each backend and round
+  std::vector<std::vector<double>> steps_us_;               ///< by backend
+  std::vector<std::vector<std::vector<double>>> parts_us_;  ///< by backend and round
 };
 
 }  // namespace medley::replay

@@ -1,4 +1,4 @@
-// Where ranks come together in a step. Predictions put them in order, replay times them one by one.
+// Where ranks meet in a step. Predictions order these meetings, replay times them one by one.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,11 @@
 
 namespace medley::replay {
 
-/// A collective of a group, or a message: ranks come together.
+/// A collective of a group, or a message.
 struct Meeting {
-  std::vector<int> who;  ///< of the world; of a message the sender first
+  std::vector<int> who;  ///< world ranks; for a message the sender first
   bool message = false;
-  std::vector<std::size_t> entries;  ///< what it is to each of them, by its place in its schedule
+  std::vector<std::size_t> entries;  ///< for each of them, its index in that rank's schedule
 };
 
 }  // namespace medley::replay

@@ -1,4 +1,4 @@
-// What the ranks of a schedule send, for the tuner to measure that and no more. Behind `medley tune --for`.
+// What the ranks of a schedule send, so that the tuner measures only that. Behind `medley tune --for`.
 #pragma once
 
 #include "replay/schedule_file.hpp"
@@ -6,8 +6,7 @@
 
 namespace medley::replay {
 
-/// Each operation, element type and size once, in order of first appearance; a receive counts as the send
-/// that it belongs to.
+/// Each operation, element type and size once, in order of first appearance; a receive counts as its send.
 std::vector<tune::NeededOperation> needed_operations(const WorldSchedule& schedule);
 
 }  // namespace medley::replay

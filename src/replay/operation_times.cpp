@@ -10,12 +10,11 @@
 namespace medley::replay {
 namespace {
 
-// So far beyond the largest size that was measured time is taken to grow as the size does. Further on it may
-// be several times that: 4 MiB fit into caches, 64 MiB do not (all_reduce of 2 ranks over shm: 0.44 and 13
-// ms).
+// Up to this factor beyond the largest measured size, time is assumed proportional to the size. Further on it may be several times
+// that: 4 MiB fit into caches, 64 MiB do not (all_reduce of 2 ranks over shm: 0.44 and 13 ms).
 constexpr std::int64_t most_beyond = 2;
 
-/// A call that names a backend alone takes the library's own algorithm, whatever is faster.
+/// A call that names only a backend uses the library's own algorithm, whatever is faster.
 const route::Timing* native_of(const route::Cell& cell, const std::string& backend) {
   return cell.find({backend, std::string(algorithms::native)});
 }
@@ -63,13 +62,13 @@ std::optional<double> OperationTimes::us(Op op, DType dtype, std::int64_t bytes,
   if (points->empty()) return std::nullopt;
   const auto after =
       std::find_if(points->begin(), points->end(), [&](const Point& p) { return p.bytes >= bytes; });
-  if (after == points->begin()) return after->us;  // below the smallest size latency is all there is
+  if (after == points->begin()) return after->us;  // below the smallest size only latency counts
   const Point& low = *(after - 1);
   if (after == points->end()) {
     if (bytes > most_beyond * low.bytes) return std::nullopt;
     return low.us * static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(1, low.bytes));
   }
-  // Straight between two sizes: latency and bandwidth add up.
+  // Linear between two sizes: latency and bandwidth add up.
   const double share = static_cast<double>(bytes - low.bytes) / static_cast<double>(after->bytes - low.bytes);
   return low.us + share * (after->us - low.us);
 }

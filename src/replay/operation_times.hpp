@@ -1,5 +1,5 @@
-// How long operations take by a route table: over one backend, or over the routes the table would choose.
-// Used to predict the step of a schedule.
+// How long operations take according to a route table: over one backend, or over the routes the table would choose. Used to predict
+// the step of a schedule.
 #pragma once
 
 #include <map>
@@ -13,16 +13,14 @@ namespace medley::replay {
 
 class OperationTimes {
  public:
-  /// `backend` is one of `usable`, or empty for the table's own choice among them. The table must outlive
-  /// this.
+  /// `backend` is one of `usable`, or empty for the table's own choice among them. The table must outlive this object.
   OperationTimes(const route::Table& table, std::string backend, std::vector<std::string> usable);
 
-  /// µs of one operation on a comm of this shape; none where the table has no row that could stand for it,
-  /// or only of sizes far below.
+  /// µs of one operation on a comm of this shape; none where the table has no applicable row, or only rows of far smaller sizes.
   std::optional<double> us(Op op, DType dtype, std::int64_t bytes, const route::Shape& shape);
 
  private:
-  /// Time by size, of the route taken at each size that was measured.
+  /// Time by size, for the route taken at each measured size.
   struct Point {
     std::int64_t bytes = 0;
     double us = 0;

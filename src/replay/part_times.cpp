@@ -19,7 +19,7 @@ PartTimes::PartTimes(const std::vector<RankSchedule>& schedules, const std::vect
 std::optional<double> PartTimes::us(const Action& action, const std::vector<int>& who) const {
   const auto found = sums_.find(key_of(action, who));
   if (found == sums_.end()) return std::nullopt;
-  // Not the median: that now and then one is held up is part of what a step of many takes.
+  // Not the median: occasional delays are part of what a step of many operations takes.
   return found->second.us / found->second.samples;
 }
 

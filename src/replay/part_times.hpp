@@ -1,5 +1,5 @@
-// What the operations of a step took alone, over one backend: the mean of all samples of operations that
-// are equal. A prediction puts the step together from it.
+// What the operations of a step took in isolation, over one backend: the mean of all samples of equal operations. A prediction
+// composes the step from it.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace medley::replay {
 
 class PartTimes {
  public:
-  /// `us` are those of each operation of `order`, of its slowest rank; `schedules` of each rank of the world.
+  /// `us`: the time of each operation of `order` on its slowest rank; `schedules`: of each rank of the world.
   PartTimes(const std::vector<RankSchedule>& schedules, const std::vector<Meeting>& order,
             const std::vector<double>& us);
   std::optional<double> us(const Action& action, const std::vector<int>& who) const;

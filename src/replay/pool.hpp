@@ -1,4 +1,4 @@
-// Memory for a replayer's operations, and what one of them holds while it is under way.
+// Memory for a replayer's operations, and what one of them holds while it is in flight.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace medley::replay {
 
-/// Used again as soon as it is free, as a caching allocator does.
+/// Reused as soon as it is free, as in a caching allocator.
 class Replayer::Pool {
  public:
   using Block = std::vector<std::byte>;

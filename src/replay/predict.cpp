@@ -19,20 +19,20 @@ struct Operation {
   bool done = false;
 };
 
-/// The operations of a group, or the messages from one rank to another, follow each other.
+/// A queue: the operations of a group, or the messages from one rank to another, run in sequence.
 struct Queue {
-  std::deque<Operation*> all;  ///< stay where they are: ranks refer to them
+  std::deque<Operation*> all;  ///< stable addresses: ranks refer to them
   std::size_t running = 0;     ///< the first that is not done
 };
-using QueueId = std::pair<std::vector<int>, bool>;  // ranks, whether of messages
+using QueueId = std::pair<std::vector<int>, bool>;  // ranks, and whether it holds messages
 
 struct Rank {
   RankSchedule schedule;
   std::size_t at = 0;
   double free_at = 0;                                 ///< until then it computes
-  std::map<QueueId, std::size_t> numbers;             ///< how many it has come to
+  std::map<QueueId, std::size_t> numbers;             ///< how many it has reached
   std::vector<std::pair<int, Operation*>> pending{};  ///< by token
-  std::vector<Operation*> waits{};                    ///< what it stands still for
+  std::vector<Operation*> waits{};                    ///< what it is blocked on
 };
 
 class Simulation {
@@ -64,7 +64,7 @@ class Simulation {
   }
 
  private:
-  /// Goes on as far as it can now; whether it did.
+  /// Advances as far as it can now; returns whether it did.
   bool advance(Rank& rank) {
     bool moved = false;
     while (rank.free_at <= now_) {
@@ -127,7 +127,7 @@ class Simulation {
       rank.waits.push_back(&operation);
   }
 
-  /// The operations that all their ranks have come to and that nothing is before.
+  /// The operations that all their ranks have reached and that are first in their queue.
   std::vector<Operation*> running() {
     std::vector<Operation*> out;
     for (auto& [id, queue] : queues_) {
@@ -140,7 +140,7 @@ class Simulation {
     return out;
   }
 
-  /// To the next moment at which something ends; false when nothing will.
+  /// Advances to the next completion; false when there is none.
   bool pass_time() {
     const std::vector<Operation*> active = running();
     std::vector<const std::vector<int>*> who;

@@ -117,11 +117,11 @@ Work Replayer::issue(const Action& a, const Router& route, Pending& pending) {
   return {};
 }
 
-/// Messages that start together. Gives the place behind them.
+/// Messages that start together. Returns the index after them.
 std::size_t Replayer::issue_batch(std::size_t first, const Router& route) {
   const auto& actions = schedule_.actions;
   const std::size_t end = batch_end(actions, first);
-  // Each is issued at once; those that should block are waited for when all are on their way.
+  // Each is issued at once; blocking ones are awaited when all are in flight.
   std::vector<Pending> blocking;
   for (std::size_t i = first; i < end; ++i) {
     Action action = actions[i];
@@ -154,7 +154,7 @@ Span Replayer::step(const Router& route) {
   }
   const double begin = machine_clock_us();
   const auto& actions = schedule_.actions;
-  double computing = 0;  // seconds, of neighbours together: one long sleep is more exact than many short ones
+  double computing = 0;  // seconds, adjacent actions together: one long sleep is more exact than many short ones
   for (std::size_t i = 0; i < actions.size();) {
     const Action& action = actions[i];
     if (action.kind == Kind::compute) {

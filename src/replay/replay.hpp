@@ -1,5 +1,5 @@
-// Runs a schedule on the runtime: real buffers, real operations, computation as time that passes, overlap as
-// planned. Used by `medley replay` on every rank.
+// Runs a schedule on the runtime: real buffers, real operations, computation as elapsed time, overlap as planned. Used by `medley
+// replay` on every rank.
 #pragma once
 
 #include <functional>
@@ -13,17 +13,17 @@
 
 namespace medley::replay {
 
-/// Which backend carries an operation; empty: the runtime's own choice. The seam for route tables.
+/// Which backend carries an operation; empty: the runtime's own choice. The hook for route tables.
 using Router = std::function<std::string_view(const Action&)>;
 
 struct ReplayOptions {
   double scale = 1;          ///< of all sizes and times
   double tflops = 0;         ///< how fast computation is; 0: it takes no time
-  double memory_gbs = 1000;  ///< of its memory-bound parts
-  bool by_machine = true;    ///< where the schedule carries times of a machine, they count instead
+  double memory_gbs = 1000;  ///< bandwidth of its memory-bound parts
+  bool by_machine = true;    ///< where the schedule has times for a machine, use those instead
 };
 
-/// µs on the clock of the machine.
+/// µs on the machine's clock.
 struct Span {
   double begin_us = 0, end_us = 0;
 };
@@ -35,12 +35,11 @@ class Replayer {
   Replayer(Context& context, const WorldSchedule& schedule, const ReplayOptions& options);
   ~Replayer();
 
-  /// One step; a barrier under the scope "step" stands before it. When it began and ended on this rank.
+  /// Runs one step, after a barrier under the scope "step". Returns when it began and ended on this rank.
   Span step(const Router& route);
 
-  /// Runs the operations of a step alone: the same comms, buffers and sizes, in this order, but one at a
-  /// time, its ranks starting together. When each began and ended on this rank; none where it takes no part.
-  /// Recorded under "step".
+  /// Runs the operations of a step in isolation: the same comms, buffers and sizes, in this order, but one at a time, its ranks
+  /// starting together. Returns when each began and ended on this rank; none where it takes no part. Recorded under "step".
   std::vector<std::optional<Span>> time_alone(const std::vector<Meeting>& order, const Router& route);
 
  private:

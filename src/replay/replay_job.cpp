@@ -15,7 +15,7 @@
 namespace medley::replay {
 namespace {
 
-/// Those asked for, or all that serve the world, and the runtime's choice among them.
+/// The requested backends, or all that serve the world, and the runtime's choice among them.
 std::vector<std::string> backends_to_run(const Context& context, const std::vector<std::string>& asked) {
   if (!asked.empty()) return asked;
   std::vector<std::string> names;
@@ -27,7 +27,7 @@ std::vector<std::string> backends_to_run(const Context& context, const std::vect
   return names;
 }
 
-/// What the table that the context follows predicts for each backend.
+/// The prediction for each backend by the context's route table.
 void predict_by_table(const ReplayRequest& request, const Context& context, const WorldSchedule& schedule,
                       const Places& places, ReplayResult& result) {
   result.table = context.table().path;
@@ -64,7 +64,7 @@ void check_replay(const ReplayRequest& request, int ranks) {
 
 ReplayResult run_replay(const ReplayRequest& request) {
   const WorldSchedule schedule = read_schedule(request.schedule);
-  setenv("MEDLEY_TRACE", request.folder.c_str(), 1);  // how a context's recorder learns its folder
+  setenv("MEDLEY_TRACE", request.folder.c_str(), 1);  // tells a context's recorder its folder
   ContextOptions options;
   options.backends = tune::without_auto(request.backends);
   options.table = request.table;

@@ -29,7 +29,7 @@ constexpr core::FileFormat file_format{"schedule", 1, 1, "write it again with me
   throw Error(ErrorKind::invalid, fmt::format("{}: {}", place, sentence));
 }
 
-/// The fields of one entry, with errors that say where.
+/// The fields of one entry, with errors that name the position.
 struct Fields {
   const Json& json;
   const std::string& place;
@@ -153,7 +153,7 @@ RankSchedule rank_from(const Json& json, const std::string& place, int world) {
   return out;
 }
 
-/// The other ranks' schedules from the request that the file carries: what `medley plan` was asked for.
+/// Recreates the other ranks' schedules from the request in the file: the arguments of `medley plan`.
 WorldSchedule planned_again(const Json& request, int world, const std::string& place) {
   const Fields f{request, place};
   const auto framework = plan::parse_framework(f.text("framework"));

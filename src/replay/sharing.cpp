@@ -10,7 +10,7 @@ std::size_t index(int rank) {
   return static_cast<std::size_t>(rank);
 }
 
-/// How many times the cores of its machine `busy` ranks are; 1 where there are enough.
+/// The oversubscription of a machine with `busy` ranks: ranks per core, at least 1.
 double crowd(int busy, int cores) {
   return std::max(1.0, static_cast<double>(busy) / std::max(1, cores));
 }

@@ -1,4 +1,4 @@
-// The operations of a step one at a time: the parts that a prediction puts together again.
+// Times the operations of a step one at a time: the parts from which a prediction composes it.
 #include <time.h>
 
 #include <algorithm>
@@ -11,8 +11,7 @@
 namespace medley::replay {
 namespace {
 
-// A rank that takes no part looks so often whether it is over; polling, it would take a core from those that
-// do.
+// A rank that takes no part checks this often whether it is over; polling, it would take a core from those that do.
 constexpr timespec between_looks{0, 100'000};
 
 }  // namespace
@@ -22,7 +21,7 @@ void Replayer::wait_aside() {
   while (!all.test()) nanosleep(&between_looks, nullptr);
 }
 
-/// The ranks of an operation come together right before it, the rest of the world before that.
+/// The ranks of an operation synchronize right before it, the rest of the world before that.
 void Replayer::line_up(const Action& action, bool all) {
   Comm& comm = comm_of(action);
   if (!all) world_.barrier();

@@ -1,4 +1,4 @@
-// Where the ranks of a replay record: the folder asked for, or a temporary one that goes with this object.
+// Where the ranks of a replay record: the requested folder, or a temporary one that this object deletes.
 #pragma once
 
 #include <filesystem>
