@@ -9,7 +9,7 @@
 namespace medley::reconcile {
 namespace {
 
-/// What the pairing of two tallies gives.
+/// The result of pairing two tallies.
 struct Pairs {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> count;  ///< expected, observed
 };
@@ -28,7 +28,7 @@ Pairs pair_up(const Catalog& catalog, Tally& e, Tally& o) {
   for (const std::uint32_t kind : e.kinds) {
     if (o.of(kind) > 0) take(e, o, kind, kind, pairs);
   }
-  // Kinds of which a side does not know everything take what is left.
+  // Kinds with unknown fields on one side take what is left.
   for (const std::uint32_t seen : o.kinds) {
     for (const std::uint32_t have : e.kinds) {
       if (o.of(seen) <= 0) break;
@@ -38,7 +38,7 @@ Pairs pair_up(const Catalog& catalog, Tally& e, Tally& o) {
   return pairs;
 }
 
-/// Matched rows, and rows that occur another number of times.
+/// Matched rows, and rows that occur a different number of times.
 void matched_lines(const Tally& expected, Tally& e, Tally& o, const Pairs& pairs, Comparison& out) {
   for (const std::uint32_t kind : expected.kinds) {
     std::int64_t matched = 0, more = 0;
@@ -75,7 +75,7 @@ void other_lines(const Catalog& catalog, Tally& e, Tally& o, Comparison& out) {
       if (e.of(have) <= 0 || o.of(seen) <= 0 || catalog[have].op != catalog[seen].op) continue;
       const auto fields = catalog.differing(have, seen);
       const bool same_group = std::find(fields.begin(), fields.end(), Field::group) == fields.end();
-      // Of as many operations, or alike but for one field: otherwise the pair is a guess.
+      // Equal counts, or equal but for one field: otherwise the pair is a guess.
       if (same_group && (e.of(have) == o.of(seen) || fields.size() == 1))
         candidates.push_back({fields.size(), have, seen});
     }
@@ -106,8 +106,7 @@ bool fits_in_order(const Catalog& catalog, const Sequence& e, const Sequence& o)
          });
 }
 
-/// The operations of kinds that are complete on both sides, in order. `left` has the side's own leftovers,
-/// `others` the other side's.
+/// The operations of kinds that are complete on both sides, in order. `left` has this side's leftovers, `others` the other side's.
 template <typename Fits>
 Sequence complete(const Sequence& all, const Tally& left, const Tally& others, const Fits& fits) {
   std::unordered_map<std::uint32_t, bool> known;

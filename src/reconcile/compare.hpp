@@ -1,5 +1,5 @@
-// One rank's step against its plan: first operation by operation, then, where that fails, by how often each
-// kind occurs. What is left over on either side becomes lines of differences.
+// Compares one rank's step with its plan: first operation by operation, then, where that fails, by how often each kind occurs.
+// Leftovers on either side become lines of differences.
 #pragma once
 
 #include <string>
@@ -14,19 +14,19 @@ enum class Verdict : std::uint8_t {
   missing,  ///< expected and not seen
   extra,    ///< seen and not expected
   count,    ///< more or fewer of them
-  size,     ///< other bytes
-  field,    ///< other dtype, reduction, root, phase, …
+  size,     ///< different bytes
+  field,    ///< different dtype, reduction, root, phase, …
   order,    ///< the right operations in another order
 };
 std::string_view name(Verdict verdict) noexcept;
 
-/// One row of a comparison; the side that is not there has count 0.
+/// One row of a comparison; a missing side has count 0.
 struct Line {
   Verdict verdict = Verdict::matched;
-  std::uint32_t expected = 0, observed = 0;  ///< of the catalog
+  std::uint32_t expected = 0, observed = 0;  ///< numbers in the catalog
   std::int64_t expected_count = 0, observed_count = 0;
-  std::vector<Field> fields;  ///< in which the two differ
-  std::string detail;         ///< of a difference in order: where
+  std::vector<Field> fields;  ///< that differ
+  std::string detail;         ///< for a difference in order: where
   std::string cause;          ///< empty: none is known
   bool differs() const { return verdict != Verdict::matched; }
   bool operator==(const Line&) const = default;
@@ -45,7 +45,7 @@ struct Tally {
 
 struct Comparison {
   std::vector<Line> lines;
-  Tally left_expected, left_observed;  ///< without a partner
+  Tally left_expected, left_observed;  ///< without a match
   std::size_t differences() const;
 };
 

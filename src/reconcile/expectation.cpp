@@ -11,10 +11,10 @@
 namespace medley::reconcile {
 namespace {
 
-/// Numbers an expected operation; without a root it is the group's first rank, as replay takes it.
+/// Numbers an expected operation; the default root is the group's first rank, as in replay.
 void put(Kind kind, const std::vector<int>& ranks, const std::string& group, const std::string& why,
          Fields ignored, Catalog& catalog, Sequence& out) {
-  if (ranks.size() == 1) return;  // alone: nothing is sent
+  if (ranks.size() == 1) return;  // a single rank sends nothing
   kind.op = core::equal_counts_form(kind.op);
   if (kind.bytes % static_cast<std::int64_t>(size_of(kind.dtype)) != 0)
     kind.dtype = DType::u8;  // as replay does

@@ -11,11 +11,10 @@
 namespace medley::reconcile {
 namespace {
 
-// Pairs of hypotheses are tried for the singles that come nearest: with all of them a search over hundreds of
-// plans would take minutes.
+// Pairs of hypotheses are tried only for the best singles: with all of them a search over hundreds of plans would take minutes.
 constexpr std::size_t nearest_singles = 12;
 constexpr std::size_t of_one_setting = 2;
-constexpr std::size_t most_operations = std::size_t{1} << 26;  // planned while looking for pairs
+constexpr std::size_t most_operations = std::size_t{1} << 26;  // planned while searching for pairs
 
 /// What a set of hypotheses predicts for the cases.
 struct Trial {
@@ -44,7 +43,7 @@ class Search {
     }
     while (sizes.size() > 24) sizes.erase(std::prev(sizes.end()));
     hypotheses_ = hypotheses(plan, sizes);
-    // The case that differs most is asked first: it refutes soonest.
+    // The case with the most differences comes first: it refutes soonest.
     for (std::size_t i = 0; i < cases.size(); ++i) order_.push_back(i);
     std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
       return differences(*cases_[a].result) > differences(*cases_[b].result);
@@ -73,7 +72,7 @@ class Search {
     const std::size_t fewest = least(accepted);
     if (fewest >= base_) return {};
     std::erase_if(accepted, [&](const Trial& t) { return t.left > fewest; });
-    // Of equal ones the simpler.
+    // Among equal ones, the simpler.
     std::size_t parameters = accepted.front().hypotheses.size();
     for (const Trial& t : accepted) parameters = std::min(parameters, t.hypotheses.size());
     std::erase_if(accepted, [&](const Trial& t) { return t.hypotheses.size() > parameters; });
@@ -81,7 +80,7 @@ class Search {
   }
 
   const Hypothesis& hypothesis(std::size_t number) const { return hypotheses_[number]; }
-  /// Those that predict everything, but no more rows than they have free parameters.
+  /// Hypotheses that predict everything, but no more rows than they have free parameters.
   const std::vector<Trial>& too_weak() const { return too_weak_; }
 
  private:
@@ -115,7 +114,7 @@ class Search {
     }
   }
 
-  /// The plan with the hypotheses, or nothing where they change nothing or cannot be.
+  /// The plan with the hypotheses applied, or nothing where they change nothing or are impossible.
   std::optional<Plan> plan_with(const std::vector<std::size_t>& numbers) const {
     Plan plan = plan_;
     try {
@@ -130,8 +129,8 @@ class Search {
     return plan;
   }
 
-  /// Accepts the hypotheses if every row that they change matches. `distance` becomes how far the first case
-  /// is from what they predict there, or -1 where they predict nothing new.
+  /// Accepts the hypotheses if every row that they change matches. `distance` becomes the distance of the first case from their
+  /// prediction, or -1 where they predict nothing new.
   std::optional<Trial> attempt(const std::vector<std::size_t>& numbers, double& distance) {
     distance = -1;
     const std::optional<Plan> plan = plan_with(numbers);
@@ -139,7 +138,7 @@ class Search {
     Trial trial{numbers, std::vector<Sequence>(cases_.size()),
                 std::vector<std::vector<std::uint32_t>>(cases_.size()), 0, 0};
     std::map<int, Sequence> by_rank;
-    std::set<std::uint32_t> more, fewer;  // rows that it adds and rows that it takes away
+    std::set<std::uint32_t> more, fewer;  // rows that it adds and rows that it removes
     bool first = true;
     for (const std::size_t at : order_) {
       const Case& c = cases_[at];
@@ -167,15 +166,15 @@ class Search {
       if (!holds(trial, at, now)) return std::nullopt;
       trial.left += now.differences();
     }
-    // A row that becomes another one is one row.
+    // A row that turns into another counts once.
     trial.rows = static_cast<std::int64_t>(std::max(more.size(), fewer.size()));
     return trial;
   }
 
   bool in_order(const Case& c) const { return c.observed->ordered && !options_.ignored.has(Field::order); }
 
-  /// The row as evidence: the same one on another group, rank or in another pass says nothing new, since
-  /// ranks of a job do alike and the backward pass repeats the forward pass.
+  /// The row as evidence: the same row on another group, rank or pass is no new evidence, since the ranks of a job behave alike and
+  /// the backward pass repeats the forward pass.
   std::uint32_t bare(std::uint32_t number) {
     Kind kind = catalog_[number];
     kind.group = 0;
@@ -196,7 +195,7 @@ class Search {
     return out;
   }
 
-  /// No operation of a touched kind is left without a partner, on either side.
+  /// Every operation of a touched kind has a match, on both sides.
   bool holds(const Trial& trial, std::size_t at, const Comparison& now) const {
     for (const std::uint32_t kind : now.left_expected.kinds)
       if (now.left_expected.of(kind) > 0 && touches(trial, at, kind)) return false;
@@ -227,7 +226,7 @@ class Search {
   std::size_t base_ = 0, planned_ = 0;
 };
 
-/// The sentence of a trial; of trials that predict the same, all of them.
+/// The sentence of a trial; for trials with equal predictions, all of them.
 std::string sentence_of(const std::vector<Trial>& trials, const Search& search) {
   std::vector<std::string> alternatives;
   for (const Trial& trial : trials) {
@@ -249,7 +248,7 @@ void explain_by_settings(const Plan& plan, const Options& options, std::vector<C
     report.suggestions.push_back({sentence_of(search.too_weak(), search), 1, weak.rows});
   }
   if (trials.empty()) return;
-  // Trials that differ in what they predict cannot all be true: the first one is named, with its equals.
+  // Trials with different predictions cannot all be true: names the first, with its equals.
   const Trial chosen = trials.front();
   std::erase_if(trials, [&](const Trial& t) { return t.predicted != chosen.predicted; });
   const std::string sentence = sentence_of(trials, search);
@@ -265,7 +264,7 @@ void explain_by_settings(const Plan& plan, const Options& options, std::vector<C
                       [&](std::uint32_t k) { return report.catalog.fits(k, line.observed); });
       if (line.differs() && line.verdict != Verdict::order && expected && observed) line.cause = sentence;
     }
-    // Order is judged by the plan that holds.
+    // Order is judged against the accepted plan.
     const auto is_order = [](const Line& line) { return line.verdict == Verdict::order; };
     const auto wrong = std::find_if(now.lines.begin(), now.lines.end(), is_order);
     const auto before = std::find_if(c.result->lines.begin(), c.result->lines.end(), is_order);

@@ -1,6 +1,5 @@
-// Finds the hypothesis behind differences. A hypothesis is taken only if it predicts more rows than it has
-// free parameters, and if every row that it changes matches what was observed, on every rank and in every
-// step.
+// Finds the hypothesis that explains differences. A hypothesis is accepted only if it predicts more rows than it has free
+// parameters, and if every row that it changes matches the observation, on every rank and in every step.
 #pragma once
 
 #include "reconcile/reconcile.hpp"
@@ -16,12 +15,11 @@ struct Case {
   StepsResult* result = nullptr;
 };
 
-/// Fills in the causes by other settings of the plan.
+/// Fills in causes that are different settings of the plan.
 void explain_by_settings(const Plan& plan, const Options& options, std::vector<Case>& cases, Report& report);
 
-/// Fills in the causes by tokens that were routed unevenly to experts: all_to_alls whose bytes over all ranks
-/// add up to the planned ones, and which the backward pass repeats.
-/// `row_bytes` is what one token has.
+/// Fills in causes that are unevenly routed tokens: all_to_alls whose bytes over all ranks add up to the planned ones, and which
+/// the backward pass repeats. `row_bytes` is the size of one token.
 void explain_by_routing(std::int64_t row_bytes, std::vector<Case>& cases, Report& report);
 
 }  // namespace medley::reconcile

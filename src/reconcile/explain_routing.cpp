@@ -1,7 +1,6 @@
-// Tokens choose their experts, so the parts of an all_to_all differ from the plan's even share. That is no
-// licence for any size: what all ranks of the group send must add up to the plan's total, in whole rows of
-// the model's width, and each routing must occur at least twice, since the backward pass sends the same way
-// back.
+// Tokens choose their experts, so the parts of an all_to_all differ from the plan's even share. That does not allow any size: what
+// all ranks of the group send must add up to the plan's total, in whole rows of the model's width, and each routing must occur at
+// least twice, since the backward pass sends the same way back.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,8 +34,8 @@ bool only_bytes_differ(const Catalog& catalog, std::uint32_t expected, std::uint
   return fields.empty() || fields == std::vector<Field>{Field::bytes};
 }
 
-/// Whether the exchanges of one group in one step are the plan's with tokens routed otherwise. `rows` and
-/// `parameters` become what that predicts and what it leaves free.
+/// Whether the exchanges of one group in one step are the plan's with tokens routed differently. Sets `rows` to the rows this
+/// predicts and `parameters` to its free ones.
 bool routed_otherwise(const Catalog& catalog, const std::vector<Exchanges>& ranks, std::int64_t unit,
                       std::int64_t& rows, std::int64_t& parameters) {
   const std::size_t n = ranks.size(), exchanges = ranks.front().expected.size();
@@ -75,7 +74,7 @@ namespace {
 /// Group and step.
 using Place = std::pair<std::uint32_t, std::size_t>;
 
-/// The group of a line about an all_to_all that no other cause explains; 0: it is none.
+/// The group of a line about an all_to_all that no other cause explains; 0: no such line.
 std::uint32_t open_exchange(const Line& line, const Catalog& catalog) {
   const Kind& kind = catalog[line.observed_count > 0 ? line.observed : line.expected];
   const bool open = line.differs() && line.cause.empty() && line.verdict != Verdict::order;

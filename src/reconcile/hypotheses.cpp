@@ -19,7 +19,7 @@ constexpr unsigned torch = bit(Framework::ddp) | bit(Framework::fsdp2);
 constexpr unsigned megatron = bit(Framework::megatron) | bit(Framework::neox);
 constexpr unsigned every = ~0u;
 
-/// A switch of a framework, by its key in --layout, and what each position says about the run.
+/// A switch of a framework, by its key in --layout, and what each position means for the run.
 struct Switch {
   unsigned frameworks;
   const char *key, *on, *off;
@@ -55,7 +55,7 @@ constexpr Switch switches[] = {
     {every, "sp", "sequence parallelism is on", "sequence parallelism is off"},
 };
 
-/// A setting with a size. `unit` turns an observed size in bytes into one in the setting's own.
+/// A setting with a size. `unit` converts an observed size in bytes to the setting's unit.
 struct Size {
   unsigned frameworks;
   const char* key;
@@ -94,7 +94,7 @@ void add_sizes(const Plan& plan, const std::set<std::int64_t>& observed, std::ve
   for (const Size& size : sizes()) {
     if (!(size.frameworks & bit(plan.framework))) continue;
     std::set<std::int64_t> values(size.usual.begin(), size.usual.end());
-    // A bucket closes once it is full: the smallest that did is as large as the setting, or somewhat larger.
+    // A bucket closes once it is full: the smallest full one is as large as the setting, or slightly larger.
     for (const std::int64_t bytes : observed) {
       for (const std::int64_t wide : {4, 2})
         if (bytes % wide == 0) values.insert(bytes / wide);

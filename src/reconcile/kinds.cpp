@@ -11,15 +11,15 @@ namespace {
 
 constexpr std::array<std::string_view, 6> phase_names = {"",         "forward",   "recompute",
                                                          "backward", "grad_sync", "optimizer"};
-constexpr std::size_t most_notes = 4;  // of one kind; a row with more reasons than that tells nothing
+constexpr std::size_t most_notes = 4;  // per kind; a row with more reasons than that is not informative
 
 void note(std::vector<std::string>& notes, const std::string& text) {
   if (text.empty() || notes.size() >= most_notes) return;
   if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(text);
 }
 
-/// Whether a size that was rounded to two decimals of a binary unit can be the expected one. Logs that round
-/// know no groups either and print the shard of an all_gather.
+/// Whether a size rounded to two decimals of a binary unit can be the expected one. Logs that round also lack groups and print the
+/// shard of an all_gather.
 bool rounds_to(const Kind& expected, std::size_t ranks, std::int64_t observed) {
   const double seen = static_cast<double>(observed), whole = static_cast<double>(expected.bytes);
   const auto near = [&](double given) {
@@ -63,7 +63,7 @@ void normalise(Kind& kind, Fields ignored) {
   if (ignored.has(Field::phase)) clear(Field::phase, [&] { kind.phase = 0; });
   if (ignored.has(Field::async)) clear(Field::async, [&] { kind.async = false; });
   if (ignored.has(Field::group)) clear(Field::group, [&] { kind.group = 0; });
-  kind.unknown.remove(Field::order);  // of a sequence, not of an operation
+  kind.unknown.remove(Field::order);  // a property of a sequence, not of an operation
 }
 
 std::size_t Catalog::Hash::operator()(const Kind& k) const noexcept {

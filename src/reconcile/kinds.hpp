@@ -1,5 +1,5 @@
-// Operations as reconcile compares them: everything a plan says about one except its place in the order.
-// A Catalog numbers them, so that a step of a million operations is a list of numbers.
+// Operations as reconcile compares them: everything a plan says about one except its position in the order. A Catalog numbers them,
+// so that a step of a million operations is a list of numbers.
 #pragma once
 
 #include <map>
@@ -14,15 +14,15 @@ namespace medley::reconcile {
 using trace::Field;
 using trace::Fields;
 
-/// One kind of operation. Fields that mean nothing for its op have fixed values (normalise()).
+/// One kind of operation. Fields that do not apply to its op have fixed values (normalise()).
 struct Kind {
-  Op op = Op::all_reduce;  ///< v-collectives count as their even forms
+  Op op = Op::all_reduce;  ///< v-collectives count as their regular forms
   DType dtype = DType::u8;
   ReduceOp reduce = ReduceOp::sum;
   std::uint8_t phase = 0;  ///< see phase_number()
   bool async = false;
-  std::uint32_t group = 0;  ///< of the catalog; messages have none, their peer says who
-  std::int64_t root = -1;   ///< or the peer of a message, of the world
+  std::uint32_t group = 0;  ///< number in the catalog; messages have none, only a peer
+  std::int64_t root = -1;   ///< or the peer of a message; a world rank
   std::int64_t bytes = 0;
   Fields unknown;
   bool operator==(const Kind&) const = default;
@@ -32,10 +32,10 @@ struct Kind {
 std::uint8_t phase_number(std::string_view phase) noexcept;
 std::string_view phase_name(std::uint8_t number) noexcept;
 
-/// Clears what means nothing for the op and what is not to be compared.
+/// Clears the fields that do not apply to the op and those that are not compared.
 void normalise(Kind& kind, Fields ignored);
 
-/// `count` operations of one kind after each other.
+/// `count` consecutive operations of one kind.
 struct Run {
   std::uint32_t kind = 0;
   std::int64_t count = 1;
@@ -48,18 +48,18 @@ class Catalog {
  public:
   struct Group {
     std::string name;
-    std::vector<int> ranks;  ///< ascending; empty: not known
+    std::vector<int> ranks;  ///< ascending; empty: unknown
   };
 
-  /// The number of the group of these ranks; the first name wins, so number the plan's first. A group whose
-  /// ranks are not known is told by its name.
+  /// The number of the group of these ranks; the first name wins, so number the plan's first. A group of unknown ranks is
+  /// identified by its name.
   std::uint32_t group(std::vector<int> ranks, const std::string& name);
   std::uint32_t kind(const Kind& kind);
   const Kind& operator[](std::uint32_t kind) const { return kinds_[kind]; }
   const Group& group_of(const Kind& kind) const { return groups_[kind.group]; }
   const Group& group_of_number(std::uint32_t group) const { return groups_[group]; }
 
-  /// Notes why the plan has operations of this kind, or where in the program they were seen.
+  /// Records why the plan has operations of this kind, or where in the program they were seen.
   void note_reason(std::uint32_t kind, const std::string& why);
   void note_place(std::uint32_t kind, const std::string& module);
   std::vector<std::string> reasons(std::uint32_t kind) const;

@@ -26,7 +26,7 @@ class Reader {
       if (event.state != trace::State::complete) ++out.unfinished;
       if (event.unknown.has(Field::order) || event.count > 1) out.ordered = false;
       const trace::Group& group = trace_.groups[event.group];
-      if (group.size == 1) continue;  // alone: nothing is sent
+      if (group.size == 1) continue;  // a single rank sends nothing
       sequence.push_back({number_of(event, group), event.count});
     }
     return sequence;

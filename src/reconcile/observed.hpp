@@ -1,4 +1,4 @@
-// The observed side: what each rank of a trace issued, step by step. Equal steps of a rank are kept once.
+// The observed side: what each rank of a trace issued, step by step. Equal steps of a rank are stored once.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@ namespace medley::reconcile {
 /// Which part of a trace is compared.
 struct Selection {
   int rank = -1;          ///< -1: every rank
-  std::size_t steps = 0;  ///< that the trace holds; 0: they are found
-  std::size_t step = 0;   ///< only this one, from 1 on; 0: all
-  std::size_t skip = 0;   ///< leave out the first ones
+  std::size_t steps = 0;  ///< in the trace; 0: detect them
+  std::size_t step = 0;   ///< only this one, counted from 1; 0: all
+  std::size_t skip = 0;   ///< leave out this many at the start
 };
 
-/// Steps of one rank that do exactly the same.
+/// Identical steps of one rank.
 struct Variant {
   Sequence sequence;
-  std::vector<std::size_t> steps;  ///< from 1 on
+  std::vector<std::size_t> steps;  ///< counted from 1
 };
 
 struct ObservedRank {
@@ -28,11 +28,11 @@ struct ObservedRank {
   std::size_t steps = 0;     ///< in the trace
   std::string found_by;      ///< as trace::Steps
   std::int64_t repeats = 1;  ///< steps that the one sequence sums up, where a log has only sums
-  std::int64_t outside = 0;  ///< operations before the first step and behind the last
+  std::int64_t outside = 0;  ///< operations before the first step and after the last
   std::int64_t outside_bytes = 0;
   std::int64_t unfinished = 0;       ///< operations that failed or never completed
-  bool ordered = true;               ///< the source says in which order they were issued
-  std::vector<std::string> remarks;  ///< the reader's: cut off, disk full
+  bool ordered = true;               ///< whether the source has the order of issue
+  std::vector<std::string> remarks;  ///< from the reader: truncated, disk full
   std::vector<Variant> variants;     ///< the most common one first
 };
 

@@ -43,8 +43,8 @@ void find_about_ranks(const std::vector<ObservedRank>& observed, const Options& 
                                                            rank.rank, rank.unfinished)});
     for (const std::string& remark : rank.remarks)
       report.findings.push_back({"incomplete", fmt::format("rank {}: {}", rank.rank, remark)});
-    // Steps between marks are the program's own word; those found by their period are a guess, and what they
-    // leave out may be a step that differs.
+    // Steps between marks are explicit in the program; steps found by their period are a guess, and what they leave out may be a
+    // step that differs.
     if (rank.outside > 0 && rank.found_by == "period" && !options.ignore_outside) {
       report.findings.push_back(
           {"outside",
@@ -55,7 +55,7 @@ void find_about_ranks(const std::vector<ObservedRank>& observed, const Options& 
   }
 }
 
-/// Fields that the source, or the plan, does not carry for some of the operations compared.
+/// Fields that the source, or the plan, lacks for some of the compared operations.
 void find_unknown_fields(const std::vector<Case>& cases, Fields ignored, Report& report) {
   std::map<Field, std::set<std::string>> ops;
   bool unordered = false;
@@ -96,7 +96,7 @@ std::int64_t row_bytes_of(const Expectation& expectation) {
 Report reconcile(const trace::Trace& trace, const Expectation& expectation, const Options& options) {
   Report report;
   Catalog& catalog = report.catalog;
-  std::map<int, Sequence> planned;  // first, so that groups have the plan's names
+  std::map<int, Sequence> planned;  // first, so that groups get the plan's names
   const int world = std::max(expectation.world(), trace.world);
   for (const trace::RankTrace& rank : trace.ranks) {
     if (options.selection.rank >= 0 && rank.rank != options.selection.rank) continue;

@@ -1,5 +1,5 @@
-// Expected against observed: every rank and every step of a run beside what was planned, and for differences
-// the hypothesis about the whole run that predicts them to the byte. Used by `medley reconcile`.
+// Expected against observed: compares every rank and every step of a run with its plan, and explains differences by the hypothesis
+// about the whole run that predicts them to the byte. Used by `medley reconcile`.
 #pragma once
 
 #include <string>
@@ -13,12 +13,12 @@ namespace medley::reconcile {
 
 struct Options {
   Selection selection;
-  Fields ignored;               ///< not compared, and not missed where a source does not carry them
-  bool ignore_ranks = false;    ///< ranks without a trace are not missed
-  bool ignore_outside = false;  ///< operations outside the steps are not missed
+  Fields ignored;               ///< not compared, and not reported where a source lacks them
+  bool ignore_ranks = false;    ///< ranks without a trace are not reported
+  bool ignore_outside = false;  ///< operations outside the steps are not reported
 };
 
-/// Steps of one rank that did the same, against the plan.
+/// Identical steps of one rank, against the plan.
 struct StepsResult {
   std::vector<std::size_t> steps;  ///< from 1 on
   std::vector<Line> lines;         ///< differences first
@@ -30,7 +30,7 @@ struct RankResult {
   std::vector<StepsResult> results;
 };
 
-/// Something about the run that no row shows: a rank without a trace, a field that the source does not carry.
+/// Something about the run that no row shows: a rank without a trace, a field that the source lacks.
 struct Finding {
   std::string kind;  ///< "missing rank", "unknown field", "steps", "unfinished", "outside", "cut off"
   std::string sentence;

@@ -58,7 +58,7 @@ void ignore(const std::string& word, Options& options) {
 ReconcileResult run_reconcile(const ReconcileRequest& request) {
   trace::Trace trace = trace::open_trace(request.trace);
   const int rank = request.options.selection.rank;
-  if (rank >= 0) static_cast<void>(trace.rank(rank));  // refuses one that is not there
+  if (rank >= 0) static_cast<void>(trace.rank(rank));  // throws if there is no such rank
   Report report = reconcile(trace, expectation_of(request, trace.world), request.options);
   return {std::move(trace), std::move(report)};
 }

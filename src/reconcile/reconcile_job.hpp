@@ -1,4 +1,4 @@
-// A trace against what was expected, from the file to the comparison: what `medley reconcile` does.
+// Compares a trace with what was expected, starting from the files: what `medley reconcile` does.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@ namespace medley::reconcile {
 struct ReconcileRequest {
   std::string trace;           ///< as trace::open_trace() takes it
   std::string schedule{};      ///< what was expected: the file, or
-  std::optional<Plan> plan{};  ///< this
-  double scale = 1;            ///< of the schedule's sizes, as of medley replay
+  std::optional<Plan> plan{};  ///< a plan
+  double scale = 1;            ///< of the schedule's sizes, as in medley replay
   Options options{};
 };
 
@@ -22,21 +22,19 @@ struct ReconcileResult {
   Report report;
 };
 
-/// Adds what a word of --ignore names: a field, "ranks" or "outside". Throws Error(invalid) for any other
-/// word.
+/// Adds what a word of --ignore names: a field, "ranks" or "outside". Throws Error(invalid) for any other word.
 void ignore(const std::string& word, Options& options);
 
-/// Throws Error(invalid) when nothing is expected, or when it has another number of ranks than the trace.
+/// Throws Error(invalid) when no expectation is given, or when it has a different number of ranks than the trace.
 ReconcileResult run_reconcile(const ReconcileRequest& request);
 
 /// Ranks whose steps differ from their plans in the same way.
 struct AlikeRanks {
   std::vector<int> ranks;
-  const RankResult* first = nullptr;  ///< the result of the first of them, a part of the report
+  const RankResult* first = nullptr;  ///< the result of the first of them, inside the report
 };
 
-/// In order of their first ranks. `all_rows`: what matched must be the same, too. The report must outlive the
-/// result.
+/// In order of their first ranks. `all_rows`: matched rows must be equal, too. The report must outlive the result.
 std::vector<AlikeRanks> alike_ranks(const Report& report, bool all_rows);
 
 }  // namespace medley::reconcile
