@@ -66,7 +66,7 @@ std::string table_of(const tune::BenchResult& result) {
   return table.str();
 }
 
-/// Backends made of two are compared apart from single libraries.
+/// Hierarchical backends are compared separately from single libraries.
 std::string table_of(const tune::MixResult& result) {
   const bool pairs = std::any_of(result.rows.begin(), result.rows.end(),
                                  [](const auto& row) { return row.speedup_over_two > 0; });
@@ -90,7 +90,7 @@ void write_csv(const std::string& path, const std::string& text) {
   }
 }
 
-/// What a reader of the figures should know, once.
+/// Notes on the figures, shown once.
 void say(const tune::BenchJob& job) {
   if (job.rank != 0) return;
   if (job.clocks_compared) {
@@ -137,7 +137,7 @@ void add_bench(CLI::App& app) {
   CLI::App* bench =
       add_command(app, "bench", "Latency and bandwidth of each operation on each backend",
                   "medley bench -n 2 --op all_reduce --sizes 4:64M --json bench.json", [given] {
-                    static_cast<void>(request_of(*given));  // complain once, before any rank starts
+                    static_cast<void>(request_of(*given));  // report errors once, before any rank starts
                     return on_ranks(given->ranks, tune::without_auto(parse_list(given->backends)),
                                     [given] { return bench_here(*given); });
                   });

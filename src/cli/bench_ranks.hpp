@@ -1,4 +1,4 @@
-// What the commands that measure share: reading operations, types and memory.
+// Shared by the commands that measure: reading operations, types and memory.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,12 +8,12 @@
 
 namespace medley::cli {
 
-/// `all`, or names separated by commas. recv is measured together with send and left out of all.
+/// `all`, or names separated by commas. recv is measured together with send and is not part of all.
 std::vector<Op> ops_of(const std::string& text);
 DType dtype_of_word(const std::string& word);
-/// Adds --memory host|cuda, host at first.
+/// Adds --memory host|cuda; the default is host.
 void add_memory(CLI::App& command, std::string& word);
-/// Throws Error(invalid) where this machine cannot have such memory, so that a command complains once before any rank starts.
+/// Throws Error(invalid) where this machine has no such memory, so that a command reports it once before any rank starts.
 Memory memory_of_word(const std::string& word);
 
 }  // namespace medley::cli

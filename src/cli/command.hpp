@@ -1,6 +1,5 @@
-// What every subcommand shares: how it is added, how it writes JSON, how it reads sizes.
-// A subcommand's action returns the exit status: 0 success, 1 what it checked does not hold.
-// Bad usage and bad input are thrown as medley::Error of kind invalid and become status 2 in main().
+// Shared by all subcommands: adding one, writing JSON, reading sizes. A subcommand's action returns the exit status: 0 success, 1
+// what it checked does not hold. Bad usage and bad input are thrown as medley::Error of kind invalid and become status 2 in main().
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,7 +11,7 @@
 
 namespace medley::cli {
 
-/// Adds a subcommand whose `action` runs after parsing; `example` closes its --help.
+/// Adds a subcommand whose `action` runs after parsing; `example` ends its --help.
 CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& what, const std::string& example,
                       std::function<int()> action);
 

@@ -1,4 +1,4 @@
-// medley explain: the route a table gives an operation, the runners-up and by how much, and why.
+// medley explain: the route a table selects for an operation, the runners-up with their margins, and why.
 #include "tune/explain.hpp"
 
 #include <fmt/format.h>

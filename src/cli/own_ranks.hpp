@@ -1,4 +1,4 @@
-// Commands that work on ranks: they join those a launcher started, or start `-n` of their own on this host.
+// Commands that run on ranks: they join those a launcher started, or start `-n` of their own on this host.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace medley::cli {
 
-/// Runs `body` on the ranks a launcher made, or, when there is none, starts this very command `ranks` times.
-/// `backends`: those that the launcher must know. Gives the exit status.
+/// Runs `body` on the ranks a launcher made or, without one, starts this same command `ranks` times. `backends`: those that the
+/// launcher must know. Returns the exit status.
 int on_ranks(int ranks, const std::vector<std::string>& backends, const std::function<int()>& body);
 
 }  // namespace medley::cli

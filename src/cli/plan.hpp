@@ -1,4 +1,4 @@
-// What the files of `medley plan` share, and what other commands take from it.
+// Shared by the files of `medley plan` and used by other commands.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// medley plan calibrate: fits the time model's constants to measured steps and shows the error on those held
-// out.
+// medley plan calibrate: fits the time model's constants to measured steps and shows the error on held-out ones.
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// medley reconcile: what was planned beside what a run sent, every difference with its likely cause.
+// medley reconcile: compares a plan with what a run sent, and explains every difference.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

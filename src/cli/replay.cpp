@@ -23,10 +23,10 @@ struct ReplayArguments {
   int ranks = 0;
 };
 
-/// How a command that starts ranks tells them of a folder for all of them.
+/// How a command that starts ranks passes them a common folder.
 constexpr const char* folder_variable = "MEDLEY_REPLAY_FOLDER";
 
-/// A predicted time and how far it is off.
+/// A predicted time and its error.
 std::vector<std::string> beside(const std::map<std::string, double>& predicted, const std::string& backend,
                                 double took) {
   const auto found = predicted.find(backend);
@@ -88,7 +88,7 @@ int replay_here(const ReplayArguments& given) {
 int run_replay(const ReplayArguments& given) {
   std::optional<replay::TraceFolder> shared;
   if (!find_place(process_environment())) {
-    replay::check_replay(given.request, given.ranks);  // complain once, before any rank starts
+    replay::check_replay(given.request, given.ranks);  // report errors once, before any rank starts
     setenv(folder_variable, shared.emplace(given.trace).path().c_str(), 1);
   }
   return on_ranks(given.ranks, tune::without_auto(parse_list(given.backends)),

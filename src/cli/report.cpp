@@ -1,4 +1,4 @@
-// medley report: what the commands wrote into a folder, as one HTML page.
+// medley report: shows what the commands wrote into a folder, as one HTML page.
 #include <fmt/format.h>
 
 #include <algorithm>

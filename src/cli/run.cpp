@@ -13,14 +13,14 @@ namespace medley::cli {
 
 namespace {
 
-// Stands for "--" while CLI11 parses, which would end the subcommand there.
+// Replaces "--" while CLI11 parses, which would end the subcommand there.
 const std::string double_dash = "\x01--";
 
 std::vector<std::string> program_of(const CLI::App& run) {
   std::vector<std::string> words = run.remaining();
   const bool marked = !words.empty() && words[0] == double_dash;
   if (marked) words.erase(words.begin());
-  std::replace(words.begin(), words.end(), double_dash, std::string("--"));  // a later one is the program's
+  std::replace(words.begin(), words.end(), double_dash, std::string("--"));  // a later one belongs to the program
   if (words.empty()) throw Error(ErrorKind::invalid, "run needs a program: medley run -n 4 -- PROGRAM ARGS");
   if (!marked && words[0].starts_with("-")) {
     throw Error(ErrorKind::invalid, fmt::format("run knows no option {}; see medley run --help", words[0]));
@@ -86,7 +86,7 @@ void add_run(CLI::App& app) {
   run->add_flag("--no-prefix", given->no_prefix,
                 "ranks write straight to this terminal, without [rank] before each line");
   run->add_option("--report-to", given->report_to)->group("");  // how mpirun's ranks find the launcher
-  // Everything from the first word that is no option of ours belongs to the program, dashes included.
+  // Everything from the first word that is not our option belongs to the program, dashes included.
   run->prefix_command();
   given->command = run;
 }

@@ -1,5 +1,4 @@
-// medley shape fit: turns a measured sweep into a calibration and says how well it predicts what it has not
-// seen.
+// medley shape fit: turns a measured sweep into a calibration and reports its error on held-out data.
 #include <fmt/format.h>
 
 #include "cli/shape.hpp"

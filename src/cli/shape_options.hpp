@@ -16,7 +16,7 @@ void add_shape_layout(CLI::App& command, shape::ShapeRequest& request, std::stri
 /// "5%", "5" and "0.05" alike as a fraction; throws medley::Error (invalid) naming `option` and the value.
 double parse_share(const std::string& text, const std::string& option);
 
-/// One line on how far the figures can be trusted.
+/// One line on how reliable the figures are.
 std::string trust_line(const shape::GpuModel& gpu);
 
 }  // namespace medley::cli

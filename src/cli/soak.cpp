@@ -77,11 +77,11 @@ soak::Programs programs_of(const SoakArguments& given) {
   return given.only_valid || *given.one || !on_host ? soak::Programs::valid : soak::Programs::both;
 }
 
-/// On a rank, one that this command started or one that a launcher did.
+/// On a rank, started by this command or by a launcher.
 int soak_here(const SoakArguments& given, const Place& place) {
   const auto [tally, problem] =
       soak::soak_on_rank(options_of(given), programs_of(given), place.rank, place.size);
-  if (std::getenv(soak::report_variable)) return 0;  // the process that watches reports
+  if (std::getenv(soak::report_variable)) return 0;  // the supervising process reports
   if (!problem.empty()) fmt::print(stderr, "rank {}: {}\n", place.rank, problem);
   if (place.rank == 0) fmt::print("{}", last_line(tally.programs, tally.mismatches, tally.hangs));
   return tally.mismatches + tally.hangs > 0 ? 1 : 0;

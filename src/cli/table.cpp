@@ -6,7 +6,7 @@
 namespace medley::cli {
 namespace {
 
-// Characters, not bytes: continuation bytes of UTF-8 take no room on the screen.
+// Characters, not bytes: UTF-8 continuation bytes take no space on the screen.
 std::size_t width(const std::string& cell) {
   return static_cast<std::size_t>(
       std::count_if(cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));

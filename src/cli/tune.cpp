@@ -60,7 +60,7 @@ std::string size_of_border(std::int64_t bytes) {
   return bytes == INT64_MAX ? "on" : size_text(bytes);
 }
 
-/// One table for each shape: a line per range of sizes that one route wins.
+/// One table per shape: a line per size range that one route wins.
 std::string winners_text(const route::Table& table) {
   Table lines({"shape", "memory", "op", "dtype", "from", "to", "route", "ahead of the next by up to"});
   for (const tune::Winner& w : tune::winners(table)) {
@@ -107,7 +107,7 @@ void add_tune(CLI::App& app) {
   CLI::App* tune = add_command(
       app, "tune", "Measure all routes and write a route table",
       "medley tune -n 2 --seconds 60 -o routes.json", [given] {
-        static_cast<void>(tune::table_file(request_of(*given)));  // complain once, before any rank starts
+        static_cast<void>(tune::table_file(request_of(*given)));  // report errors once, before any rank starts
         return on_ranks(given->ranks, parse_list(given->backends), [given] { return tune_here(*given); });
       });
   tune->add_option("-n,--nproc-per-node", given->ranks, "ranks to start on this host; none under a launcher")->check(CLI::Range(2, 4096));

@@ -1,4 +1,4 @@
-// medley watch: verdicts on a running job, look after look, for a person, a job script or Prometheus.
+// medley watch: repeated verdicts on a running job, for a person, a job script or Prometheus.
 #include "trace/watch_job.hpp"
 
 #include <fmt/format.h>
