@@ -167,7 +167,7 @@ class Collector {
 
   fs::path root_, ignored_;
   Json run_;
-  std::string kind_;  ///< what the file at hand was recognised as
+  std::string kind_;  ///< the recognised format of the current file
   std::size_t files_ = 0, left_out_ = 0;
 };
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t most_changes = 40;
 
 enum class Measured { step, operation };
-/// Times in µs by what was measured: the same words in both runs are the same measurement.
+/// Times in µs by measurement: the same name in both runs is the same measurement.
 using Times = std::map<std::pair<Measured, std::string>, double>;
 
 void keep_fastest(Times& times, Measured kind, const std::string& what, double us) {
@@ -36,7 +36,7 @@ void add_steps(const Json& run, Times& times) {
                    row["median_us"]);
   }
   for (const Json& replay : run["replays"]) {
-    // The folder of the schedule is that of its run.
+    // The schedule's folder identifies its run.
     const std::string schedule = std::filesystem::path(text(replay, "schedule")).filename();
     for (const auto& item : replay["step_us"].items())
       keep_fastest(times, Measured::step,

@@ -1,4 +1,4 @@
-// What two runs measured alike, and how much it changed.
+// What two runs both measured, and how much it changed.
 #pragma once
 
 #include "report/fields.hpp"

@@ -1,6 +1,5 @@
-// Checked reading of JSON that somebody else wrote: every field is looked for, its type is checked, and what
-// is wrong is reported with its path. The readers of this module copy fields through it, so that the page can
-// rely on their types.
+// Checked reading of JSON from other programs: finds every field, checks its type, and reports errors with their path. The readers
+// of this module copy fields through it, so that the page can rely on their types.
 #pragma once
 
 #include <initializer_list>
@@ -42,7 +41,7 @@ class Node {
   bool has(const char* key) const;
 
   const Json& whole() const { return *value_; }
-  /// The value, which has this type; throws Error(invalid) otherwise.
+  /// The value, if it has this type; throws Error(invalid) otherwise.
   const Json& checked(Type type) const;
   [[noreturn]] void refuse(const std::string& why) const;
 

@@ -35,7 +35,7 @@ bool any_row(const Json& files, const char* rows, bool (*fits)(const Json& file,
 }
 
 struct Missing {
-  const char* list;  ///< of the run
+  const char* list;  ///< list in the run
   const char* what;
   const char* command;  ///< {} is the folder
 };

@@ -1,5 +1,4 @@
-// The JSON files that the report understands, told apart by their content: one entry per command that writes
-// one.
+// The JSON files that the report understands, distinguished by their content: one entry per command that writes one.
 #pragma once
 
 #include <span>
@@ -19,7 +18,7 @@ struct Format {
 };
 
 std::span<const Format> formats();
-/// The entry that the content fits, or null.
+/// The entry that matches the content, or null.
 const Format* format_of(const Json& file);
 
 // One reader per format, by topic.

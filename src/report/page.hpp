@@ -1,5 +1,4 @@
-// From folders to the page: collect, find what matters, compare, and put the data into the embedded HTML
-// file.
+// From folders to the page: collects, finds what matters, compares, and puts the data into the embedded HTML file.
 #pragma once
 
 #include <string>
@@ -8,14 +7,13 @@
 
 namespace medley::report {
 
-/// The data of the page for one folder, or for two side by side. `output` may lie in the folder and is not
-/// read.
+/// The data of the page for one folder, or for two side by side. `output` may be inside the folder and is not read.
 Json make_report(const std::string& folder, const std::string& against, const std::string& output);
 
 /// One self-contained HTML file.
 std::string page_of(const Json& report);
 
-/// JSON that an HTML parser takes as text up to its end: no `<` is left in it.
+/// JSON that is safe inside an HTML script element: it contains no `<`.
 std::string escaped(const Json& data);
 
 }  // namespace medley::report

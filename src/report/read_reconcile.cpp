@@ -1,5 +1,4 @@
-// Expected against observed. Ranks that differ alike become one line, and a page holds no more lines than a
-// reader would.
+// Expected against observed. Ranks with equal differences become one line, and the number of lines on a page is limited.
 #include <unordered_map>
 
 #include "report/formats.hpp"
@@ -33,7 +32,7 @@ Json read_reconcile(const Node& file) {
   const double matched = file.amount("matched");
   double explained = 0, unexplained = 0;
   std::size_t left_out = 0;
-  std::unordered_map<std::string, std::size_t> shown;  // a line without its rank, and its place in `lines`
+  std::unordered_map<std::string, std::size_t> shown;  // a line without its rank, and its index in `lines`
   for (const Node& row : file.list("differences")) {
     Json line = difference(row);
     (line["cause"] == "" ? unexplained : explained) += 1;

@@ -26,8 +26,8 @@ std::size_t keep_largest(std::vector<trace::Row>& rows) {
   return left_out;
 }
 
-/// Among the steps with as many operations as the typical one, that whose time is closest to the median: the
-/// first of a job warms up, and would be drawn otherwise.
+/// Of the steps with as many operations as the typical one, the one whose time is closest to the median: the first step of a job
+/// warms up and is not representative.
 std::size_t median_step(const trace::RankTrace& rank, const trace::Summary& summary) {
   const std::vector<trace::Step>& steps = summary.steps.steps;
   const auto size = [&](std::size_t i) { return steps[i].end - steps[i].begin; };

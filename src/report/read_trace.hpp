@@ -6,7 +6,7 @@
 
 namespace medley::report {
 
-/// Throws Error(invalid) for what is no trace.
+/// Throws Error(invalid) for what is not a trace.
 Json read_trace(const std::string& path);
 
 }  // namespace medley::report

@@ -13,7 +13,7 @@
 namespace medley::report {
 namespace {
 
-constexpr double pays = 1.05, costs = 0.95;  // between them is the noise of most machines
+constexpr double pays = 1.05, costs = 0.95;  // changes in between are within most machines' noise
 
 struct Gain {
   std::string mix, library, where;
@@ -91,7 +91,7 @@ std::optional<Finding> about_routes(const Json& run) {
       const Json& first = cell["routes"][0];
       ++cells;
       ++wins[first["backend"]];
-      std::map<std::string, double> best;  // of each library
+      std::map<std::string, double> best;  // per library
       for (const Json& route : cell["routes"])
         best.emplace(route["backend"], route["median_us"]);  // fastest first
       for (const auto& [backend, us] : best) {

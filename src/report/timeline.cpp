@@ -6,7 +6,7 @@
 namespace medley::report {
 namespace {
 
-/// Times in ns of the trace's clock.
+/// Times in ns on the trace's clock.
 struct Bar {
   double begin = 0, end = 0;
   Op op{};
@@ -22,7 +22,7 @@ struct RankBars {
   std::vector<Bar> bars;
 };
 
-/// The operations of one step that have both ends, in order of their beginnings.
+/// The operations of one step with both a start and an end, in order of start.
 std::vector<Bar> bars_of(const trace::Trace& t, const trace::RankTrace& rank, const trace::Step& step) {
   std::vector<Bar> bars;
   trace::Event event;
@@ -38,8 +38,8 @@ std::vector<Bar> bars_of(const trace::Trace& t, const trace::RankTrace& rank, co
   return bars;
 }
 
-/// Joins a bar to the last one of its operation and backend when they are closer than `gap`, up to a few
-/// gaps: longer bars would hide when the program waited.
+/// Merges a bar into the last one of its operation and backend when they are closer than `gap`, up to a few gaps: longer bars would
+/// hide when the program waited.
 std::vector<Bar> merged(const std::vector<Bar>& bars, double gap) {
   std::vector<Bar> out;
   std::map<std::pair<Op, std::uint32_t>, std::size_t> last;
@@ -79,7 +79,7 @@ int assign_lanes(std::vector<Bar>& bars, int most) {
   return std::max<int>(1, static_cast<int>(busy_until.size()));
 }
 
-/// Numbers of names in the order of first use: each name is in the page once.
+/// Numbers names in order of first use: each name appears in the page once.
 class Names {
  public:
   std::size_t of(std::string_view name) {

@@ -1,4 +1,4 @@
-// Figures as sentences have them.
+// Figures formatted for sentences.
 #pragma once
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ inline std::string percent_text(double share) {
   return fmt::format("{:.{}f} %", 100 * share, share < 0.1 ? 1 : 0);
 }
 
-/// Of a file of bench: "4 ranks on 2 hosts".
+/// For a bench file: "4 ranks on 2 hosts".
 inline std::string where_text(const Json& file) {
   std::string text = fmt::format("{:.0f} ranks", file["ranks"].get<double>());
   if (file["hosts"].is_number())
