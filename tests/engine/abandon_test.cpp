@@ -1,5 +1,5 @@
-// Who owns the memory of a collective that is given up: as long as its library has not let go of a message, the scratch that
-// the message reads or writes stays, though the transfer, its lane and its caller's lists are gone.
+// Memory ownership of an abandoned collective: until its library has released a message, the scratch that the message reads or
+// writes is kept, though the transfer, its lane and its caller's lists are gone.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace medley {
 namespace {
 
-/// A message that the library has begun and cannot take back.
+/// A message that the library has started and cannot cancel.
 struct Held {
   void* out;
   std::size_t bytes;
@@ -43,7 +43,7 @@ class StubbornLane final : public Lane {
   std::vector<Held>& held_;
 };
 
-/// Starts an all_reduce of bf16, which is combined in scratch memory, and gives it up in the given order.
+/// Starts an all_reduce of bf16, which is combined in scratch memory, and abandons it in the given order.
 std::vector<Held> give_up(bool release_first, std::size_t count) {
   std::vector<Held> held;
   std::vector<std::uint16_t> values(count, 0x3f80);
@@ -74,9 +74,9 @@ TEST_P(Abandon, keeps_scratch_until_the_library_has_let_go) {
   ASSERT_FALSE(held.empty());
   for (const Held& message : held) {
     ASSERT_NE(message.memory, nullptr);
-    std::memset(message.out, 0x42, message.bytes);   // late data: a sanitizer finds it where nobody owns the place
+    std::memset(message.out, 0x42, message.bytes);   // late data: a sanitizer reports it if nobody owns the memory
   }
-  // Another one meanwhile gets memory of its own.
+  // Another operation meanwhile gets its own memory.
   std::vector<Held> next = give_up(release_first, count);
   for (const Held& message : held) {
     for (const Held& other : next) EXPECT_NE(message.out, other.out);

@@ -1,4 +1,4 @@
-// Async small messages allocate nothing in the long run. Every way to the heap is counted here, by thread.
+// Async small messages allocate nothing in the steady state. All heap functions are counted here, by thread.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -63,7 +63,7 @@ namespace {
 constexpr std::size_t in_flight = 8;
 using Message = std::array<std::uint8_t, 24>;
 
-/// One window of messages both ways. `receives_last`: what comes has no receive yet.
+/// One window of messages both ways. `receives_last`: messages arrive before their receives are posted.
 void exchange(Comm& world, std::array<Message, in_flight>& out, std::array<Message, in_flight>& in,
               bool receives_last) {
   const int peer = 1 - world.rank();
@@ -73,7 +73,7 @@ void exchange(Comm& world, std::array<Message, in_flight>& out, std::array<Messa
   options.async = true;
   for (const bool receive : {!receives_last, receives_last}) {
     for (std::size_t i = 0; i < in_flight; ++i) {
-      // In the other order: those that are not the first are kept until their receive comes.
+      // In reverse order: all but the first are kept until their receive is posted.
       options.tag = static_cast<int>(receive ? in_flight - i : i + 1);
       works[receive ? i : in_flight + i] =
           receive ? world.recv(in[i], peer, options) : world.send(out[i], peer, options);
@@ -82,7 +82,7 @@ void exchange(Comm& world, std::array<Message, in_flight>& out, std::array<Messa
   for (Work& work : works) work.wait();
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // with these nothing is recycled
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these recycle nothing
 TEST(Allocation, AsyncSmallMessagesAllocateNothingInTheLongRun) {
   for (const bool receives_last : {false, true}) {
     test::run_threads(2, [receives_last](Context& context) {
@@ -90,8 +90,7 @@ TEST(Allocation, AsyncSmallMessagesAllocateNothingInTheLongRun) {
       std::array<Message, in_flight> out{}, in{};
       for (int i = 0; i < 50; ++i) exchange(world, out, in, receives_last);
       int without = 0;
-      // A wait that comes to sleep allocates, for what it shows to other ranks. One that does not, or an
-      // operation, never may.
+      // A wait that sleeps allocates, for its status board entry. One that does not sleep, or an operation, never may.
       for (int i = 0; i < 200; ++i) {
         const std::size_t before = allocations;
         exchange(world, out, in, receives_last);

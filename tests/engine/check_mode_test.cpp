@@ -1,4 +1,4 @@
-// Check mode: the first difference between what ranks call is an error on all of them, with a table.
+// Check mode: the first difference between the ranks' calls is an error on all of them, with a table.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 using Calls = std::function<void(Comm&)>;
 
-/// Every rank makes its calls and must be told of a mismatch, with these words.
+/// Every rank makes its calls and must get a mismatch error with these words.
 void expect_told(int ranks, const Calls& calls, const std::vector<std::string>& words) {
   setenv("MEDLEY_CHECK", "1", 1);
   test::run_threads(ranks, [&](Context& context) {

@@ -1,5 +1,5 @@
-// Messages that are complete when they are issued, and those that must not be: a pending operation touches
-// their memory, or an earlier message of their peer and tag waits to be started (docs/guarantees.md).
+// Messages that are complete when they are issued, and those that must not be: a pending operation touches their memory, or an
+// earlier message of their peer and tag is not started yet (docs/guarantees.md).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,7 +21,7 @@ Options tagged(int tag) {
   return options;
 }
 
-/// Beyond what shm sends eagerly: pending until the receiver has read it.
+/// Too large for shm's eager protocol: pending until the receiver has read it.
 std::vector<std::int32_t> large() {
   return std::vector<std::int32_t>(100'000, 7);
 }
@@ -86,7 +86,7 @@ TEST(DirectMessages, AReceiveIntoWhatAPendingSendReadsWaitsForIt) {
     if (world.rank() == 0) {
       Work out = world.send(values, 1, tagged(1));
       Work in =
-          world.recv(std::span(values).first(2), 1, tagged(2));  // has arrived, but its place is still read
+          world.recv(std::span(values).first(2), 1, tagged(2));  // has arrived, but a pending operation still reads its memory
       EXPECT_FALSE(in.complete());
       world.barrier();
       in.wait();

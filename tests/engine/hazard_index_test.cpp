@@ -1,5 +1,5 @@
-// The index of memory that pending operations touch, against a list of all of them: what it reports is enough and never too
-// much, and its cost does not grow with the number of operations.
+// The hazard index against a plain list of all operations: what it reports is sufficient and never too much, and its cost does not
+// grow with the number of operations.
 #include "engine/hazard_index.hpp"
 
 #include <gtest/gtest.h>
@@ -17,10 +17,10 @@ std::byte arena[256];
 
 struct Pending {
   OperationRef operation;
-  std::set<std::size_t> after;   ///< by number: those that must be complete first
+  std::set<std::size_t> after;   ///< numbers of the operations that must complete first
 };
 
-/// Random intervals, several for each operation; completes them in any order that the reports allow.
+/// Random intervals, several per operation; completes them in any order that the reports allow.
 class RandomHazards {
  public:
   explicit RandomHazards(unsigned seed) : random_(seed) {}
@@ -62,7 +62,7 @@ class RandomHazards {
     all_.push_back(std::move(made));
   }
 
-  /// One that waits for nothing.
+  /// An operation that waits for nothing.
   bool complete_one() {
     std::vector<std::size_t> free;
     for (std::size_t number = 0; number < all_.size(); ++number) {

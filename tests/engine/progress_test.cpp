@@ -1,4 +1,4 @@
-// Polling started operations: all of few, a bounded number of many, and what they throw.
+// Polling started operations: all of a few, a bounded number of many, and their exceptions.
 #include "engine/progress.hpp"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST_F(Polling, looks_at_a_part_of_many_and_at_each_in_time) {
   EXPECT_GE(polls(), before + 1000);
   transfers_[0]->result = Poll::moved;
   const int after = polls();
-  EXPECT_TRUE(progress_.run(Progress::Extent::all));   // nobody sleeps after that: the rest is for the next pass
+  EXPECT_TRUE(progress_.run(Progress::Extent::all));   // no thread sleeps after that: the rest is for the next pass
   EXPECT_LE(polls(), after + static_cast<int>(Progress::polled_in_a_pass));
 }
 

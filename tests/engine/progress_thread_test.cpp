@@ -1,4 +1,4 @@
-// The progress thread: operations complete, and deadlines expire, while nobody calls in.
+// The progress thread: operations complete, and deadlines expire, while no caller is inside Medley.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ void with_thread(ContextOptions& options) {
   options.progress_thread = UseThread::always;
 }
 
-/// Waits without calling Medley; error() and a peek at memory do not drive anything.
+/// Waits without calling Medley; error() and reading memory make no progress.
 bool becomes(const std::function<bool()>& condition, std::chrono::seconds at_most = 30s) {
   const auto until = std::chrono::steady_clock::now() + at_most;
   while (!condition()) {
@@ -51,12 +51,12 @@ TEST(ProgressThread, TakesOverFromACallerWhoWaitedLongAndLeft) {
     float late = 0, early = 0, value = 7;
     if (world.rank() == 0) {
       const Work pending = world.recv(std::span(&late, 1), 1, {.async = true, .tag = 1});
-      world.recv(std::span(&early, 1), 1, {.tag = 2});   // long enough for the thread to leave everything to this wait
+      world.recv(std::span(&early, 1), 1, {.tag = 2});   // long enough for the thread to leave progress to this wait
       left = true;
       EXPECT_TRUE(becomes([&] { return pending.complete(); }));
       EXPECT_EQ(late, 7.0f);
     } else {
-      std::this_thread::sleep_for(20ms);   // how long the other waits; nothing depends on it being enough
+      std::this_thread::sleep_for(20ms);   // how long the other waits; the test does not depend on it
       world.send(std::span(&value, 1), 0, {.tag = 2});
       EXPECT_TRUE(becomes([&] { return left.load(); }));
       world.send(std::span(&value, 1), 0, {.tag = 1});
@@ -66,7 +66,7 @@ TEST(ProgressThread, TakesOverFromACallerWhoWaitedLongAndLeft) {
 }
 
 TEST(ProgressThread, EndsAnOperationAtItsDeadline) {
-  test::run_threads(2, [](Context& context) {   // both wait for what nobody sends
+  test::run_threads(2, [](Context& context) {   // both wait for a message that is never sent
     Comm world = context.world();
     float value = 0;
     const Work work = world.recv(std::span(&value, 1), 1 - world.rank(), {.async = true, .deadline = 100ms});
@@ -96,7 +96,7 @@ TEST(ProgressThread, IsLeftBehindByAFork) {
 }
 
 TEST(ProgressThread, StopsWithWorkPending) {
-  std::barrier both_wait(2);   // the first to leave ends the comm for the other
+  std::barrier both_wait(2);   // the first to leave aborts the comm for the other
   test::run_threads(2, [&](Context& context) {
     static float nowhere[2];
     Comm world = context.world();

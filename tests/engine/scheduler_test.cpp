@@ -1,5 +1,5 @@
-// When operations may start, without any library: memory, the order of a lane, the order of messages, launches in streams, and
-// what becomes of those that waited for one that failed.
+// When operations may start, without any library: memory, lane order, message order, launches in streams, and the dependents of an
+// operation that failed.
 #include "engine/scheduler.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ std::byte* const a = memory;
 std::byte* const b = memory + 16;
 std::byte* const c = memory + 32;
 
-/// Starts what may start, and launches it unless told otherwise.
+/// Starts what may start, and launches it unless disabled.
 class Started : public testing::Test {
  protected:
   Operation& issue(OperationRef made, bool launch = true) {
@@ -77,7 +77,7 @@ TEST_F(Scheduling, waits_for_memory_on_any_lane) {
 TEST_F(Scheduling, keeps_the_order_of_a_lane) {
   Operation& before = collective(two_, a);
   Operation& held = collective(one_, a);
-  Operation& behind = collective(one_, b);   // on free memory, but after the one that is held on its lane
+  Operation& behind = collective(one_, b);   // on free memory, but behind the held one on its lane
   EXPECT_FALSE(started(held) || started(behind));
   finish(before);
   EXPECT_EQ(order_, (std::vector<Operation*>{&before, &held, &behind}));
@@ -130,7 +130,7 @@ TEST_F(Scheduling, waits_for_what_a_failed_one_waited_for) {
   Operation& running = collective(one_, a);
   OperationRef wide = make(two_, Op::all_reduce, a, b + 16, true);
   Operation& fails = issue(std::move(wide));
-  Operation& later = collective(three_, a);    // its last writer is the one that fails
+  Operation& later = collective(three_, a);    // its last writer is the failing operation
   Operation& free = issue(make(three_, Op::send, b, b + 16, false, 1));
   EXPECT_FALSE(started(fails) || started(later) || started(free));
   fail(fails);
@@ -154,7 +154,7 @@ TEST_F(Scheduling, launches_collectives_in_streams_in_one_order_over_comms) {
   launch(first);
   EXPECT_TRUE(started(second) && started(third));
   EXPECT_FALSE(scheduler_.streams().any_left_to_host()) << "all of them are in streams";
-  // It waits in its stream for those on its memory that its own stream does not order anyway.
+  // It waits in its stream for operations on its memory that its own stream does not already order.
   EXPECT_TRUE(second.follows.empty());
   Operation& across = collective(other, a);
   EXPECT_TRUE(started(across));
@@ -168,7 +168,7 @@ TEST_F(Scheduling, holds_a_collective_in_streams_while_a_message_connects) {
   Operation& message = issue(std::move(send), false);
   Operation& held = collective(stream, b);
   EXPECT_FALSE(started(held));
-  scheduler_.look_for_connections();   // its second is not over
+  scheduler_.look_for_connections();   // its second has not passed
   EXPECT_FALSE(started(held));
   message.connect_limit = {};
   scheduler_.look_for_connections();

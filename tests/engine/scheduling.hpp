@@ -1,4 +1,4 @@
-// Operations, lanes and comms without libraries, for tests of the scheduler and of what it is made of.
+// Operations, lanes and comms without libraries, for tests of the scheduler and its parts.
 #pragma once
 
 #include <cstddef>

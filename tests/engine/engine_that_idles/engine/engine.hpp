@@ -1,5 +1,5 @@
-// In place of src/engine/engine.hpp for progress_thread_stop_test.cpp: an engine that has nothing to do, so that a thread of its is
-// stopped just when it goes idle.
+// Replaces src/engine/engine.hpp for progress_thread_stop_test.cpp: an engine without work, so that its thread is stopped just when
+// it goes idle.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace medley::core {
 
 class Engine {
  public:
-  /// `delay`: how long after this is visible to others the thread goes idle, in turns of a loop.
+  /// `delay`: how many loop iterations after this becomes visible the thread goes idle.
   explicit Engine(int delay) : delay_(delay) {}
 
   void run_progress_thread(ProgressThread& thread) {
