@@ -1,5 +1,5 @@
-// Wrong arguments: each is refused before anything is sent, with a sentence that names op, comm and value,
-// and leaves the comm as it was.
+// Wrong arguments: each is refused before anything is sent, with a sentence that names op, comm and value, and leaves the comm
+// usable.
 #include <array>
 #include <limits>
 
@@ -68,7 +68,7 @@ TEST(BadInput, counts_and_pointers) {
     std::vector<float> odd(3), into(3);
     expect_refused({"all_to_all on comm world", "3 elements", "2 ranks", "all_to_allv"},
                    [&] { world.all_to_all(odd, into); });
-    if (world.rank() == 0) {  // only the root gives these buffers
+    if (world.rank() == 0) {  // only the root passes these buffers
       expect_refused({"gather on comm world", "output", "5 elements", "needs 8"},
                      [&] { world.gather(x, Buffer(y.data(), 5, DType::f32), 0); });
       expect_refused({"scatter on comm world", "input", "8 elements", "needs 16"},

@@ -1,5 +1,5 @@
-// Ranks that call different things: an error of kind mismatch on the ranks that can know, an error on all,
-// and never wrong data taken for right.
+// Ranks that call different operations: an error of kind mismatch on the ranks that can detect it, an error on all, and never wrong
+// data accepted as right.
 #include <optional>
 
 #include "comm/refusal.hpp"
@@ -11,11 +11,11 @@ namespace {
 using namespace std::chrono_literals;
 
 struct Ending {
-  bool failed_at_once = false;  ///< in the call that differs, not a later one
+  bool failed_at_once = false;  ///< in the mismatched call, not a later one
   std::optional<Error> error;
 };
 
-/// Every rank runs `call`; a rank that notices nothing goes on with barriers, as a program would.
+/// Every rank runs `call`; a rank that notices nothing continues with barriers, as a program would.
 std::vector<Ending> endings(int size, const std::function<void(Comm&)>& call) {
   std::vector<Ending> all(static_cast<std::size_t>(size));
   run_threads(
@@ -39,7 +39,7 @@ std::vector<Ending> endings(int size, const std::function<void(Comm&)>& call) {
   return all;
 }
 
-/// `symmetric`: the operation gives every rank data from every other, so every rank must fail in it.
+/// `symmetric`: every rank gets data from every other, so every rank must fail in it.
 void expect_mismatch(int size, bool symmetric, std::initializer_list<std::string> fragments,
                      const std::function<void(Comm&)>& call) {
   const std::vector<Ending> all = endings(size, call);
@@ -64,8 +64,7 @@ void expect_mismatch(int size, bool symmetric, std::initializer_list<std::string
 }
 
 TEST(Mismatch, counts_of_an_all_reduce) {
-  // In the flag's line, staged, read directly, and across those; 8192 apart agree in the bits that a flag
-  // carries.
+  // In the flag's line, staged, read directly, and across those; sizes 8192 apart agree in the bits that a flag carries.
   const std::pair<std::int64_t, std::int64_t> counts[] = {
       {1, 2},       {1, 0},           {500, 501},       {1, 8193},
       {3, 100'003}, {900, 1'000'000}, {50'000, 58'192}, {300'000, 300'001}};
@@ -111,7 +110,7 @@ TEST(Mismatch, roots) {
       std::vector<float> values(count);
       comm.broadcast(values, 1 - comm.rank());
     });
-    // Both give: it shows in one of the next operations.
+    // Both send: it shows in one of the next operations.
     expect_mismatch(2, false, {"root 0", "root 1"}, [&](Comm& comm) {
       std::vector<float> values(count);
       comm.broadcast(values, comm.rank());
@@ -148,7 +147,7 @@ TEST(Mismatch, counts_of_copies) {
 TEST(Mismatch, counts_of_v_forms) {
   for (std::int64_t count : {2, 3'000, 100'000}) {
     expect_mismatch(2, true, {"all_to_allv", "bytes"}, [&](Comm& comm) {
-      // Each expects one element more than the other gives.
+      // Each expects one element more than the other sends.
       const std::int64_t me = comm.rank(), gives[] = {count, count},
                          takes[] = {count + (me == 1), count + (me == 0)};
       std::vector<float> in(static_cast<std::size_t>(2 * count)),

@@ -1,4 +1,4 @@
-// Says what an error must be: its kind, and the fragments that its sentence must contain.
+// What an error must be: its kind, and the fragments that its sentence must contain.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Work beyond wait(): callbacks at completion, waits that give up without harm; and comms made by their members alone.
+// Work beyond wait(): callbacks at completion, waits that time out without harm; and comms made by their members alone.
 #include <gtest/gtest.h>
 
 #include <barrier>
@@ -22,8 +22,8 @@ TEST(Work, CallsBackOnceWhenComplete) {
     Work work = world.all_reduce(values, sum, {.async = true});
     work.on_complete([&] { ++calls; });
     work.wait();
-    while (calls == 0) std::this_thread::yield();   // another thread of the context may be the one that calls
-    work.on_complete([&] { ++calls; });             // complete already: at once
+    while (calls == 0) std::this_thread::yield();   // another thread of the context may run the callback
+    work.on_complete([&] { ++calls; });             // complete already: called at once
     EXPECT_EQ(calls, 2);
     world.barrier();
   });
@@ -57,13 +57,13 @@ TEST(Work, CallsBackForABatchAndAfterAnError) {
     both.on_complete([&] { batch = true; });
     both.wait();
     while (!batch) std::this_thread::yield();
-    both_there.arrive_and_wait();   // an abort would end what the other is still in
+    both_there.arrive_and_wait();   // an abort would end the operation that the other is still in
     Work never = world.recv(in, 1 - world.rank(), {.async = true, .tag = 9});
     never.on_complete([&] { failed = never.error() != nullptr; });
     both_there.arrive_and_wait();
     world.abort();
     EXPECT_THROW(never.wait(), Error);
-    while (!failed) std::this_thread::yield();   // the thread that heard of the abort may be the one that calls
+    while (!failed) std::this_thread::yield();   // the thread that received the abort may run the callback
   });
 }
 
@@ -84,7 +84,7 @@ TEST(Work, WaitForGivesUpWithoutHarm) {
   });
 }
 
-// Who tests in a loop and never waits must hear of the late and of those that left all the same.
+// A caller that tests in a loop and never waits must also learn of timeouts and of ranks that left.
 ErrorKind kind_from_testing(Work work) {
   try {
     const auto until = std::chrono::steady_clock::now() + 30s;
@@ -126,7 +126,7 @@ TEST(Context, MakesACommWithoutTheOthers) {
   test::run_threads(3, [](Context& context) {
     if (context.rank() == 1) {
       EXPECT_THROW(context.make_comm("ends", std::vector{2, 0}), Error);   // not a member
-      EXPECT_THROW(context.make_comm("ends", std::vector{1, 3}), Error);   // 3 is nobody
+      EXPECT_THROW(context.make_comm("ends", std::vector{1, 3}), Error);   // there is no rank 3
     } else {
       Comm ends = context.make_comm("ends", std::vector{2, 0});
       EXPECT_EQ(ends.rank(), context.rank() == 2 ? 0 : 1);
