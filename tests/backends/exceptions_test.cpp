@@ -1,5 +1,5 @@
-// Whatever a plugin throws becomes an error of the operation or the comm it was thrown in: blocking, async, and on the
-// context's own thread, where nobody could catch it. Other comms go on.
+// Whatever a plugin throws becomes an error of the operation or the comm it was thrown in: blocking, async, and on the progress
+// thread, where no caller could catch it. Other comms continue.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -19,7 +19,7 @@ struct Case {
 
 class Exceptions : public testing::TestWithParam<std::tuple<Case, UseThread>> {};
 
-/// Rank 0 receives and is let down by its backend; rank 1 sends nothing.
+/// Rank 0 receives and its backend throws; rank 1 sends nothing.
 TEST_P(Exceptions, become_errors_that_say_what_the_library_said) {
   const auto [tried, thread] = GetParam();
   test::run_threads(2, [&](Context& context) {
@@ -38,7 +38,7 @@ TEST_P(Exceptions, become_errors_that_say_what_the_library_said) {
       }
       EXPECT_THROW(doomed.recv(std::span(&value, 1), 1, {.backend = "explodes", .tag = tried.where}), Error);
     }
-    // The engine is as it was: what is issued now starts, moves and completes, over this backend too.
+    // The engine is unaffected: what is issued now starts and completes, over this backend too.
     for (int i = 0; i < 3; ++i) {
       std::vector<std::int32_t> values(1000, 1);
       Work work = world.all_reduce(values, sum, {.backend = i == 1 ? "explodes" : "shm", .async = true});
@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(everywhere, Exceptions,
                                                           Case{test::in_check, "not a std::exception"}),
                                           testing::Values(UseThread::never, UseThread::always)));
 
-/// Until its lane is aborted a library may use the memory of an operation, so that the caller gets it back only then.
+/// Until its lane is aborted a library may use the memory of an operation, so the caller gets it back only then.
 TEST(Losses, give_memory_back_after_the_lane_was_aborted) {
   for (const UseThread thread : {UseThread::never, UseThread::always}) {
     for (const bool alone : {true, false}) {

@@ -1,5 +1,5 @@
-// A backend for tests that can only send and receive, over shm's mail: everything else is filled in. What its lane does
-// with the messages is the test's.
+// A backend for tests that can only send and receive, over shm's tag matcher: all collectives are composed. The test defines what
+// its lane does with the messages.
 #pragma once
 
 #include <medley/backend.hpp>
@@ -28,7 +28,7 @@ class MailLane : public Lane {
   std::unique_ptr<Lane> mail_;
 };
 
-/// `Own` is the lane and says the backend's name: `static constexpr std::string_view name`.
+/// `Own` is the lane and provides the backend's name: `static constexpr std::string_view name`.
 template <class Own>
 class OverShm final : public Backend {
  public:

@@ -1,5 +1,5 @@
-// The loader: what is found, what is said about what does not work, and that the rest goes on.
-// Runs with MEDLEY_BACKEND_PATH set to the broken backends and the plain one (CMakeLists.txt).
+// The plugin loader: what it finds, what it reports about broken plugins, and that the rest keeps working. Runs with
+// MEDLEY_BACKEND_PATH set to the broken backends and the plain one (CMakeLists.txt).
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Backends that do not work, each in the way MEDLEY_BROKEN names; what the loader is tested with.
+// Backends that do not work, each in the way MEDLEY_BROKEN names; for the tests of the plugin loader.
 #include <medley/backend.hpp>
 #include <stdexcept>
 

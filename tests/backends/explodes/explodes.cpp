@@ -1,5 +1,5 @@
-// A backend that throws what the engine does not know, wherever a backend is called: a library's own exceptions, and things
-// that are no exceptions at all. Used by the tests of plugins.
+// A backend that throws unknown types wherever a backend is called: a library's own exceptions, and values that are not exceptions
+// at all. For the tests of plugins.
 #include "backends/explodes/explodes.hpp"
 
 #include <new>
@@ -16,7 +16,7 @@ class ExplodingTransfer final : public Transfer {
   Poll poll() override { throw std::out_of_range("the library lost count in poll"); }
 };
 
-/// A receive that ends its comm, and writes down when its memory is given back.
+/// A receive that fails its comm, and records when its memory is released.
 class LostTransfer final : public Transfer {
  public:
   LostTransfer(const bool& aborted, void* out) : aborted_(aborted), out_(static_cast<float*>(out)) {}
@@ -27,7 +27,7 @@ class LostTransfer final : public Transfer {
   }
 
  private:
-  const bool& aborted_;   // of the lane
+  const bool& aborted_;   // the lane's flag
   float* out_;
 };
 

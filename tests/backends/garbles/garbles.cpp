@@ -1,5 +1,5 @@
-// A backend that gets something wrong now and then: every seventh message of its lanes has two bytes swapped
-// or one changed. What the soak must notice.
+// A backend that corrupts data now and then: every seventh message of its lanes has two bytes swapped or one changed. The soak must
+// detect it.
 #include <cstddef>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// What the gloo backend says it can do, which address it takes, and that it leaves no threads behind.
+// What the gloo backend supports, which address it selects, and that it leaves no threads behind.
 #include <cstdlib>
 #include <filesystem>
 
@@ -21,7 +21,7 @@ std::unique_ptr<Backend> make_gloo() {
   return core::find_backend("gloo")->plugin()->create(alone());
 }
 
-/// Sets a variable for the life of a test.
+/// Sets a variable for the duration of a test.
 class Setting {
  public:
   Setting(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
@@ -47,7 +47,7 @@ TEST(Gloo, is_native_only_in_what_the_library_does_with_that_type_and_reduction)
     for (ReduceOp reduce : {sum, product, min, max}) {
       for (DType dtype : {DType::f64, DType::f32, DType::i64, DType::i32, DType::i16, DType::i8, DType::u8})
         EXPECT_TRUE(native(op, dtype, reduce)) << name(op) << name(dtype) << name(reduce);
-      // Rounded at every step of two operands, or not numbers: filled in.
+      // Rounded at every step of two operands, or not numbers: composed.
       for (DType dtype : {DType::f16, DType::bf16, DType::boolean})
         EXPECT_FALSE(native(op, dtype, reduce)) << name(op) << name(dtype) << name(reduce);
     }
@@ -112,7 +112,7 @@ TEST(Gloo, leaves_no_thread_behind) {
           Comm world = context.world(), other = world.dup();
           std::vector<float> values(100'000, 1.0f);
           other.all_reduce(values, sum);
-          world.barrier();   // an abort ends what others are still in
+          world.barrier();   // an abort would end the operation that others are still in
           if (abort && rank == 1) other.abort();
           if (abort && rank != 1) {
             EXPECT_THROW(other.all_reduce(values, sum), Error);
@@ -121,7 +121,7 @@ TEST(Gloo, leaves_no_thread_behind) {
         });
       }
       for (auto& rank : ranks) rank.join();
-      // A worker that has ended may take a moment to be gone.
+      // A worker thread that has ended may take a moment to disappear.
       for (int i = 0; i < 1000 && threads() > before; ++i) usleep(1000);
       EXPECT_LE(threads(), before) << (abort ? "after an abort" : "after an orderly end");
     }

@@ -1,5 +1,5 @@
-// A program that uses MPI itself beside Medley: what the mpi backend must leave alone, and what it must
-// refuse. Linked with one MPI and started by its launcher; its argument says how it initialises MPI.
+// A program that uses MPI itself beside Medley: what the mpi backend must not touch, and what it must refuse. Linked with one MPI
+// and started by its launcher; its argument selects how it initialises MPI.
 #include <mpi.h>
 
 #include <algorithm>
@@ -27,9 +27,8 @@ float sum_of_ones(medley::Comm& comm) {
   return ones.back();
 }
 
-// A message that does not fit is an error of the receiver, which writes nothing beyond its buffer; the
-// process and the comm go on. Below MPI's eager limit and far above it, where Open MPI reads straight from
-// the sender.
+// A message that does not fit is an error of the receiver, which writes nothing beyond its buffer; the process and the comm
+// continue. Tested below MPI's eager limit and far above it, where Open MPI reads directly from the sender.
 void send_too_much(medley::Comm& world, std::size_t count) {
   const int next = (world.rank() + 1) % world.size(),
             before = (world.rank() + world.size() - 1) % world.size();

@@ -1,5 +1,5 @@
-// A rank of a job over mpi in which rank 1 is killed; started by loss_test.cpp. Its argument says when that
-// is. A survivor prints what it was told, then that mpi refuses it from then on.
+// A rank of a job over mpi in which rank 1 is killed; started by loss_test.cpp. Its argument selects the moment. A survivor prints
+// its error, then that mpi refuses it from then on.
 #include <dlfcn.h>
 
 #include <csignal>
@@ -12,10 +12,10 @@ namespace {
 
 constexpr int victim = 1;
 
-// The call of MPI in which this process dies, if it is the victim.
+// The MPI call in which this process dies, if it is the victim.
 std::string fatal_call;
 
-/// MPI's own, which ours below stand before: symbols of a program come before those of its plugins.
+/// MPI's own functions, which ours below interpose: symbols of a program precede those of its plugins.
 template <class... Arguments>
 int call_mpi(const char* name, Arguments... arguments) {
   if (fatal_call == name) raise(SIGKILL);
@@ -36,7 +36,7 @@ void live(const std::string& moment, medley::Comm& world, medley::Comm& survivor
   };
   std::vector<float> large(1 << 20, 1.0f);
   world.all_reduce(large, medley::sum);
-  std::vector<float> done(1);  // the victim lives until everybody has finished what it took part in
+  std::vector<float> done(1);  // the victim lives until all have finished what it took part in
   for (int rank : {0, 2}) {
     if (world.rank() == victim) world.recv(done, rank);
     if (world.rank() == rank) world.send(done, victim);
@@ -44,7 +44,7 @@ void live(const std::string& moment, medley::Comm& world, medley::Comm& survivor
   die_when("before");
   if (moment == "receive" && world.rank() != victim) world.recv(large, victim);
   die_when("receive");
-  if (moment == "copying") {  // what it sends is being copied out of its memory
+  if (moment == "copying") {  // its message is being copied out of its memory
     std::vector<float> huge(1 << 24, 1.0f);
     if (world.rank() != victim) world.recv(huge, victim);
     for (int rank : {0, 2}) {
@@ -54,11 +54,11 @@ void live(const std::string& moment, medley::Comm& world, medley::Comm& survivor
   }
   if (moment == "comm" && world.rank() != victim) world.dup();
   die_when("comm");
-  if (moment == "making") {  // everybody else is inside MPI
+  if (moment == "making") {  // all others are inside MPI
     if (world.rank() == victim) fatal_call = "MPI_Comm_create_group";
     world.dup();
   }
-  if (moment == "bystander") {  // the victim is no member of what is under way
+  if (moment == "bystander") {  // the victim is not a member of the running operation's comm
     if (world.rank() == 0) survivors.recv(large, 1);
     die_when("bystander");
     world.barrier();

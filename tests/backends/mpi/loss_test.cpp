@@ -1,5 +1,4 @@
-// A rank that is killed under medley run --keep-going while others use mpi: they are told, end, and nobody
-// stays behind.
+// A rank is killed under medley run --keep-going while others use mpi: they get an error, exit, and no process is left behind.
 #include <gmock/gmock.h>
 
 #include "cli/process.hpp"
@@ -16,7 +15,7 @@ struct Case {
 
 class MpiLoss : public testing::TestWithParam<Case> {
  protected:
-  /// Rank 1 is killed at that moment; the survivors' errors name it, or where it was no member nobody.
+  /// Kills rank 1 at that moment; the survivors' errors name it, or no rank where it was not a member.
   static void expect_told(const char* moment, const char* first_names = " 1") {
     Process job({MEDLEY_COMMAND, "run", "--mpirun", GetParam().mpirun, "--backends", "mpi", "-n", "3",
                  "--keep-going", "--", GetParam().program, moment});
@@ -47,7 +46,7 @@ TEST_P(MpiLoss, AfterACollectiveIsToldToAll) {
 TEST_P(MpiLoss, OfTheSenderIsToldToItsReceivers) {
   expect_told("receive");
 }
-/// Libraries that read the sender's memory meet the loss before anybody is told of it; UCX, under MPICH, ends the process then.
+/// Libraries that read the sender's memory notice the loss before it is announced; UCX, under MPICH, then ends the process.
 TEST_P(MpiLoss, OfTheSenderWhileItsMemoryIsReadIsToldToItsReceivers) {
   expect_told("copying");
 }

@@ -1,5 +1,5 @@
-// A backend that can only send and receive (over shm's mail), so that every collective is filled in: what the
-// algorithms are tested with.
+// A backend that can only send and receive (over shm's tag matcher), so that every collective is composed: for testing the
+// algorithms.
 #include <stdexcept>
 
 #include "backends/over_shm.hpp"

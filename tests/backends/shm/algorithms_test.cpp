@@ -1,6 +1,5 @@
-// Every algorithm of the shm collectives by its name, at sizes around the places where the protocols change,
-// from and to every root: each gives what the reference says, and a reduction gives the same bits whichever
-// algorithm does it.
+// Every named algorithm of the shm collectives, at sizes around the protocol crossovers, from and to every root: each gives the
+// reference result, and a reduction gives the same bits with every algorithm.
 #include "backends/shm/algorithm.hpp"
 #include "backends/shm/segment_view.hpp"
 #include "conformance/run_case.hpp"
@@ -11,8 +10,7 @@ namespace {
 constexpr Op ops[] = {Op::broadcast, Op::reduce,  Op::all_reduce, Op::gather,
                       Op::scatter,   Op::gatherv, Op::scatterv};
 
-/// Of the whole tensor, in bytes: the flag's line, brief ones, staged ones, the steps of a pipeline, a slot,
-/// the staging area.
+/// Bytes of the whole tensor: the flag's line, brief ones, staged ones, the steps of a pipeline, a slot, the staging area.
 std::vector<std::int64_t> sizes(int ranks) {
   const shm::Geometry geometry(ranks);
   const auto slot = static_cast<std::int64_t>(geometry.slot_bytes);
@@ -60,14 +58,13 @@ TEST_P(ShmAlgorithms, GiveWhatTheReferenceSays) {
   });
 }
 
-// Nothing separates the broadcasts, so a root runs ahead into its slots while the others still read from
-// them.
+// Nothing separates the broadcasts, so a root runs ahead in its slots while the others still read from them.
 TEST_P(ShmAlgorithms, FollowEachOtherFromChangingRoots) {
   with_ranks(GetParam(), [](Comm& comm) {
     const std::vector<std::string_view> names = shm::Algorithm::names(Op::broadcast, true);
     std::vector<std::int32_t> data(shm::Geometry(comm.size()).slot_bytes / sizeof(std::int32_t));
     for (int i = 0; i < 200; ++i) {
-      const int root = i / 7 % comm.size();  // seven in a row from each: more than there are slots
+      const int root = i / 7 % comm.size();  // seven in a row from each root: more than there are slots
       const std::size_t count = data.size() / (1u << (i % 5));
       std::fill(data.begin(), data.end(), comm.rank() == root ? i : -1);
       comm.broadcast(std::span(data).first(count), root,
@@ -86,7 +83,7 @@ TEST_P(ShmAlgorithms, RefuseOtherCountsOnOtherRanks) {
       std::vector<float> data(100'000 + (comm.rank() == 1 ? 1 : 0));
       const auto broadcast = [&] {
         comm.broadcast(data, 0, {.algorithm = name});
-        comm.barrier();  // who counts as the root does may have all its data by now
+        comm.barrier();  // a rank whose count equals the root's may have all its data by now
       };
       EXPECT_THROW(broadcast(), Error) << name << " on rank " << comm.rank();
     });

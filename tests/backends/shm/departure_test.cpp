@@ -1,4 +1,4 @@
-// Ranks that end in order, ranks that abort, and operations whose comm fails while others wait.
+// Ranks that leave in order, ranks that abort, and operations whose comm fails while others wait.
 #include "backends/shm/job.hpp"
 
 namespace medley::test {
@@ -17,7 +17,7 @@ TEST(Departure, OfARankThatIsDoneDisturbsNobody) {
     }
     if (rank == 0) {
       while (!*gone) usleep(1000);
-      world.recv(token, 2);  // it waits in the pipe, though its sender is gone
+      world.recv(token, 2);  // it is in the pipe, though its sender is gone
       EXPECT_EQ(token[0], 2);
       world.send(token, 1);
     } else {
@@ -26,7 +26,7 @@ TEST(Departure, OfARankThatIsDoneDisturbsNobody) {
     }
   });
   expect_success(job.wait(2), 2);
-  usleep(300'000);  // rank 1 has time to make the mistake: it looks for lost ranks every 20 ms
+  usleep(300'000);  // gives rank 1 time for the mistake: it checks for lost ranks every 20 ms
   *gone = true;
   expect_success(job.wait(0), 0);
   expect_success(job.wait(1), 1);
@@ -97,8 +97,7 @@ TEST(Abort, OfOneCommLeavesTheOthersAlone) {
   });
 }
 
-// The one that waits is complete and dropped before the one it waits for; only a sanitizer sees it touched
-// afterwards.
+// The waiting operation is complete and dropped before the one it waits for; only a sanitizer sees a later access to it.
 TEST(Abort, OfAnOperationThatWaitsForAnotherComm) {
   run_threads(2, [](Context& context) {
     Comm world = context.world(), other = world.dup();

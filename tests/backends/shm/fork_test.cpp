@@ -1,4 +1,4 @@
-// A child forked from a rank, as a data loader is: its calls throw, its end harms nobody.
+// A child forked from a rank, such as a data loader: its calls throw, and its exit does no harm.
 #include "backends/shm/job.hpp"
 
 // A forked child deliberately leaves its parent's backends alone instead of destroying its copies of them.
@@ -21,7 +21,7 @@ bool refused(const Call& call) {
   return false;
 }
 
-/// What a child of a rank does with the copies it has; the number of the first thing that went wrong, or 0.
+/// What a child of a rank does with its copies; returns the number of the first check that failed, or 0.
 int misuse(Context& context, Comm& world, Work& pending) {
   float value[2] = {0, 0};
   int step = 0;
@@ -38,7 +38,7 @@ int misuse(Context& context, Comm& world, Work& pending) {
   if (!check(refused([&] { pending.test(); }))) return step;
   if (!check(refused([&] { world.abort(); }))) return step;
   if (!check(refused([&] { world.dup(); }))) return step;
-  // What the child maps may lie where the parent's segments are.
+  // The child's own mappings may be at the addresses of the parent's segments.
   const std::vector<char> own(32 << 20, 'x');
   pending = Work();
   world = Comm();

@@ -1,5 +1,5 @@
-// A /dev/shm that is full: an error that says so, and never a SIGBUS when the memory is used. Tried in a mount namespace of its own,
-// with 4 MiB of /dev/shm.
+// A full /dev/shm: a clear error, and never a SIGBUS when the memory is used. Runs in its own mount namespace, with 4 MiB of
+// /dev/shm.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -18,13 +18,13 @@ namespace {
 constexpr std::size_t mebibyte = 1 << 20;
 constexpr int right = 0, wrong = 1, not_allowed = 77;
 
-/// The mounts are this process's own and end with it.
+/// The mounts belong to this process and end with it.
 bool make_shm_small() {
   return unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=4m") == 0;
 }
 
-/// Runs `body` in a child with a small /dev/shm; false where that is not allowed. The body's result and every signal are judged here.
+/// Runs `body` in a child with a small /dev/shm; false where that is not allowed. Checks the body's result and any signal.
 bool with_small_shm(const std::function<bool()>& body) {
   const pid_t child = fork();
   if (child == 0) {
@@ -38,7 +38,7 @@ bool with_small_shm(const std::function<bool()>& body) {
   return !(WIFEXITED(status) && WEXITSTATUS(status) == not_allowed);
 }
 
-/// Whether this throws that /dev/shm is too small, with a sentence that has `part`.
+/// Whether this throws that /dev/shm is too small, with a sentence that contains `part`.
 bool is_refused(const std::function<void()>& what, const char* part) {
   try {
     what();
@@ -60,13 +60,13 @@ TEST(FullShm, IsAnErrorWhereMemoryIsReservedAtOnce) {
     const Segment first = Segment::make(3 * mebibyte, "a test", true);
     const bool refused = is_refused([] { fill(Segment::make(3 * mebibyte, "a test", true), 3 * mebibyte); },
                                     "/dev/shm is too small for a test: 3.0 MiB are needed and 1.0 MiB are free");
-    fill(first, 3 * mebibyte);   // SIGBUS, had another taken it
+    fill(first, 3 * mebibyte);   // SIGBUS, if another had taken it
     return refused;
   });
   if (!allowed) GTEST_SKIP() << skipped;
 }
 
-/// Also where nothing was free to begin with: parts of a segment are taken when a comm first needs them.
+/// Also where nothing was free from the start: parts of a segment are populated when a comm first needs them.
 TEST(FullShm, IsAnErrorWhereMemoryIsTakenInParts) {
   const bool allowed = with_small_shm([] {
     const Segment first = Segment::make(3 * mebibyte, "a test");

@@ -1,5 +1,4 @@
-// What counts as one host, and what becomes of /dev/shm. Needs the right to make namespaces (root); skipped
-// otherwise.
+// What counts as one host, and how /dev/shm is used. Needs the right to make namespaces (root); skipped otherwise.
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
@@ -11,7 +10,7 @@
 namespace medley::test {
 namespace {
 
-/// Gives this process a /dev/shm of its own; false where it may not.
+/// Gives this process its own /dev/shm; false where that is not allowed.
 bool own_shm(const char* size) {
   return unshare(CLONE_NEWNS) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          mount("tmpfs", "/dev/shm", "tmpfs", 0, size) == 0;
@@ -19,7 +18,7 @@ bool own_shm(const char* size) {
 
 constexpr int may_not = 77;
 
-/// Runs a part of a test in a process with a /dev/shm of its own; false where that may not be.
+/// Runs a part of a test in a process with its own /dev/shm; false where that is not allowed.
 bool with_own_shm(const char* size, const std::function<void()>& part) {
   std::fflush(nullptr);
   const pid_t child = fork();
@@ -86,7 +85,7 @@ TEST(SharedMemory, TooLittleForOneMoreCommLeavesTheOthersAlone) {
       Context context = start();
       Comm world = context.world();
       std::vector<float> medium(1024, 1.0f);
-      world.all_reduce(medium, sum);   // makes the comm take the memory it had only reserved
+      world.all_reduce(medium, sum);   // makes the comm populate the memory it had only reserved
       try {
         world.dup();
         ADD_FAILURE() << "two comms of 2 ranks found room in 4 MiB";
@@ -101,8 +100,7 @@ TEST(SharedMemory, TooLittleForOneMoreCommLeavesTheOthersAlone) {
   }));
 }
 
-/// Rank 1 is moved elsewhere before it makes its context: the comm of all must be refused on both, with the
-/// reason.
+/// Rank 1 moves to another namespace before it makes its context: the world comm must be refused on both, with the reason.
 void expect_another_host(const std::function<void()>& move) {
   Job::Options options;
   options.before_context = [&](int rank) {
@@ -131,7 +129,7 @@ TEST(Hosts, AnotherMountOfSharedMemoryIsAnotherHost) {
 TEST(Hosts, AnotherPidNamespaceIsAnotherHost) {
   expect_another_host([] {
     if (unshare(CLONE_NEWPID) != 0) _exit(may_not);
-    const pid_t inner = fork();  // the first process inside
+    const pid_t inner = fork();  // the first process in the namespace
     if (inner == 0) return;
     int status = 0;
     waitpid(inner, &status, 0);

@@ -1,5 +1,5 @@
-// Runs processes as ranks that may be killed, stopped or cut off, and collects how each of them ended.
-// For the tests of failures; where all ranks are to succeed, tests/harness/ranks.hpp is enough.
+// Runs processes as ranks that may be killed, stopped or disconnected, and collects how each of them ended. For failure tests;
+// where all ranks must succeed, tests/harness/ranks.hpp is enough.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,14 +24,14 @@ namespace medley::test {
 
 /// How a rank ended.
 struct Ending {
-  int status = 0;                   ///< as waitpid tells it
+  int status = 0;                   ///< as from waitpid
   bool hung = false;                ///< it had to be killed
   std::optional<ErrorKind> kind{};  ///< of the Medley error that its body ended with
-  std::vector<int> ranks{};         ///< which that error names
+  std::vector<int> ranks{};         ///< that the error names
   std::string what{};
 };
 
-/// Makes process_vm_readv fail in this process, as a container's filter may, so that exchanges are streamed.
+/// Makes process_vm_readv fail in this process, as a container's seccomp filter may, so that exchanges are streamed.
 inline void forbid_direct_reads() {
   if (process_vm_readv(getpid(), nullptr, 0, nullptr, 0, 0) < 0 && errno == ENOSYS) return;  // qemu-user has neither
   sock_filter code[] = {
@@ -52,10 +52,10 @@ class Job {
  public:
   struct Options {
     std::chrono::nanoseconds deadline = std::chrono::seconds(60);
-    bool direct_reads = true;   ///< of everything too large to be staged, also where the segment would be faster; or of nothing
+    bool direct_reads = true;   ///< for everything too large to be staged, also where the segment would be faster; or never
     std::function<void(int rank)> before_context{};  ///< in the rank's process
   };
-  /// The body makes its context when it likes, by calling what it is given.
+  /// The body makes its context when it wants to, by calling its argument.
   using Start = std::function<Context()>;
   using RankBody = std::function<void(int rank, const Start& start)>;
 
@@ -81,7 +81,7 @@ class Job {
 
   pid_t process(int rank) const { return processes_[static_cast<std::size_t>(rank)]; }
 
-  /// Waits for one rank, at most `limit`; far above what anything here takes, so that only a hang meets it.
+  /// Waits for one rank, at most `limit`; far above what anything here takes, so that only a hang reaches it.
   Ending wait(int rank, std::chrono::seconds limit = std::chrono::seconds(40)) {
     Ending ending;
     pid_t& process = processes_[static_cast<std::size_t>(rank)];

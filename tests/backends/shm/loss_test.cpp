@@ -1,5 +1,4 @@
-// A rank that dies or stops, before, inside and after every kind of exchange: all others must be told who it
-// was.
+// A rank that dies or stops, before, inside and after every kind of exchange: all others must get an error that names it.
 #include "backends/shm/job.hpp"
 #include "backends/shm/ways.hpp"
 
@@ -25,8 +24,7 @@ std::string label(const testing::TestParamInfo<Case>& info) {
 
 class Loss : public testing::TestWithParam<Case> {
  protected:
-  /// Two operations, of which the victim dies in the second after `polls` looks at it (-1: before it, -2:
-  /// after it).
+  /// Two operations; the victim dies in the second after `polls` polls of it (-1: before it, -2: after it).
   void kill_after(int polls) {
     const Case& c = GetParam();
     Job::Options options;
@@ -116,7 +114,7 @@ TEST(Loss, WhileACommIsMadeIsToldToAll) {
 
 class Stop : public testing::TestWithParam<Case> {};
 
-// The deadline of a second begins with an operation that the stopped rank has not even begun to take part in.
+// The deadline of a second begins with an operation that the stopped rank has not yet entered.
 TEST_P(Stop, IsATimeoutThatNamesTheStoppedRank) {
   const Case& c = GetParam();
   Job::Options options;
@@ -138,7 +136,7 @@ TEST_P(Stop, IsATimeoutThatNamesTheStoppedRank) {
   for (int rank = 0; rank < ranks; ++rank) {
     if (rank != victim) expect_error(job.wait(rank), ErrorKind::timeout, {victim}, rank);
   }
-  kill(job.process(victim), SIGCONT);  // it finds the comm given up, and never takes what it reads for good
+  kill(job.process(victim), SIGCONT);  // it finds the comm aborted, and never accepts what it reads as valid
   const Ending late = job.wait(victim);
   EXPECT_FALSE(late.hung);
   EXPECT_TRUE(late.kind.has_value() &&
@@ -153,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(All, Stop,
                                          Case{Way::all_to_all, 6 << 20, false}),
                          label);
 
-// A giver whose reader has arrived but does not read on.
+// A giver whose reader has arrived but stops reading.
 TEST(Stop, InTheMiddleOfADirectReadIsATimeoutThatNamesTheReader) {
   Job job(2, [&](int rank, const Job::Start& start_context) {
     Context context = start_context();

@@ -1,4 +1,4 @@
-// More ranks than cores, many ranks, many comms.
+// Oversubscribed cores, many ranks, many comms.
 #include <sched.h>
 
 #include <fstream>
@@ -20,8 +20,7 @@ void use_two_cores() {
   sched_setaffinity(0, sizeof two, &two);
 }
 
-// A rank that kept its core while it waits would cost the others a time slice (milliseconds) each time:
-// minutes in all.
+// A rank that kept its core while it waits would cost the others a time slice (milliseconds) each time: minutes in all.
 TEST(Crowd, EightRanksOnTwoCores) {
   run_processes(
       8,
@@ -50,8 +49,8 @@ long touched() {
   return 0;
 }
 
-// Slots of 256 KiB, four of them: what a comm of small collectives does not need is not made, since making it takes longer than all else
-// in a split. A large collective makes it.
+// Four slots of 256 KiB: a comm of small collectives does not populate what it does not need, since that takes longer than all else
+// in a split. A large collective populates it.
 TEST(Crowd, CommsOfSmallCollectivesStaySmall) {
   run_processes(
       6,
@@ -79,7 +78,7 @@ std::vector<T> counting(std::size_t count, T first) {
   return values;
 }
 
-/// Every operation once with `c` elements per rank, in values that tell which rank and place they come from.
+/// Every operation once with `c` elements per rank, with values that identify their rank and position.
 void every_operation(Comm& comm, std::size_t c) {
   const int n = comm.size(), me = comm.rank(), root = n - 1;
   const auto ranks = static_cast<std::size_t>(n);

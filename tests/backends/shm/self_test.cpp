@@ -22,7 +22,7 @@ void large_message_to_itself(bool direct_reads) {
 
 TEST(ToItself, ALargeMessageArrives) { large_message_to_itself(true); }
 
-/// As in containers whose filter does not allow process_vm_readv.
+/// As in containers whose seccomp filter forbids process_vm_readv.
 TEST(ToItself, ALargeMessageArrivesWithoutDirectReads) { large_message_to_itself(false); }
 
 }  // namespace

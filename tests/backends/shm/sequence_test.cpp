@@ -1,4 +1,4 @@
-// Exchanges are numbered in 32 bits, which a job of small operations runs through in minutes.
+// Exchange numbers have 32 bits, which a job of small operations exhausts in minutes.
 #include <gtest/gtest.h>
 
 #include "backends/shm/exchange.hpp"

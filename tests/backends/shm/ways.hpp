@@ -11,7 +11,7 @@ enum class Way { all_reduce, broadcast, all_to_all, reduce_scatter, gather, barr
 inline constexpr const char* way_names[] = {"AllReduce", "Broadcast", "AllToAll", "ReduceScatter",
                                             "Gather",    "Barrier",   "Messages", "TwoShots"};
 
-/// The victim has a leading part in it; started without waiting.
+/// The victim has a leading role in it; started without waiting.
 inline std::vector<Work> start(Comm& comm, Way way, int victim, std::vector<float>& in, std::vector<float>& out) {
   const int me = comm.rank(), n = comm.size();
   const std::size_t part = in.size() / static_cast<std::size_t>(n);

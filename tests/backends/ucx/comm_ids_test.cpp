@@ -1,4 +1,4 @@
-// The numbers of comms: unique while alive, used again only when no member can send to them any more.
+// The numbers of comms: unique while alive, reused only when no member can send to them any more.
 #include "backends/ucx/comm_ids.hpp"
 
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
-// A rank that ends in order while others use ucx: what it sent arrives, and who still awaits it is told.
+// A rank that leaves in order while others use ucx: what it sent arrives, and ranks that still await it get an error.
 #include "backends/shm/job.hpp"
 
 namespace medley::test {
 namespace {
 
-// A small send is complete for its caller at once; it arrives though its sender ends right away.
+// A small send completes for its caller at once; it arrives though its sender exits right away.
 TEST(UcxDeparture, AMessageArrivesThoughItsSenderEndsAtOnce) {
   Job job(2, [&](int rank, const Job::Start& start_context) {
     Context context = start_context();
@@ -14,7 +14,7 @@ TEST(UcxDeparture, AMessageArrivesThoughItsSenderEndsAtOnce) {
       world.send(ConstBuffer(&value, 1, DType::i32), 1);
       return;
     }
-    usleep(100'000);  // the sender has long ended, in most runs
+    usleep(100'000);  // in most runs the sender has exited long ago
     world.recv(Buffer(&value, 1, DType::i32), 0);
     EXPECT_EQ(value, 41);
   });

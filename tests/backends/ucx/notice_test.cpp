@@ -1,5 +1,5 @@
-// Notices of a comm that was given up: what is packed is unpacked, and bytes that cannot be a notice are refused. They are read
-// inside a callback of UCX, which is C, so that nothing may be thrown.
+// Notices of an aborted comm: unpacking returns what was packed, and refuses bytes that cannot be a notice. They are read inside a
+// callback of UCX, which is C, so nothing may be thrown.
 #include "backends/ucx/notice.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ Notice notice(std::vector<int> ranks, const std::string& sentence) {
   return {7, 3, Error(ErrorKind::rank_lost, sentence, {.ranks = std::move(ranks)})};
 }
 
-/// From a block of exactly this size, so that a sanitizer sees a read beyond its end.
+/// From a block of exactly this size, so that a sanitizer detects a read beyond its end.
 std::optional<Notice> unpacked(const std::string& bytes) {
   const auto block = std::make_unique<char[]>(bytes.size());
   std::copy(bytes.begin(), bytes.end(), block.get());
