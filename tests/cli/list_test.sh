@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# medley list prints the names that other commands take, one line each, and refuses kinds that are not there.
+# medley list prints the names that other commands take, one line each, and refuses unknown kinds.
 set -euo pipefail
 medley=$1
 fail() { echo "FAILED: $*" >&2; exit 1; }
@@ -8,7 +8,7 @@ for pair in models:pythia-2.8b gpus:h200-sxm machines:dgx-h200 backends:shm ops:
   "$medley" list "$kind" | grep "^$name  *[a-z]" >/dev/null || fail "medley list $kind has no line of $name"
   "$medley" list "$kind" --json - | grep "\"name\": \"$name\"" >/dev/null || fail "medley list $kind --json has no $name"
 done
-# Every model and machine that is listed is taken by the command it is for.
+# Every listed model and machine is accepted by its command.
 for gpu in $("$medley" list gpus | awk 'NR > 1 {print $1}'); do
   "$medley" shape --model pythia-70m --gpu "$gpu" --json - >/dev/null || fail "medley shape does not know $gpu"
 done

@@ -11,7 +11,7 @@
 
 namespace {
 
-/// Of /proc/self/task/N/status: the text after "Name:\t" and the like.
+/// From /proc/self/task/N/status: the text after "Name:\t" and the like.
 std::string field(const std::filesystem::path& task, const std::string& name) {
   std::ifstream file(task / "status");
   for (std::string line; std::getline(file, line);) {
@@ -40,7 +40,7 @@ std::string digits(const std::string& list) {
 int main(int, char** argv) {
   medley::Context context(std::vector<std::string>{argv[1]});
   std::vector<float> one(1, 1.0f);
-  context.world().all_reduce(one, medley::sum);  // libraries start their threads by now
+  context.world().all_reduce(one, medley::sum);  // libraries have started their threads by now
   std::string lines;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     const bool main = task.path().filename() == std::to_string(getpid());

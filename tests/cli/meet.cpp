@@ -1,4 +1,4 @@
-// Prints what each rank learnt from the others: "rank R of N met 0 1 2". Run by the launcher's tests.
+// Prints what each rank received from the others: "rank R of N met 0 1 2". Run by the launcher's tests.
 #include <cstdio>
 #include <medley/error.hpp>
 

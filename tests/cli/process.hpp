@@ -1,5 +1,4 @@
-// A program under test: started, spoken to by signals, heard line by line. Used by tests that drive the
-// command.
+// A program under test: starts it, sends it signals, and reads its output line by line. Used by tests that run the command.
 #pragma once
 
 #include <fcntl.h>
@@ -68,7 +67,7 @@ class Process {
   void signal(int number) const { ::kill(pid_, number); }
   void close_output() { out_.reset(); }
 
-  /// The next line of stdout, without its end; fails the test when none comes within 30 s.
+  /// The next line of stdout, without its newline; fails the test when none comes within 30 s.
   std::string line() {
     std::size_t end = 0;
     while ((end = heard_.find('\n')) == heard_.npos) {
@@ -90,7 +89,7 @@ class Process {
     return line;
   }
 
-  /// Whether this comes on stderr within 30 s.
+  /// Whether this appears on stderr within 30 s.
   bool says(const std::string& text) {
     while (said_.find(text) == said_.npos) {
       pollfd entry{err_.fd(), POLLIN, 0};
@@ -102,7 +101,7 @@ class Process {
     return true;
   }
 
-  /// Runs to the end; then out, err and status hold what there was.
+  /// Runs to the end; then out, err and status hold the results.
   void finish() {
     err = said_ + rest_of(err_, &out_);
     out = heard_;

@@ -1,4 +1,4 @@
-// medley run: what happens when ranks fail, when signals come, and when the launcher itself dies.
+// medley run: failing ranks, signals, and the death of the launcher itself.
 #include <gmock/gmock.h>
 
 #include <sys/stat.h>
@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// `script` is run by sh on each rank.
+// sh runs `script` on each rank.
 std::vector<std::string> run(std::vector<std::string> options, const std::string& script) {
   std::vector<std::string> words = {MEDLEY_COMMAND, "run"};
   words.insert(words.end(), options.begin(), options.end());
@@ -40,7 +40,7 @@ TEST(RunFailure, ASignalIsReportedByName) {
 }
 
 TEST(RunFailure, InTheGraceOthersRaiseTheirOwnErrors) {
-  // The grace is longer than the test may take: nobody is ended by the launcher.
+  // The grace period is longer than the test may take: the launcher kills no rank.
   Process job(run({"-n", "2", "--grace", "600"},
                   "if [ $MEDLEY_RANK = 1 ]; then exit 3; fi; echo 'I lost rank 1'; exit 4"));
   job.finish();

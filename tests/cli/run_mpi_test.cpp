@@ -1,4 +1,4 @@
-// Ranks that mpirun starts: by medley run when mpi is among the backends, and by the user.
+// Ranks started by mpirun: by medley run when mpi is among the backends, and by the user.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 

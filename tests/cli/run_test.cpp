@@ -1,4 +1,4 @@
-// medley run: starting ranks, what they are told, and how their output comes through.
+// medley run: starting ranks, their environment, and the forwarding of their output.
 #include <gmock/gmock.h>
 
 #include <algorithm>
