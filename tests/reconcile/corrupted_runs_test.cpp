@@ -1,5 +1,5 @@
-// Every kind of damage to a run, in every framework, on one operation or on all: reconcile accepts none of
-// them, and explains none by a setting that was not changed.
+// Every kind of damage to a run, in every framework, on one operation or on all: reconcile accepts none of them, and never explains
+// one by a setting that was not changed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -34,10 +34,10 @@ enum class Severity { one_operation, one_step_of_one_rank, every_step_and_rank }
 constexpr Severity severities[] = {Severity::one_operation, Severity::one_step_of_one_rank,
                                    Severity::every_step_and_rank};
 
-/// Damages a step; with `once` only the first operation that fits. False: nothing in it fits.
+/// Damages a step; with `once` only the first matching operation. False: nothing in it matches.
 using Damage = std::function<bool(MadeStep&, bool once, int world)>;
 
-/// Damages each operation that fits.
+/// Damages each matching operation.
 Damage each(std::function<bool(MadeOperation&)> damage) {
   return [damage](MadeStep& step, bool once, int) {
     bool any = false;
@@ -49,7 +49,7 @@ Damage each(std::function<bool(MadeOperation&)> damage) {
   };
 }
 
-/// Damages the operations that are as large as the largest.
+/// Damages all operations of the largest size.
 Damage largest(std::function<void(MadeOperation&)> damage) {
   return [damage](MadeStep& step, bool once, int) {
     std::int64_t most = 0;
@@ -254,7 +254,7 @@ TEST(CorruptedRuns, none_is_accepted_and_none_is_explained) {
                                              kind.name, static_cast<int>(severity));
         EXPECT_GT(report.differences(), 0u) << what;
         if (report.unexplained() > 0) continue;
-        // Every operation was changed from bf16 to f16: that is what a run in f16 does.
+        // Every operation was changed from bf16 to f16: the same as a run in f16.
         EXPECT_STREQ(kind.name, "another dtype of equal size") << what << "\n" << text_of(report);
         EXPECT_EQ(severity, Severity::every_step_and_rank) << what;
         EXPECT_EQ(

@@ -1,4 +1,4 @@
-// Runs made from plans of known layouts: the layout is found again, from what was sent alone.
+// Runs made from plans of known layouts: the layout is inferred from the communication alone.
 #include <gtest/gtest.h>
 
 #include "reconcile/made_run.hpp"
@@ -32,7 +32,7 @@ TEST(InferLayout, what_was_planned_is_found_again) {
   };
   for (const Laid& job : jobs) {
     MadeRun run = made_run(plan_of(job.layout, job.framework, job.model), 3);
-    for (MadeRank& rank : run.ranks)  // names must not give it away
+    for (MadeRank& rank : run.ranks)  // names must not reveal it
       for (MadeStep& step : rank.steps)
         for (MadeOperation& op : step) op.group = "g", op.scope = "";
     const trace::InferredLayout found = trace::infer_layout(trace_of(run));

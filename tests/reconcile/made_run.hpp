@@ -1,5 +1,5 @@
-// Runs made in memory: what every rank of a planned job would issue, step by step, as a trace. Tests corrupt
-// them before they are reconciled.
+// Synthetic runs in memory: what every rank of a planned job would issue, step by step, as a trace. Tests corrupt them before they
+// are reconciled.
 #pragma once
 
 #include <memory>

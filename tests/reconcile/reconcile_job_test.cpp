@@ -1,5 +1,4 @@
-// From files to a comparison: a recorded run against a plan, what may be ignored, and ranks that differ
-// alike.
+// From files to a comparison: a recorded run against a plan, what may be ignored, and ranks with equal differences.
 #include "reconcile/reconcile_job.hpp"
 
 #include <gmock/gmock.h>
@@ -72,7 +71,7 @@ TEST(ReconcileJob, RanksThatDifferAlikeAreOneGroup) {
   ASSERT_EQ(alike.size(), 2u);
   EXPECT_EQ(alike[0].ranks, (std::vector<int>{0, 2}));
   EXPECT_EQ(alike[1].ranks, (std::vector<int>{1}));
-  EXPECT_EQ(alike_ranks(report, true).size(), 3u);  // what matched differs
+  EXPECT_EQ(alike_ranks(report, true).size(), 3u);  // the matched rows differ
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Runs with other settings than planned: what differs is found, and the setting is named as a hypothesis that
-// predicts every row. Nothing else passes for an explanation.
+// Runs with settings other than planned: differences are found, and the setting is named as a hypothesis that predicts every row.
+// Nothing else is accepted as an explanation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
