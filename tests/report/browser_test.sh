@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The page in a browser: every chart is drawn, filters and keys work, nothing is loaded or logged, no serious finding of axe.
+# The page in a browser: every chart is drawn, filters and keys work, nothing is loaded or logged, and axe has no serious finding.
 set -euo pipefail
 . "$(dirname "$0")/prepare.sh"
 medley=$2 make_folder=$3

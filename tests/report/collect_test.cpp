@@ -1,5 +1,4 @@
-// The collector recognises every file of Medley's by its content, refuses what is corrupt with a sentence,
-// and never crashes.
+// The collector recognises every Medley file by its content, refuses corrupt ones with a sentence, and never crashes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,5 +1,4 @@
-// What the page says in words, what it leaves out, how the data get into it, and how long traces are
-// shortened.
+// The sentences of the page, what it leaves out, how the data is embedded, and how long traces are shortened.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-# Sourced by the tests of the page: a copy of web/ in $1 with its packages from npm, which are kept while the lock file stays.
-# Ends with 77 and a sentence where that cannot be.
+# Sourced by the tests of the page: a copy of web/ in $1 with its packages from npm, which are kept while the lock file is
+# unchanged. Exits with 77 and a sentence where that is impossible.
 root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 web=$1
 skip() { echo "skipped: $*"; exit 77; }
