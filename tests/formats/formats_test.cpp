@@ -1,6 +1,5 @@
-// A file of every kind that an older version wrote still reads, and a number that this version does not read
-// is refused with a sentence that names the file, the numbers and what to do. The files beside this one are
-// never written again: a new format number adds one.
+// A file of every kind written by an older version is still readable, and an unsupported format number is refused with a sentence
+// that names the file, the numbers and what to do. The files beside this one are never rewritten: a new format number adds one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +32,7 @@ std::string content(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// What `read` says about a copy of the sample that `change` has changed.
+/// What `read` reports about a copy of the sample modified by `change`.
 template <typename Change, typename Read>
 std::string refusal(const std::string& name, const Change& change, const Read& read) {
   const fs::path copy = fs::path(testing::TempDir()) / ("other-" + name);
