@@ -135,7 +135,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
         transfer = nullptr;
         break;
       }
-      // messages progress with their own transfers, and so do the messages of a composed collective
+      // messages progress with their own transfers, and so do the messages of a filled-in collective
       if (!is_collective(call.op) || lane.filled->exchanging()) lane.filled->progress();
       if (i >= eager_polls) pause();
     }

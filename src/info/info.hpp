@@ -12,7 +12,7 @@ struct BackendAbilities {
   BackendInfo info{};
   std::vector<Memory> memory{};  ///< that it handles
   std::vector<bool> native = std::vector<bool>(
-      op_count, false);  ///< by Op, for f32 and sum, in the first memory; the others are composed
+      op_count, false);  ///< by Op, for f32 and sum, in the first memory; the others are filled in
   bool does(Op op) const { return native[static_cast<std::size_t>(op)]; }
 };
 

@@ -1,4 +1,4 @@
-// A backend for tests that can only send and receive, over shm's tag matcher: all collectives are composed. The test defines what
+// A backend for tests that can only send and receive, over shm's tag matcher: all collectives are filled in. The test defines what
 // its lane does with the messages.
 #pragma once
 

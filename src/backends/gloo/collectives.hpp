@@ -11,7 +11,7 @@
 namespace medley::gloo_backend {
 
 /// Whether Gloo supports it. Its reductions take a function of two operands: sum, product, min and max of types that do not round
-/// at every step. f16 and bf16 would, so their reductions are composed.
+/// at every step. f16 and bf16 would, so they are filled in.
 bool has_collective(Op op, DType dtype, ReduceOp reduce);
 
 class Collectives final : public BlockingLibrary {

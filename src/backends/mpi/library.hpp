@@ -31,7 +31,7 @@ struct Orphan {
 /// The communicators of a comm.
 struct Communicators {
   MPI_Comm users = MPI_COMM_NULL;
-  MPI_Comm internal = MPI_COMM_NULL;  ///< for composed collectives, whose tags users cannot name, and notices
+  MPI_Comm internal = MPI_COMM_NULL;  ///< for filled-in collectives, whose tags users cannot name, and notices
 };
 
 class Library {

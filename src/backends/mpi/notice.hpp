@@ -13,7 +13,7 @@ namespace medley::mpi {
 /// Called under the library's lock.
 class Mailbox {
  public:
-  /// Above the tags of composed collectives (0 to internal_tags - 1 on their communicator).
+  /// Above the tags of filled-in collectives (0 to internal_tags - 1 on their communicator).
   static constexpr int tag = internal_tags;
 
   Mailbox(MPI_Comm comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}

@@ -85,7 +85,7 @@ bool CollectiveTransfer::launch() {
 }
 
 bool MessageTransfer::begin() {
-  // Only now: its dependencies may be complete by the time the channel is connected.
+  // Now, not at the launch: the dependencies may be gone by the time the channel is connected.
   track_.follow(call_);
   call_.dependencies = nullptr;
   header_ = channel_.take_header();

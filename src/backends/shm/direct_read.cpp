@@ -30,7 +30,7 @@ bool probe_read(int process, std::uint64_t address) {
 }
 
 void direct_read(void* to, int process, std::uint64_t from, std::size_t bytes, int rank) {
-  // Also between ranks that are threads of one process: if a peer gives up and frees its memory, this is an error and not a crash.
+  // Also between ranks that are threads of one process: if a peer aborts and frees its memory, this is an error and not a crash.
   auto* target = static_cast<std::byte*>(to);
   while (bytes > 0) {
     iovec local{target, bytes};

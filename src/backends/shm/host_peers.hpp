@@ -46,7 +46,7 @@ class HostPeers final : public EventCount {
   ///
   /// The load is sequentially consistent, which costs nothing on x86 and on AArch64 makes it an LDAR: that one waits for the STLR
   /// of the flag before it, so a sleeper that this rank does not see has seen the flag. On x86 the load may pass the store; see
-  /// prepare() for why no fence is needed. Pairs with the additions in prepare(): whoever is counted here is seen in its doorbell.
+  /// prepare() for why no fence is needed. Pairs with the additions in prepare(): a thread that is counted here is seen in its doorbell.
   void wake(std::span<const int> host_peers) const {
     if (sleeping_->load(std::memory_order_seq_cst) != 0) ring(host_peers);
   }

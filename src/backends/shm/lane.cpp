@@ -78,7 +78,7 @@ Segment attach(const CommParams& group, const Geometry& geometry) {
   return std::move(*made);
 }
 
-/// Waits until all members have opened and populated the segment, so that its maker can seal it.
+/// Waits until all members have opened the segment and have memory in it, so that its maker can seal it.
 void await_all(const CommParams& group, const SegmentView& view, Watch watch) {
   // Sleeps until the last one wakes all, or briefly, since other comms need progress: 64 ranks that yield to each other on two
   // cores take 35 ms for this.

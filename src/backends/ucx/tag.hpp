@@ -9,7 +9,7 @@
 namespace medley::ucx {
 
 /// The comm's number, chosen by the receiver; the sender's rank in the comm; the tag, whose 32 bits hold users' tags (0 to 2^31 -
-/// 1) and those of composed collectives (negative) unchanged.
+/// 1) and those of filled-in collectives (negative) unchanged.
 inline constexpr int comm_shift = 48, source_shift = 32;
 inline constexpr int max_comms = 1 << 16;
 inline constexpr int max_ranks = 1 << 16;

@@ -47,7 +47,7 @@ TEST(Gloo, is_native_only_in_what_the_library_does_with_that_type_and_reduction)
     for (ReduceOp reduce : {sum, product, min, max}) {
       for (DType dtype : {DType::f64, DType::f32, DType::i64, DType::i32, DType::i16, DType::i8, DType::u8})
         EXPECT_TRUE(native(op, dtype, reduce)) << name(op) << name(dtype) << name(reduce);
-      // Rounded at every step of two operands, or not numbers: composed.
+      // Rounded at every step of two operands, or not numbers: filled in.
       for (DType dtype : {DType::f16, DType::bf16, DType::boolean})
         EXPECT_FALSE(native(op, dtype, reduce)) << name(op) << name(dtype) << name(reduce);
     }
