@@ -37,8 +37,7 @@ void agree_on_table(FoundTable& found, const std::vector<nlohmann::json>& answer
 /// Why the table does not fit this rank's machine and the versions of its backends; empty if it does.
 std::string misfit_here(const FoundTable& found, const std::map<std::string, std::unique_ptr<Backend>>& backends);
 
-/// Ignores a cached table that does not fit some rank, as that rank reported under "misfit"; for a requested one, reports what
-/// differs.
+/// Ignores a cached table that does not fit some rank, as that rank reported under "misfit"; for a requested one, reports what differs.
 TableInfo settle_table(FoundTable& found, const std::vector<nlohmann::json>& answers);
 
 }  // namespace medley::core

@@ -36,8 +36,7 @@ struct LaneState {
   std::uint8_t note = 0;                  ///< the backend's number in records
   int place = 0;                          ///< index among the comm's lanes
   std::unique_ptr<Lane> lane;
-  /// The lane itself, or the one it stages for. All but start() and abort() behave the same there and are called without a
-  /// vtable.
+  /// The lane itself, or the one it stages for. All but start() and abort() behave the same there and are called without a vtable.
   algorithms::FilledLane* filled = nullptr;
   SizeExchange size_exchange{};                    ///< exchange of v-collective sizes; destroyed before the lane
   bool host = true, cuda = false;         ///< the memory kinds it handles
@@ -76,8 +75,7 @@ class CommState {
   std::vector<std::pair<std::string, std::string>> refusals;
   Routing routing;
   std::unique_ptr<SizeAgreement> sizes;            ///< of v-collectives, where sizes decide routes
-  /// Collectives without a lane order yet, in order of issue: those with an open route, and those behind them. A reference
-  /// each.
+  /// Collectives without a lane order yet, in order of issue: those with an open route, and those behind them. A reference each.
   std::deque<Operation*> awaiting_lane_order;
   std::uint32_t note = 0;                          ///< its number in records
   std::shared_ptr<CommStatus> status;              ///< what other ranks may query; null while the comm is being made

@@ -112,8 +112,7 @@ bool Engine::order_stream_behind_locked(Operation& operation, void* stream) {
   return std::all_of(operation.batch.begin(), operation.batch.end(), [&](Operation* member) { return ordered(*member); });
 }
 
-/// An operation that a stream waits for counts as complete for its caller; destroying a context must not cancel it, here or on
-/// the peers.
+/// An operation that a stream waits for counts as complete for its caller; destroying a context must not cancel it, here or on the peers.
 void Engine::finish_in_streams(const CommState& comm) {
   const auto unfinished = [&comm](const Operation& operation) {
     return operation.comm.get() == &comm && operation.waited_for && std::chrono::steady_clock::now() < operation.deadline;

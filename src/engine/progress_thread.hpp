@@ -19,8 +19,7 @@ class ProgressThread {
   ProgressThread& operator=(const ProgressThread&) = delete;
 
   /// Something is pending now. Called under the engine's lock, as is going_idle(), so that no wake-up is lost. (relaxed: the
-  /// lock orders idle_ between them, and what is pending is read under it. notify_one() ends a wait that has seen the old
-  /// value.)
+  /// lock orders idle_ between them, and what is pending is read under it. notify_one() ends a wait that has seen the old value.)
   void nudge() noexcept {
     if (!idle_.load(std::memory_order_relaxed)) return;
     idle_.store(false, std::memory_order_relaxed);

@@ -24,8 +24,7 @@ class MEDLEY_API Scheduler {
   bool may_start(const Call& message, const LaneState& lane) const;
   /// Adds an operation that was just issued and sets its `blockers`. The cost does not depend on how many are pending.
   void add(Operation& operation);
-  /// The route of the comm's first collective that waits for its lane order is now known: puts it behind the previous one on
-  /// its lane.
+  /// The route of the comm's first collective that waits for its lane order is now known: puts it behind the previous one on its lane.
   void assign_lane_order(Operation& operation);
   /// Adds a blocker from outside the scheduler, until release().
   static void hold(Operation& operation);

@@ -1,6 +1,5 @@
 // What this rank is doing, readable without a lock. The engine writes it, under its own lock, before it calls a library; the
-// control thread reads it when another rank asks. So a rank that is stuck inside a library, with the engine's lock held, still
-// answers.
+// control thread reads it when another rank asks. So a rank that is stuck inside a library, with the engine's lock held, still answers.
 //
 // Fixed-size records, each a seqlock: an odd version means that the words are being written. Words are stored with release and
 // loaded with acquire: a reader of a new word therefore sees the odd version that was stored before it, and retries.

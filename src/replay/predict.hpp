@@ -22,8 +22,7 @@ TimeOf time_by_table(OperationTimes& times, const std::vector<int>& hosts, doubl
 struct Prediction {
   double step_us = 0;       ///< until the slowest rank finishes
   std::size_t unknown = 0;  ///< operations whose time is unknown; they count as zero
-  /// All operations in an order in which ranks could run them one at a time: consistent with the schedule on every rank and in
-  /// every group.
+  /// All operations in an order in which ranks could run them one at a time: consistent with the schedule on every rank and in every group.
   std::vector<Meeting> order;
 };
 

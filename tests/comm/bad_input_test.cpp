@@ -1,5 +1,4 @@
-// Wrong arguments: each is refused before anything is sent, with a sentence that names op, comm and value, and leaves the comm
-// usable.
+// Wrong arguments: each is refused before anything is sent, with a sentence that names op, comm and value, and leaves the comm usable.
 #include <array>
 #include <limits>
 

@@ -42,8 +42,7 @@ inline void write(const fs::path& file, std::string_view text) {
   std::ofstream(file, std::ios::binary) << text;
 }
 
-/// One file of each command that measures, by name. Times are chosen so that auto is 1.25× faster on "moe" and no faster on
-/// "dense".
+/// One file of each command that measures, by name. Times are chosen so that auto is 1.25× faster on "moe" and no faster on "dense".
 inline const std::map<std::string, std::string>& samples() {
   static const std::map<std::string, std::string> all{
       {"info.json",

@@ -52,8 +52,7 @@ class TagMatcher {
   /// Ranks that have not been seen in collective `number`.
   std::vector<int> absent(std::uint64_t number);
 
-  /// Throws when a peer is lost, has aborted the comm, or has left though it is awaited; asks the others which collective they are
-  /// in.
+  /// Throws when a peer is lost, has aborted the comm, or has left though it is awaited; asks the others which collective they are in.
   void check();
   /// Throws the reason why a peer aborted the comm, or the mismatch between ranks that called different collectives.
   void throw_if_failed();

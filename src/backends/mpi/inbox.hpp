@@ -1,5 +1,4 @@
-// Receives of a lane that have no message yet, in start order. Used by the lane and its transfers; look_for() under the library's
-// lock.
+// Receives of a lane that have no message yet, in start order. Used by the lane and its transfers; look_for() under the library's lock.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,4 @@
-// A started operation: one MPI request, or several where one call cannot hold it, and the memory they need. Made and reused by the
-// lane.
+// A started operation: one MPI request, or several where one call cannot hold it, and the memory they need. Made and reused by the lane.
 #pragma once
 
 #include <mpi.h>

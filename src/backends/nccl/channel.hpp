@@ -15,8 +15,7 @@
 
 namespace medley::nccl {
 
-/// NCCL has neither tags nor lengths: every message carries a header with both, so that a wrong match is an error and not wrong
-/// data.
+/// NCCL has neither tags nor lengths: every message carries a header with both, so that a wrong match is an error and not wrong data.
 struct MessageHeader {
   std::uint64_t bytes = 0;
   std::uint64_t tag = 0;

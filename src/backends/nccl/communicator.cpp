@@ -17,8 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-// What was launched completes within milliseconds, on an oversubscribed machine within seconds; a lost peer would block this for
-// ever.
+// What was launched completes within milliseconds, on an oversubscribed machine within seconds; a lost peer would block this for ever.
 constexpr auto farewell = 5s;
 constexpr auto abort_grace = 5s;
 

@@ -1,5 +1,4 @@
-// A backend that can only send and receive (over shm's tag matcher), so that every collective is filled in: for testing the
-// algorithms.
+// A backend that can only send and receive (over shm's tag matcher), so that every collective is filled in: for testing the algorithms.
 #include <stdexcept>
 
 #include "backends/over_shm.hpp"

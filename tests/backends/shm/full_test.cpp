@@ -1,5 +1,4 @@
-// A full /dev/shm: a clear error, and never a SIGBUS when the memory is used. Runs in its own mount namespace, with 4 MiB of
-// /dev/shm.
+// A full /dev/shm: a clear error, and never a SIGBUS when the memory is used. Runs in its own mount namespace, with 4 MiB of /dev/shm.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
