@@ -119,7 +119,11 @@ InvalidOutcome soak_invalid(int ranks, const WorkerOptions& options,
   InvalidOutcome outcome;
   if (ranks < 2) return outcome;  // no rank is left to report
   InvalidWatch watch(ranks, options);
-  for (; outcome.programs < options.programs; ++outcome.programs) {
+  const auto begun = steady_clock::now();
+  const auto time_left = [&] {
+    return options.seconds <= 0 || steady_clock::now() - begun < std::chrono::duration<double>(options.seconds);
+  };
+  for (; outcome.programs < options.programs && time_left(); ++outcome.programs) {
     const std::uint64_t seed = options.first + static_cast<std::uint64_t>(outcome.programs);
     const std::string wrong = watch.run(seed);
     if (wrong.empty()) continue;

@@ -12,6 +12,7 @@ namespace medley::soak {
 namespace {
 
 constexpr std::int64_t right_per_wrong = 50;
+constexpr double wrong_share_of_time = 0.2;   // where the time is limited; a wrong program takes seconds
 // What wrong programs are given to be found out; the mistakes show at once, a stopped rank after this.
 constexpr auto invalid_deadline = std::chrono::seconds(3);
 
@@ -55,8 +56,12 @@ SoakResult run_soak(const SoakRequest& request, const SoakHooks& hooks) {
     WorkerOptions wrong = options.work;
     if (request.programs == Programs::both) wrong.programs /= right_per_wrong;
     wrong.deadline = invalid_deadline;
-    result.invalid_asked = wrong.programs;
+    if (request.programs == Programs::both) {
+      wrong.seconds *= wrong_share_of_time;
+      options.work.seconds -= wrong.seconds;
+    }
     result.invalid = soak_invalid(request.ranks, wrong, hooks.invalid_failed);
+    result.invalid_asked = wrong.seconds > 0 ? result.invalid.programs : wrong.programs;
     hooks.invalid_done(result);
   }
   if (request.programs == Programs::invalid) options.work.programs = 0;

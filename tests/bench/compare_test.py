@@ -16,8 +16,8 @@ BENCH = Path(__file__).resolve().parents[2] / "bench/mpi"
 sys.path.insert(0, str(BENCH))
 sys.dont_write_bytecode = True
 import alternation
-import contestants
-import weather
+import candidates
+import noise
 
 loader = importlib.machinery.SourceFileLoader("compare", str(BENCH / "compare"))
 compare = importlib.util.module_from_spec(importlib.util.spec_from_loader("compare", loader))
@@ -70,10 +70,10 @@ class WholeComparison(unittest.TestCase):
 
     def run_compare(self, medley_us, mpi_us, *arguments):
         medley = self.stand_in("medley", "shm", medley_us)
-        rival = contestants.Contestant("openmpi", [str(self.stand_in("mpi", "openmpi", mpi_us))],
+        rival = candidates.Candidate("openmpi", [str(self.stand_in("mpi", "openmpi", mpi_us))],
                                        about={"version": "1", "command": "mpi"})
         command = ["compare", "--medley", str(medley), "--mpis", "openmpi", "--out", str(self.folder), *arguments]
-        with mock.patch.object(sys, "argv", command), mock.patch.object(contestants, "mpi", lambda *_: rival), \
+        with mock.patch.object(sys, "argv", command), mock.patch.object(candidates, "mpi", lambda *_: rival), \
                 mock.patch.object(compare, "Gauge", SteadyGauge), mock.patch.object(compare, "Bystanders", NoBystanders), \
                 redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as errors:
             status = compare.main()
@@ -136,7 +136,7 @@ class Weather(unittest.TestCase):
         self.assertEqual(self.attempt([0.1] * 9, [1, 1, 1]), (2, 1, [{"medley": 7, "openmpi": 21}]))
 
     def test_our_own_children_are_no_bystanders(self):
-        bystanders = weather.Bystanders(ranks=os.cpu_count())
+        bystanders = noise.Bystanders(ranks=os.cpu_count())
         with mock.patch.object(bystanders, "busy_seconds", return_value=bystanders.start[1] + 100):
             self.assertGreater(bystanders.crowding(), 1)  # 100 s of somebody's work
         bystanders.start = (bystanders.start[0] - 10, bystanders.start[1], bystanders.start[2] - 5)

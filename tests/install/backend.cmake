@@ -33,4 +33,4 @@ endif()
 
 set(ENV{MEDLEY_TEST_BACKEND} socket)
 set(ENV{MEDLEY_TEST_REDUCED} 1)
-step(${BUILD}/bin/conformance ${CONFORMANCE})
+step(${WORK}/prefix/libexec/medley/conformance ${CONFORMANCE})

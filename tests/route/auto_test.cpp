@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "engine/comm_state.hpp"
+#include "engine/scheduling.hpp"
 #include "harness/ranks.hpp"
 #include "route/tables.hpp"
 
@@ -31,11 +31,20 @@ struct FakeBackend final : Backend {
   Memory memory_;
 };
 
+/// A lane that carries nothing.
+std::unique_ptr<LaneState> make_lane() {
+  auto lane = std::make_unique<LaneState>();
+  auto filled = std::make_unique<algorithms::FilledLane>(std::make_unique<core::test::IdleLane>(true, false), core::Capabilities(), "idle", 0, 2);
+  lane->filled = filled.get();
+  lane->lane = std::move(filled);
+  return lane;
+}
+
 class RoutingOfAComm : public ::testing::Test {
  protected:
   RoutingOfAComm() {
     for (FakeBackend* backend : {&mpi, &shm, &ucx, &nccl}) {
-      lanes.push_back(std::make_unique<LaneState>());
+      lanes.push_back(make_lane());
       lanes.back()->backend = backend;
       lanes.back()->name = backend->name_;
       lanes.back()->host = backend->has_memory(Memory::host);
@@ -93,7 +102,7 @@ TEST_F(RoutingOfAComm, WithoutSharedMemoryTheFirstBackendServes) {
 
 TEST_F(RoutingOfAComm, CudaMemoryIsStagedWhereNoBackendMovesIt) {
   for (FakeBackend* backend : {&mpi, &shm}) {
-    lanes.push_back(std::make_unique<LaneState>());
+    lanes.push_back(make_lane());
     lanes.back()->backend = backend;
     lanes.back()->name = backend->name_;
     lanes.back()->host = false;
@@ -135,7 +144,7 @@ TEST_F(RoutingOfAComm, SizesAreAgreedOnOnlyWhereTheyDecide) {
 }
 
 TEST_F(RoutingOfAComm, WhatRunsInStreamsIsLaunchedAtOnceAndWaitsForNoSize) {
-  lanes.push_back(std::make_unique<LaneState>());
+  lanes.push_back(make_lane());
   lanes.back()->name = "mpi";
   lanes.back()->host = false;
   lanes.back()->cuda = lanes.back()->staged = true;

@@ -21,7 +21,7 @@
  * previous operation in its rank's order left, for every interleaving and every choice of backends.
  *
  * Abstracted: what libraries do between start and completion, threads, more than one message of a pair and tag at a
- * time (mail.pml), failures. Memory is cells: an interval is one cell or another.
+ * time (tag_matching.pml), failures. Memory is cells: an interval is one cell or another.
  *
  *   holds: every_program:                 -DPROGRAM=any
  *   fails: hazards_off:                    -DPROGRAM=feed -DHAZARDS_OFF
