@@ -8,7 +8,7 @@
 
 #include "cli/command.hpp"
 #include "cli/table.hpp"
-#include "comm/plugins.hpp"
+#include "comm/backend_loader.hpp"
 #include "cost/machine.hpp"
 #include "model/zoo.hpp"
 

@@ -19,7 +19,7 @@
 #include "bootstrap/rendezvous.hpp"
 #include "comm/context_state.hpp"
 #include "comm/context_table.hpp"
-#include "comm/plugins.hpp"
+#include "comm/backend_loader.hpp"
 
 namespace medley::core {
 namespace {

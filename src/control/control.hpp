@@ -116,7 +116,7 @@ class MEDLEY_API Control {
   void flush(Peer& peer);
   void tend_links(Deadline now);
 
-  // Liveness (control_watch.cpp)
+  // Liveness (control_liveness.cpp)
   void watch_process(int rank, std::int64_t process);
   void note_ended_processes();
   void note_transport(const Peer& peer, Deadline now);
@@ -124,7 +124,7 @@ class MEDLEY_API Control {
   void hear_probe(int rank);
   void act_on_findings(Deadline now);
 
-  // News (control_news.cpp)
+  // News (control_messages.cpp)
   void deliver(int from, Message message);
   std::string stamp(const std::string& body);
   void forward(const Message& message, int except);

@@ -113,7 +113,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
 /// Check mode: a collective starts once the comm's checker has seen that all ranks called the same.
 void Engine::await_check(Operation& operation) {
   if (!operation.comm->checked || !operation.collective() || !hooks_.ask_checker) return;
-  operation.compared = true;
+  operation.awaiting_check = true;
   Scheduler::hold(operation);
   if (!operation.size) hooks_.ask_checker(*operation.comm, operation);   // otherwise once its route is known
 }

@@ -65,8 +65,8 @@ void Engine::start(Operation& operation) {
 void Engine::allow_start(CommState& comm, std::uint64_t sequence) {
   const Hold hold(*this);
   for (Operation& operation : pending_) {
-    if (operation.comm.get() != &comm || operation.sequence != sequence || !operation.compared) continue;
-    operation.compared = false;
+    if (operation.comm.get() != &comm || operation.sequence != sequence || !operation.awaiting_check) continue;
+    operation.awaiting_check = false;
     return scheduler_.release(operation);
   }
 }
@@ -102,7 +102,7 @@ void Engine::settle(Operation& operation) {
   if (operation.dependencies.ready) device_->give_back(std::exchange(operation.dependencies.ready, nullptr));
   const OperationRef held(&operation);   // the engine's reference
   pending_.erase(operation);
-  if (std::exchange(operation.compared, false)) operation.release();   // nobody else will release that reference
+  if (std::exchange(operation.awaiting_check, false)) operation.release();   // nobody else will release that reference
   complete(operation);
 }
 
@@ -206,6 +206,8 @@ void Engine::fail(CommState& comm, const Error& why) {
 
 void Engine::fail_from_peer(CommState& comm, const Error& why) {
   const Hold hold(*this);
+  // The peer may have done its part of an operation before it gave up the comm: what has arrived completes.
+  if (!comm.failure) progress_locked(Progress::Extent::all);
   fail_locked(comm, why, false);
 }
 

@@ -99,12 +99,12 @@ bool Engine::order_stream_behind(Operation& operation, void* stream) {
 
 /// True once the stream waits for the operation and the host may wait for the stream, or it is complete without an error.
 bool Engine::order_stream_behind_locked(Operation& operation, void* stream) {
-  if (!operation.complete() && scheduler_.streams().others_left_to_host(operation)) return false;
+  if (!operation.complete() && scheduler_.streams().others_need_host(operation)) return false;
   const auto ordered = [stream](Operation& one) {
     if (one.complete() || one.error) return one.complete() && !one.error;
     if (one.call.memory != Memory::cuda || !one.launched || !one.transfer || !one.transfer->order(stream)) return false;
     one.source = one.transfer->source();
-    one.waited_for = true;
+    one.stream_waits = true;
     return true;
   };
   if (operation.lane) return ordered(operation);
@@ -115,7 +115,7 @@ bool Engine::order_stream_behind_locked(Operation& operation, void* stream) {
 /// An operation that a stream waits for counts as complete for its caller; destroying a context must not cancel it, here or on the peers.
 void Engine::finish_in_streams(const CommState& comm) {
   const auto unfinished = [&comm](const Operation& operation) {
-    return operation.comm.get() == &comm && operation.waited_for && std::chrono::steady_clock::now() < operation.deadline;
+    return operation.comm.get() == &comm && operation.stream_waits && std::chrono::steady_clock::now() < operation.deadline;
   };
   for (bool left = device_used_; left; sched_yield()) {
     const Hold hold(*this);

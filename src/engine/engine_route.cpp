@@ -135,7 +135,7 @@ void Engine::take_agreed_route(Operation& operation) {
   operation.call.algorithm = operation.algorithm;
   note_route(operation, chosen);
   board_.show(operation);
-  if (operation.compared) hooks_.ask_checker(comm, operation);
+  if (operation.awaiting_check) hooks_.ask_checker(comm, operation);
 }
 
 }  // namespace medley::core

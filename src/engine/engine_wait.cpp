@@ -46,7 +46,7 @@ Error timeout_error(const Operation& operation, const Diagnosis& found) {
   }
   if (operation.size && !awaited.empty()) {
     sentence += fmt::format(" to tell the size of earlier {} calls, which decides its route", name(operation.call.op));
-  } else if (operation.compared) {
+  } else if (operation.awaiting_check) {
     sentence += " before all ranks had called it";
   } else if (!operation.transfer && operation.lane) {
     sentence += " before it could start, since earlier operations are not complete";
@@ -332,7 +332,7 @@ void Engine::run_progress_thread(ProgressThread& thread) {
     {
       const Hold hold(*this);
       moved = progress_locked();
-      in_streams = !pending_.empty() && !scheduler_.streams().any_left_to_host();
+      in_streams = !pending_.empty() && !scheduler_.streams().any_needs_host();
       waiting = progress_.how_to_wait();
       if (quiet()) return thread.going_idle();
     }

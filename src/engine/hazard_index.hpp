@@ -58,8 +58,8 @@ class MEDLEY_API HazardIndex {
 
   template <class Visit>
   static void report(Operation* earlier, Operation& operation, Visit&& visit) {
-    if (!earlier || earlier == &operation || earlier->reported_to == operation.order) return;
-    earlier->reported_to = operation.order;
+    if (!earlier || earlier == &operation || earlier->last_dependent == operation.order) return;
+    earlier->last_dependent = operation.order;
     visit(*earlier);
   }
   bool add_to_few(Operation& operation);

@@ -70,7 +70,7 @@ class Operation final : public Recycled<Operation> {
   std::string algorithm;                      ///< storage of the call's algorithm
   Dependencies dependencies{};                            ///< storage of the call's dependencies
   std::uint64_t sequence = 0;
-  std::uint64_t record = 0;                   ///< its number in the recorder
+  std::uint64_t record = 0;                    ///< its number in the recorder
   int slot = -1;                              ///< slot on the status board
   Deadline deadline{};
   Transfer* transfer = nullptr;
@@ -80,23 +80,23 @@ class Operation final : public Recycled<Operation> {
 
   ListLinks<Operation> among_pending;         ///< in order of issue
   ListLinks<Operation> among_active;          ///< those that are polled
-  bool left_to_host = false;                  ///< counted by StreamOrder: the host still has work to do for it
+  bool needs_host = false;                     ///< counted by StreamOrder: the host still has work to do for it
 
   // Scheduler state.
   Accesses accesses;
-  std::uint64_t order = 0;                    ///< order of issue in this engine
-  std::uint64_t reported_to = 0;              ///< the order of the last operation that was made to follow this one
-  bool orphaned = false;                      ///< an operation that it waited for failed before it started
-  PendingSize size;                              ///< its route is open until this is answered
-  bool launched = false;                      ///< started, and on CUDA memory also in its stream
-  bool waited_for = false;                    ///< its stream waits for it, so the caller sees it as complete
+  std::uint64_t order = 0;                     ///< order of issue in this engine
+  std::uint64_t last_dependent = 0;            ///< the order of the last operation that was made to follow this one
+  bool orphaned = false;                       ///< an operation that it waited for failed before it started
+  PendingSize size;                            ///< of a v-collective routed by size: its route is undecided until the ranks agree on the size
+  bool launched = false;                       ///< started, and on CUDA memory also in its stream
+  bool stream_waits = false;                   ///< wait() has made a stream wait for it: complete for the caller
   std::vector<Operation*> follows;            ///< operations whose streams this one's stream waits for; a reference each
-  int blockers = 0;                           ///< operations that must start or complete before this one starts
+  int blockers = 0;                           ///< holds: earlier operations, an undecided route, the consistency check
   std::vector<Operation*> after_start;        ///< operations that wait for this one to start; a reference each
   std::vector<Operation*> after_connecting;   ///< operations that wait for this one to start, but not beyond `connect_limit`
   Deadline connect_limit{};
   std::vector<Operation*> after_completion;   ///< operations that wait for this one to complete; a reference each
-  bool compared = false;                      ///< the consistency checker has not confirmed it yet
+  bool awaiting_check = false;                 ///< held until the consistency checker confirms it
   Operation* group = nullptr;                 ///< the batch it belongs to
   std::vector<Operation*> batch;              ///< if it is a batch: its members, a reference each
   int members = 0;                            ///< if it is a batch: how many members are not complete

@@ -52,10 +52,10 @@ void Scheduler::behind_connection(Operation& message, Operation& collective) {
 }
 
 /// In lane order: libraries match collectives by their order.
-void Scheduler::behind_last_collective(Operation& operation, bool even_if_reported) {
+void Scheduler::order_in_lane(Operation& operation, bool even_if_dependent) {
   LaneState& lane = *operation.lane;
   std::deque<Operation*>& before = lane.collectives;
-  if (!before.empty() && (before.back()->reported_to != operation.order || even_if_reported)) behind_launch(*before.back(), operation);
+  if (!before.empty() && (before.back()->last_dependent != operation.order || even_if_dependent)) behind_launch(*before.back(), operation);
   if (!lane.in_streams) {
     const std::size_t most = lane.filled->concurrent_collectives() ? most_started : 1;
     if (before.size() >= most) behind(before[before.size() - most]->after_completion, operation);
@@ -66,9 +66,9 @@ void Scheduler::behind_last_collective(Operation& operation, bool even_if_report
 void Scheduler::order_in_streams(Operation& operation) {
   if (operation.collective()) {
     Operation* const before = streams_.last_collective();
-    if (before && before->reported_to != operation.order) behind_launch(*before, operation);
+    if (before && before->last_dependent != operation.order) behind_launch(*before, operation);
     for (Operation* message : streams_.connecting()) {
-      if (message->reported_to != operation.order) behind_connection(*message, operation);
+      if (message->last_dependent != operation.order) behind_connection(*message, operation);
     }
   }
 }
@@ -77,7 +77,7 @@ void Scheduler::order_message(Operation& message) {
   MessageOrder& line = message.lane->messages;
   if (!line.empty()) {
     line.each_before(message.call, [&](Operation& earlier) {
-      if (earlier.reported_to != message.order) behind_launch(earlier, message);
+      if (earlier.last_dependent != message.order) behind_launch(earlier, message);
     });
   }
   // On host memory an unblocked operation is launched at once; on a device the library may get it later.
@@ -98,14 +98,14 @@ void Scheduler::add(Operation& operation) {
   if (!operation.collective()) return order_message(operation);
   CommState& comm = *operation.comm;
   // Behind an operation that may yet go to the same lane, no lane order is known. A stream-ordered route is never open.
-  if (lane.in_streams || (!operation.size && comm.awaiting_lane_order.empty())) return behind_last_collective(operation, false);
+  if (lane.in_streams || (!operation.size && comm.awaiting_lane_order.empty())) return order_in_lane(operation, false);
   comm.awaiting_lane_order.push_back(&operation);
   hold(operation);
 }
 
 void Scheduler::assign_lane_order(Operation& operation) {
   operation.comm->awaiting_lane_order.pop_front();
-  behind_last_collective(operation, true);
+  order_in_lane(operation, true);
   release(operation);
 }
 

@@ -47,7 +47,7 @@ class MEDLEY_API Scheduler {
   static void behind_memory(Operation& earlier, Operation& operation);
   static void behind_launch(Operation& earlier, Operation& operation);
   static void behind_connection(Operation& message, Operation& collective);
-  static void behind_last_collective(Operation& operation, bool even_if_reported);
+  static void order_in_lane(Operation& operation, bool even_if_dependent);
   void order_in_streams(Operation& operation);
   void order_message(Operation& message);
   void release_all(std::span<Operation* const> waiting);

@@ -42,7 +42,7 @@ inline constexpr std::uint64_t sizes_settle_after = 2 * SizeWindow::longest;
 /// The first of a kind, and where nothing can be agreed: about what a layer of experts or an embedding exchanges.
 inline constexpr std::int64_t nominal_v_bytes = std::int64_t{1} << 20;
 
-/// Limit of a lane's undelivered size messages, which take space in the library or at the receiver.
+/// The size messages that a lane has sent and that are not complete yet; they take space in the library or at the receiver.
 class MEDLEY_API SizeExchange {
  public:
   SizeExchange() = default;

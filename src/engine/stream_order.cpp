@@ -7,8 +7,8 @@
 namespace medley::core {
 
 void StreamOrder::add(Operation& operation) {
-  operation.left_to_host = true;
-  ++left_to_host_;
+  operation.needs_host = true;
+  ++needing_host_;
   if (!operation.lane->in_streams) return;
   if (operation.collective()) {
     last_collective_ = &operation;
@@ -19,22 +19,22 @@ void StreamOrder::add(Operation& operation) {
 
 void StreamOrder::launched(Operation& operation) {
   if (!operation.lane->in_streams) return;   // the host makes its progress
-  if (operation.left_to_host) --left_to_host_;
-  operation.left_to_host = false;
+  if (operation.needs_host) --needing_host_;
+  operation.needs_host = false;
   if (last_collective_ == &operation) last_collective_ = nullptr;
   if (!operation.collective()) std::erase(connecting_, &operation);
 }
 
 void StreamOrder::finished(Operation& operation) {
-  if (operation.left_to_host) --left_to_host_;
-  operation.left_to_host = false;
+  if (operation.needs_host) --needing_host_;
+  operation.needs_host = false;
   if (last_collective_ == &operation) last_collective_ = nullptr;
   if (operation.lane->in_streams && !operation.collective()) std::erase(connecting_, &operation);
 }
 
-bool StreamOrder::others_left_to_host(const Operation& waited) const {
-  const auto own = std::count_if(waited.batch.begin(), waited.batch.end(), [](const Operation* member) { return member->left_to_host; });
-  return left_to_host_ > (waited.left_to_host ? 1 : 0) + own;
+bool StreamOrder::others_need_host(const Operation& waited) const {
+  const auto own = std::count_if(waited.batch.begin(), waited.batch.end(), [](const Operation* member) { return member->needs_host; });
+  return needing_host_ > (waited.needs_host ? 1 : 0) + own;
 }
 
 }  // namespace medley::core

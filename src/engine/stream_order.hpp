@@ -29,14 +29,14 @@ class MEDLEY_API StreamOrder {
   const std::vector<Operation*>& connecting() const { return connecting_; }
 
   /// Whether any pending operation still needs the host, for CUDA calls too. One that is in its stream does not.
-  bool any_left_to_host() const { return left_to_host_ > 0; }
+  bool any_needs_host() const { return needing_host_ > 0; }
   /// The same for all operations but the awaited one, or the members of that batch.
-  bool others_left_to_host(const Operation& waited) const;
+  bool others_need_host(const Operation& waited) const;
 
  private:
   Operation* last_collective_ = nullptr;
   std::vector<Operation*> connecting_;
-  int left_to_host_ = 0;
+  int needing_host_ = 0;
 };
 
 }  // namespace medley::core

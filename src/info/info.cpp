@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bootstrap/host.hpp"
-#include "comm/plugins.hpp"
+#include "comm/backend_loader.hpp"
 
 namespace medley {
 namespace {

@@ -1,6 +1,6 @@
-// The backends that libmedley.so has built in; all others are plugins that comm/plugins.cpp finds and opens.
+// The backends that libmedley.so has built in; all others are plugins that comm/backend_loader.cpp finds and opens.
 #include "backends/shm/plugin.hpp"
-#include "comm/plugins.hpp"
+#include "comm/backend_loader.hpp"
 
 namespace medley::core {
 

@@ -5,7 +5,7 @@
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
 
-#include "comm/plugins.hpp"
+#include "comm/backend_loader.hpp"
 #include "soak/ranks_job.hpp"
 
 namespace medley::soak {

@@ -7,7 +7,7 @@
 
 #include "bootstrap/binding.hpp"
 #include "bootstrap/host.hpp"
-#include "comm/plugins.hpp"
+#include "comm/backend_loader.hpp"
 #include "device/rank_device.hpp"
 #include "tune/placement.hpp"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/plugins.hpp"
+#include "comm/backend_loader.hpp"
 
 namespace medley::test {
 

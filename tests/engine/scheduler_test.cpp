@@ -150,10 +150,10 @@ TEST_F(Scheduling, launches_collectives_in_streams_in_one_order_over_comms) {
   Operation& second = collective(other, b);
   Operation& third = collective(stream, a);
   EXPECT_FALSE(started(second) || started(third));
-  EXPECT_TRUE(scheduler_.streams().any_left_to_host());
+  EXPECT_TRUE(scheduler_.streams().any_needs_host());
   launch(first);
   EXPECT_TRUE(started(second) && started(third));
-  EXPECT_FALSE(scheduler_.streams().any_left_to_host()) << "all of them are in streams";
+  EXPECT_FALSE(scheduler_.streams().any_needs_host()) << "all of them are in streams";
   // It waits in its stream for operations on its memory that its own stream does not already order.
   EXPECT_TRUE(second.follows.empty());
   Operation& across = collective(other, a);

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <thread>
 
-#include "comm/plugins.hpp"
+#include "comm/backend_loader.hpp"
 #include "harness/ranks.hpp"
 
 namespace medley::test {

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <optional>
 
-#include "comm/plugins.hpp"
+#include "comm/backend_loader.hpp"
 #include "engine/size_agreement.hpp"
 #include "harness/ranks.hpp"
 #include "harness/traced.hpp"

@@ -1,5 +1,5 @@
 // The mechanism under all shm collectives: every rank lays out what it gives and takes what the others gave, by copying each part
-// or by reducing over all. Each collective (collectives.cpp) is one or two exchanges.
+// or by reducing over all. Each collective (collective.cpp) is one or two exchanges.
 #pragma once
 
 #include <cstddef>

@@ -128,7 +128,7 @@ void ShmLane::populate_staging(std::size_t of_each_slot) {
   exchanger_.slots_ready(of_each_slot);
 }
 
-void ShmLane::make_mail() {
+void ShmLane::make_matcher() {
   const auto first = reinterpret_cast<std::byte*>(&view_.pipe(rank_, 0)) - segment_.data();
   segment_.populate(static_cast<std::size_t>(first), view_.geometry().pipe_row_bytes());
   matcher_ = std::make_unique<TagMatcher>(view_, rank_, host_peers_, members_, host_peers_.direct_reads());
@@ -136,7 +136,7 @@ void ShmLane::make_mail() {
 
 Transfer* ShmLane::start(const Call& call) {
   if (call.op == Op::send || call.op == Op::recv) {
-    if (!matcher_) make_mail();
+    if (!matcher_) make_matcher();
     return matcher_->start(call);
   }
   if (exchanger_.ready_bytes() < view_.geometry().slot_bytes) {

@@ -31,7 +31,7 @@ class ShmLane final : public Lane {
   // full /dev/shm is an error and not a SIGBUS.
   std::size_t staging_for(const Call& call) const;
   void populate_staging(std::size_t of_each_slot);
-  void make_mail();
+  void make_matcher();
   const HostPeers& host_peers_;
   std::vector<int> members_;
   Segment segment_;

@@ -71,11 +71,11 @@ std::byte* RecvTransfer::take_eager(int from, std::size_t bytes) {
   return too_long_ ? nullptr : data_;
 }
 
-void RecvTransfer::take_rts(int from, const LongMessage& offer) {
+void RecvTransfer::take_rts(int from, const LongMessage& rts) {
   from_ = from;
-  rts_ = offer;
-  arrived_ = static_cast<std::int64_t>(offer.bytes);
-  if (offer.bytes > capacity_) too_long_ = offer.bytes;
+  rts_ = rts;
+  arrived_ = static_cast<std::int64_t>(rts.bytes);
+  if (rts.bytes > capacity_) too_long_ = rts.bytes;
   const bool direct = matcher_.direct_reads_ || from == matcher_.rank_;
   if (too_long_ || !direct) {
     state_ = State::answering;   // a message that does not fit is acknowledged as received, so that its sender completes

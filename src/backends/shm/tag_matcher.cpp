@@ -34,7 +34,7 @@ void TagMatcher::wake(int rank) const {
 
 Unexpected::Unexpected(int sender, const Cell& cell)
     : from(sender), tag(cell.tag), eager(cell.kind == FrameKind::eager), length(cell.payload) {
-  if (!eager) offer = about(cell);
+  if (!eager) rts = about(cell);
   if (length > small.size()) large = std::make_unique_for_overwrite<std::byte[]>(length);
 }
 
@@ -42,9 +42,9 @@ Transfer* TagMatcher::start(const Call& call) {
   return call.op == Op::send ? start_send(call) : start_recv(call);
 }
 
-/// Beyond 16 KiB, saving a copy is worth the rendezvous handshake; without direct reads, half the ring is the limit.
+/// Rings of large comms are small, and an eager message takes at most half of one.
 bool TagMatcher::is_eager(int to, std::size_t bytes) const {
-  return bytes <= std::min<std::size_t>(outgoing_[static_cast<std::size_t>(to)].payload_limit(), 16u << 10);
+  return bytes <= std::min(outgoing_[static_cast<std::size_t>(to)].payload_limit(), eager_limit);
 }
 
 Transfer* TagMatcher::start_send(const Call& call) {
@@ -89,7 +89,7 @@ bool TagMatcher::take_unexpected(RecvTransfer& recv) {
   const std::unique_ptr<Unexpected> message(&*found);
   unexpected_.erase(*message);
   if (!message->eager) {
-    recv.take_rts(message->from, message->offer);
+    recv.take_rts(message->from, message->rts);
     return true;
   }
   if (std::byte* const to = recv.take_eager(message->from, message->length))

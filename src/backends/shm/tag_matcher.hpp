@@ -16,6 +16,9 @@
 
 namespace medley::shm {
 
+/// Messages up to here are eager. Beyond it, saving a copy is worth the rendezvous handshake (RTS, direct read, FIN).
+inline constexpr std::size_t eager_limit = std::size_t{16} << 10;
+
 class HostPeers;
 class TagMatcher;
 
@@ -54,7 +57,7 @@ class RecvTransfer final : public Transfer, public Recycled<RecvTransfer> {
   enum class State : std::uint8_t { posted, reading, answering, streaming, done };
   bool matches(int from, int tag) const { return tag == tag_ && (from_ < 0 || from == from_); }
   std::byte* take_eager(int from, std::size_t bytes);
-  void take_rts(int from, const LongMessage& offer);
+  void take_rts(int from, const LongMessage& rts);
   void read(std::size_t bytes);
   TagMatcher& matcher_;
   State state_ = State::posted;
@@ -81,7 +84,7 @@ struct Unexpected final : public Recycled<Unexpected> {
   int tag;
   bool eager;
   std::size_t length;   ///< of an eager message
-  LongMessage offer{};  ///< of a rendezvous message
+  LongMessage rts{};  ///< of a rendezvous message
   std::array<std::byte, 64> small;
   std::unique_ptr<std::byte[]> large;
   ListLinks<Unexpected> links;

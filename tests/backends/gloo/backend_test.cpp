@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "comm/plugins.hpp"
+#include "comm/backend_loader.hpp"
 #include "harness/ranks.hpp"
 
 namespace medley::test {

@@ -1,4 +1,4 @@
-#include "comm/plugins.hpp"
+#include "comm/backend_loader.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/plugin_folders.hpp"
-#include "comm/plugins.hpp"
+#include "comm/backend_loader.hpp"
 #include "harness/ranks.hpp"
 
 namespace medley {
