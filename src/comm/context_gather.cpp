@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/ranks_text.hpp"
 #include "comm/context_state.hpp"
@@ -13,6 +14,7 @@ using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto gather_check_interval = 20ms;   // how soon a lost member is noticed
+constexpr auto late_loss_grace = 300ms;            // a member may leave because another one died, which this rank hears of later
 constexpr auto gather_nap = 100us;             // while something is pending that needs polling
 constexpr auto who_called_limit = 400ms;       // for ranks that are alive to report whether they called
 
@@ -26,6 +28,7 @@ std::vector<std::string> ContextState::gather(const std::string& name, const std
   control_->start(gathering);
   try {
     // Not at once: a check asks the kernel about every member of the parent, and most exchanges finish earlier.
+    Deadline left_since{};
     for (Deadline next_check = steady_clock::now() + gather_check_interval;;) {
       if (gathering->done()) return gathering->all();
       const Deadline now = steady_clock::now();
@@ -38,7 +41,7 @@ std::vector<std::string> ContextState::gather(const std::string& name, const std
       }
       if (now >= next_check) {
         if (parent) engine->check(*parent);
-        check_members(members, purpose);
+        check_members(members, purpose, left_since);
         next_check = now + gather_check_interval;
       }
       engine->progress();
@@ -50,14 +53,22 @@ std::vector<std::string> ContextState::gather(const std::string& name, const std
   }
 }
 
-void ContextState::check_members(const std::vector<int>& members, const std::string& purpose) const {
+void ContextState::check_members(const std::vector<int>& members, const std::string& purpose, Deadline& left_since) const {
   using Standing = control::Control::Standing;
+  const auto gone = [&](std::size_t place, const char* how) {
+    return Error(ErrorKind::rank_lost, fmt::format("{}: rank {} {}", purpose, place, how), {.ranks = {static_cast<int>(place)}});
+  };
+  std::optional<std::size_t> left;
   for (std::size_t place = 0; place < members.size(); ++place) {
     const Standing standing = control_->standing(members[place]);
     if (standing == Standing::present) continue;
-    throw Error(ErrorKind::rank_lost, fmt::format("{}: rank {} {}", purpose, place, standing == Standing::left ? "has left the job" : "was lost"),
-                {.ranks = {static_cast<int>(place)}});
+    if (standing != Standing::left) throw gone(place, "was lost");
+    if (!left) left = place;
   }
+  if (!left) return;
+  const Deadline now = steady_clock::now();
+  if (left_since == Deadline{}) left_since = now;
+  if (now - left_since >= late_loss_grace) throw gone(*left, "has left the job");
 }
 
 }  // namespace medley::core

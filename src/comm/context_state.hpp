@@ -86,7 +86,8 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::shared_ptr<CommState> find_comm(const std::string& name);
   std::shared_ptr<CommState> find_comm_locked(const std::string& name) const;
   std::shared_ptr<CommState> find_comm_for(const std::string& name, const Error& error);
-  void check_members(const std::vector<int>& members, const std::string& purpose) const;
+  /// Throws when a member was lost, or left a while ago; `left_since` is the caller's memory of that.
+  void check_members(const std::vector<int>& members, const std::string& purpose, Deadline& left_since) const;
   void on_message(int from, const control::Message& message);
   void on_gone(int world_rank, const std::string& how);
   void on_tick();
