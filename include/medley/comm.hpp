@@ -20,7 +20,8 @@ namespace core {
 class CommState;
 }
 
-/// Elements per rank and the offset of each rank's part, for v-collectives. Without offsets the parts are contiguous.
+/// Elements per rank and the offset of each rank's part, for v-collectives. Without offsets the parts are contiguous. Both lists are
+/// copied when the operation is issued.
 struct Parts {
   std::span<const std::int64_t> counts;
   std::span<const std::int64_t> offsets{};
@@ -30,42 +31,61 @@ struct Parts {
 struct Message {
   bool is_send = true;
   Buffer buffer;
-  int peer = 0;
+  int peer = 0;   ///< receiver of a send, sender of a receive
   int tag = 0;
 };
+/// A send to rank `to`.
 MEDLEY_API Message outgoing(ConstBuffer buffer, int to, int tag = 0);
+/// A receive from rank `from`, or any_source.
 MEDLEY_API Message incoming(Buffer buffer, int from, int tag = 0);
 
 /// Every operation blocks unless Options::async is set. Counts: all_gather's output, reduce_scatter's input and both
 /// sides of all_to_all hold size() parts; so do gather's output and scatter's input on the root.
 /// In place: pass the same buffer twice (all_reduce, reduce, all_to_all), or pass as the small buffer the caller's own part
 /// of the large one (gather, scatter, all_gather, reduce_scatter). Any other overlap is an error.
+/// Arguments that only the root uses (the output of reduce and gather, the input of scatter) are ignored on other ranks: pass {}.
+/// Buffers belong to the operation until it is complete. Threads may use different comms at the same time; one comm is used by one
+/// thread at a time, so that all ranks issue its collectives in one order.
 class MEDLEY_API Comm {
  public:
-  int rank() const noexcept;
-  int size() const noexcept;
-  const std::string& name() const noexcept;
+  int rank() const noexcept;                  ///< of this process in the comm, from 0
+  int size() const noexcept;                  ///< number of ranks
+  const std::string& name() const noexcept;   ///< unique in the job; errors and traces use it
 
-  // Sends and receives. recv with any_source takes the first message with its tag; Work::source() gives the sender.
+  // Sends and receives. Messages of one peer and tag match in the order in which they were issued.
+  /// Returns when the buffer may be used again: small messages are buffered, so that may be before the peer has called recv.
   Work send(const ConstBuffer& buffer, int to, const Options& options = {});
+  /// The buffer may be larger than the message; a longer message is Error(mismatch). With any_source it takes the first message
+  /// with its tag; Work::source() gives the sender.
   Work recv(const Buffer& buffer, int from, const Options& options = {});
+  /// A send and a receive that proceed together.
   Work sendrecv(const ConstBuffer& outgoing, int to, const Buffer& incoming, int from, const Options& options = {});
+  /// Several messages that proceed together; complete when all are.
   Work batch(std::span<const Message> messages, const Options& options = {});
   Work batch(std::initializer_list<Message> messages, const Options& options = {}) {
     return batch(std::span(messages.begin(), messages.size()), options);
   }
 
   // Collectives.
+  /// Copies the root's buffer to all ranks.
   Work broadcast(const Buffer& buffer, int root, const Options& options = {});
+  /// The root's output gets the combination of all inputs.
   Work reduce(const ConstBuffer& in, const Buffer& out, ReduceOp op, int root, const Options& options = {});
   Work reduce(const Buffer& inout, ReduceOp op, int root, const Options& options = {}) { return reduce(inout, inout, op, root, options); }
+  /// Every rank's output gets the combination of all inputs, with the same bits.
   Work all_reduce(const ConstBuffer& in, const Buffer& out, ReduceOp op, const Options& options = {});
   Work all_reduce(const Buffer& inout, ReduceOp op, const Options& options = {}) { return all_reduce(inout, inout, op, options); }
+  /// The root's output gets every rank's input, in rank order.
   Work gather(const ConstBuffer& in, const Buffer& out, int root, const Options& options = {});
+  /// Every rank's output gets every rank's input, in rank order.
   Work all_gather(const ConstBuffer& in, const Buffer& out, const Options& options = {});
+  /// Rank i's output gets part i of the root's input.
   Work scatter(const ConstBuffer& in, const Buffer& out, int root, const Options& options = {});
+  /// Rank i's output gets part i of the combination of all inputs.
   Work reduce_scatter(const ConstBuffer& in, const Buffer& out, ReduceOp op, const Options& options = {});
+  /// Part j of rank i's output is part i of rank j's input.
   Work all_to_all(const ConstBuffer& in, const Buffer& out, const Options& options = {});
+  /// Complete when all ranks have called it.
   Work barrier(const Options& options = {});
   /// On CUDA memory the barrier is ordered after the work already in the stream on every rank, as operations on buffers are.
   Work barrier(Memory memory, const Options& options = {});
@@ -85,6 +105,7 @@ class MEDLEY_API Comm {
   Comm subset(std::initializer_list<int> ranks, const CommOptions& options = {}) {
     return subset(std::span(ranks.begin(), ranks.size()), options);
   }
+  /// The same ranks with their own sequence of operations.
   Comm dup(const CommOptions& options = {});
 
   /// False for the Comm that a rank outside a split or subset receives.
@@ -93,6 +114,7 @@ class MEDLEY_API Comm {
   /// Every pending and later operation of this comm fails, on all its ranks.
   void abort();
 
+  /// An empty Comm, which has no ranks.
   Comm() = default;
 
  private:

@@ -146,7 +146,7 @@ void add_bench(CLI::App& app) {
   bench->add_option("--op", given->ops, "operations, or all")->capture_default_str();
   bench->add_option("--sizes", given->sizes, "from:to in bytes of the full tensor, four times more at each step")
       ->capture_default_str();
-  bench->add_option("--backends", given->backends, "backends to measure; auto: by rules and table (default: all that work here)");
+  bench->add_option("--backends", given->backends, "backends to measure; auto: by rules and table (default: all that work here)")->check(known_backends());
   bench->add_option("--algorithms", given->algorithms, "all, or names such as native,ring (default: each backend's own choice)");
   bench->add_option("--counts", given->counts, "how parts of v-collectives differ")->capture_default_str()
       ->check(CLI::IsMember({"uniform", "skewed", "both"}));

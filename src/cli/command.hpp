@@ -21,6 +21,14 @@ int& exit_status();
 /// Writes `value` to `path`, or to stdout for "-"; nothing for an empty path.
 void write_json(const std::string& path, const nlohmann::ordered_json& value);
 
+/// For options that take a number above 0.
+CLI::Validator positive();
+/// For options that take a comma-separated list of backends: each must be known here, be a pair of such, or be `auto`.
+CLI::Validator known_backends();
+
+/// Throws Error(invalid) when the first word is neither an option nor a command, naming the command that is spelled most like it.
+void check_command(const CLI::App& app, const std::vector<std::string>& words);
+
 /// Lets `medley run … -- PROGRAM` through the parser; call it on the words of the command line before parsing.
 void keep_double_dash(std::vector<std::string>& words);
 

@@ -1,11 +1,11 @@
 // The command `medley`: finds the subcommand and turns errors into one line and an exit status.
-#include <medley/version.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <medley/error.hpp>
+#include <medley/version.hpp>
 #include <string>
 #include <vector>
 
@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   medley::cli::add_watch(app);
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
+    medley::cli::check_command(app, words);
     medley::cli::keep_double_dash(words);
     std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
     app.parse(std::move(words));

@@ -84,11 +84,11 @@ void add_plan(CLI::App& app) {
                    "textbook, megatron, deepspeed, neox, ddp, fsdp1, fsdp2 or nanotron")
       ->capture_default_str();
   command->add_option("--micro-batch", request->micro_batch, "Samples per forward pass")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   command->add_option("--global-batch", request->global_batch, "Samples per step over all ranks")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   command->add_option("--seq", request->seq, "Tokens per sample; default: the model's")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   command->add_option("--dtype", request->dtype, "bf16, f16 or f32");
   command->add_option("--machine", request->machine,
                       fmt::format("Also say how long the step takes on this machine: a TOML file or {}",

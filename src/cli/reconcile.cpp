@@ -133,14 +133,14 @@ void add_reconcile(CLI::App& app) {
   add_as(*command, given->plan.as);
   command->add_option("--layout", given->plan.layout, "As for medley plan");
   command
-      ->add_option("--framework", given->plan.framework, "textbook, megatron, deepspeed, neox, ddp or fsdp2")
+      ->add_option("--framework", given->plan.framework, "textbook, megatron, deepspeed, neox, ddp, fsdp1, fsdp2 or nanotron")
       ->capture_default_str();
   command->add_option("--micro-batch", given->plan.micro_batch, "Samples per forward pass")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   command->add_option("--global-batch", given->plan.global_batch, "Samples per step over all ranks")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   command->add_option("--seq", given->plan.seq, "Tokens per sample; default: the model's")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   command->add_option("--dtype", given->plan.dtype, "bf16, f16 or f32");
   command->add_option("--schedule", given->request.schedule,
                       "Instead of a model: the schedule that medley plan --schedule wrote");
@@ -155,12 +155,12 @@ void add_reconcile(CLI::App& app) {
   command
       ->add_option("--steps", given->request.options.selection.steps,
                    "Steps in the trace; default: found by scope or period")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   command
       ->add_option("--step", given->request.options.selection.step,
                    "Compare only this step, from 1 on; default: every step. For routing that differs from "
                    "step to step")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   command
       ->add_option("--skip", given->request.options.selection.skip,
                    "Leave out the first steps: a warm-up that sends something else")

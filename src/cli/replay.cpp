@@ -112,7 +112,7 @@ void add_replay(CLI::App& app) {
       ->check(CLI::Range(1, 4096));
   command->add_option("--backends", given->backends,
                       "Backends that carry the operations; several take turns, step by step; auto: the "
-                      "runtime's choice (default: all that work here)");
+                      "runtime's choice (default: all that work here)")->check(known_backends());
   command->add_option("--table", given->request.table,
                       "A route table that auto follows and that a step's time is predicted by");
   command->add_flag("--calibrate", given->request.calibrate,

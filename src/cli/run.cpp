@@ -47,7 +47,7 @@ void add_run(CLI::App& app) {
     const CLI::App* command = nullptr;
   };
   auto given = std::make_shared<Arguments>();
-  CLI::App* run = add_command(app, "run", "Start N local ranks of a program",
+  CLI::App* run = add_command(app, "run", "Start N local ranks of a program: medley run [OPTIONS] -- PROGRAM [ARGUMENTS]",
                               "medley run -n 4 --backends shm -- ./train --epochs 3", [given] {
                                 LaunchOptions& options = given->options;
                                 options.command = program_of(*given->command);

@@ -73,7 +73,7 @@ void add_shape_bench(CLI::App& shape) {
       ->capture_default_str();
   command->add_option("-o,--output", options->output, "Fit what was measured and write the calibration here");
   command->add_option("--seconds", options->seconds, "Stop after this long")
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->capture_default_str();
   command
       ->add_option("--duty", options->duty,

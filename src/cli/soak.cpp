@@ -147,7 +147,7 @@ void add_soak(CLI::App& app) {
   soak->add_option("--programs", given->programs, "how many")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();
-  soak->add_option("--backends", given->backends, "backends to mix (default: all that work here)");
+  soak->add_option("--backends", given->backends, "backends to mix (default: all that work here)")->check(known_backends());
   add_memory(*soak, given->memory);
   soak->add_option("--seconds", given->seconds, "stop after this time")->check(CLI::Range(0.0, 1e9));
   soak->add_option("--deadline", given->deadline, "seconds that a wait may last before it is a hang")

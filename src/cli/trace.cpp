@@ -160,7 +160,7 @@ void add_trace(CLI::App& app) {
   command->add_option("--rank", given->rank, "Whose step is shown; default: the busiest rank's")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--steps", given->steps, "Steps in the trace; default: found by scope or period")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   command->add_option("--small", given->small, "Up to which size a message counts as small")
       ->capture_default_str();
   command->add_flag("--all-rows", given->all_rows, "A row for every scope and algorithm");

@@ -112,7 +112,7 @@ void add_tune(CLI::App& app) {
       });
   tune->add_option("-n,--nproc-per-node", given->ranks, "ranks to start on this host; none under a launcher")->check(CLI::Range(2, 4096));
   tune->add_option("--for", given->schedule, "measure what a step sends and no more: a file that medley plan --schedule wrote");
-  tune->add_option("--backends", given->backends, "backends to measure (default: all that work here)");
+  tune->add_option("--backends", given->backends, "backends to measure (default: all that work here)")->check(known_backends());
   tune->add_option("--seconds", given->seconds, "how long it may take")->capture_default_str()->check(CLI::Range(0.1, 1e6));
   tune->add_option("-o,--output", given->file, "the table; an existing one is gone on with (default: the one that contexts look for in the user's cache)");
   tune->add_option("--op", given->ops, "operations, or all")->capture_default_str()->excludes("--for");

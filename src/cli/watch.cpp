@@ -69,14 +69,14 @@ void add_watch(CLI::App& app) {
       ->add_option("--stuck", given->request.options.stuck_s,
                    "Seconds after which an operation counts as stuck")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   command
       ->add_option("--window", given->request.options.window_s,
                    "Seconds that are judged, against what was before")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   command->add_option("--for", given->request.for_s, "Stop after so many seconds; default: when the job ends")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   command->add_flag("--once", given->request.once, "Look once");
   command->add_flag("--until-problem", given->request.until_problem,
                     "Stop, with 1, at the first rank that is gone, stopped, stuck or late");

@@ -30,6 +30,9 @@ FullestGpu fullest_gpu(const Model& model, const Layout& layout, Framework frame
 /// Bytes of a GPU's `bytes` that a job's allocator can use: the CUDA context, NCCL's buffers, cuBLAS's
 /// workspace and fragmentation take the rest, about 6 % of 80 GB.
 double usable_memory(double bytes);
+
+/// Bytes of a GPU's memory in data sheets' GB, which are GiB: an H200 of 141 GB has 150.8e9 bytes.
+constexpr double gpu_memory_bytes(double gb) { return gb * 1024 * 1024 * 1024; }
 /// One sentence: whether it fits, by what margin, and what takes the most.
 std::string fit_sentence(const Memory& memory, double gpu_bytes);
 

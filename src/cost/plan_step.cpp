@@ -9,11 +9,8 @@
 namespace medley::cost {
 namespace {
 
-constexpr double bytes_per_gib = 1024.0 * 1024 * 1024;
-
 void add_fit(MachineTime& time, const Memory& fullest) {
-  // Datasheets say GB and mean GiB: an A100 of 80 GB has 81920 MiB.
-  time.gpu_bytes = time.machine.memory_gb * bytes_per_gib;
+  time.gpu_bytes = gpu_memory_bytes(time.machine.memory_gb);
   time.fits = static_cast<double>(fullest.total()) <= usable_memory(time.gpu_bytes);
   time.fit = fit_sentence(fullest, time.gpu_bytes);
 }

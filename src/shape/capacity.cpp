@@ -12,7 +12,7 @@ double memory_bytes(const Model& model, const Workload& work) {
 }
 
 double usable_bytes(const Gpu& gpu) {
-  return usable_memory(gpu.hbm_gb * 1e9);
+  return usable_memory(gpu_memory_bytes(gpu.hbm_gb));
 }
 
 bool fits(const Gpu& gpu, const Model& model, const Workload& work) {
