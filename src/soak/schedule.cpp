@@ -221,13 +221,16 @@ class Scheduler {
   }
 
   /// Whether a later collective starts only after everything the rank does in the first step. The messages of
-  /// a batch are separate operations, so the collective must touch the memory of each of them.
+  /// a batch are separate operations, and so are the send and the receive of a message to the rank itself: the
+  /// collective must touch the memory of each of them.
   bool waits_for_all_of(int rank, const Step& first, const Step& later) {
     const int me = rank_in(program_.comms[static_cast<std::size_t>(first.comm)], rank);
     for (std::size_t i = 0; i < first.packets.size(); ++i) {
       const Packet& p = first.packets[i];
       if (p.from != me && p.to != me) continue;
-      if (!conflict(accesses(program_, first, rank, static_cast<int>(i)), touched(later, rank))) return false;
+      for (const Interval& one : accesses(program_, first, rank, static_cast<int>(i))) {
+        if (!conflict({one}, touched(later, rank))) return false;
+      }
     }
     return true;
   }
