@@ -55,8 +55,9 @@ CLI::Validator positive() {
 CLI::Validator known_backends() {
   return CLI::Validator(
       [](const std::string& text) {
+        const bool parse_only = std::getenv("MEDLEY_PARSE_ONLY");   // documents name plugins that are not here
         for (const std::string& backend : split(text, ',')) {
-          if (is_known(backend)) continue;
+          if (parse_only || is_known(backend)) continue;
           std::vector<std::string> names;
           for (const auto& known : core::known_backends()) names.push_back(known->name());
           return fmt::format("\"{}\" is not a backend; there are {}", backend, fmt::join(names, ", "));
@@ -69,13 +70,15 @@ CLI::Validator known_backends() {
 void check_command(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.empty() || words.front().starts_with("-")) return;
   std::string nearest;
-  std::size_t least = SIZE_MAX;
+  std::size_t least = SIZE_MAX;   // twice the distance; among equals the one with the same first letter
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_name() == words.front()) return;
-    if (const std::size_t here = edit_distance(words.front(), command->get_name()); here < least) nearest = command->get_name(), least = here;
+    const std::string name = command->get_name();
+    const std::size_t here = 2 * edit_distance(words.front(), name) + (words.front().front() == name.front() ? 0 : 1);
+    if (here < least) nearest = name, least = here;
   }
   throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not a command{}; see medley --help", words.front(),
-                                              least <= 2 ? fmt::format("; did you mean {}?", nearest) : ""));
+                                              least <= 5 ? fmt::format("; did you mean {}?", nearest) : ""));
 }
 
 }  // namespace medley::cli
