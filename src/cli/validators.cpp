@@ -74,7 +74,7 @@ void check_command(const CLI::App& app, const std::vector<std::string>& words) {
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_name() == words.front()) return;
     const std::string name = command->get_name();
-    const std::size_t here = 2 * edit_distance(words.front(), name) + (words.front().front() == name.front() ? 0 : 1);
+    const std::size_t here = 2 * edit_distance(words.front(), name) + (words.front().starts_with(name.front()) ? 0 : 1);
     if (here < least) nearest = name, least = here;
   }
   throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not a command{}; see medley --help", words.front(),
