@@ -50,7 +50,7 @@ def routes(path):
 
 
 def mixes(path):
-    rows = json.load(open(path))["rows"]
+    rows = json.load(open(path))["mixes"]
     names = list(dict.fromkeys(row["backend"] for row in rows))
     pairs = any("+" in name for name in names)
     print("| step, µs | " + " | ".join(names) + " | auto against the best library |" + (" … of two |" if pairs else ""))

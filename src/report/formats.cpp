@@ -23,7 +23,7 @@ constexpr Format known[] = {
      read_bench, ""},
     {"steps", "medley bench --mix --json",
      [](const Json& f) {
-       return has(f, {"ranks", "table", "rows"}) && !has(f, {"clock"});
+       return has(f, {"ranks", "mixes"});
      },
      read_steps, ""},
     {"routes", "medley tune -o", [](const Json& f) { return has(f, {"medley_routes"}); }, read_routes, ""},

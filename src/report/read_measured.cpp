@@ -47,7 +47,7 @@ Json read_bench(const Node& file) {
 Json read_steps(const Node& file) {
   Json out = file.pick({{"ranks", Type::amount}, {"hosts", Type::amount, true}});
   out["rows"] = Json::array();
-  for (const Node& row : file.list("rows"))
+  for (const Node& row : file.list("mixes"))
     out["rows"].push_back(row.pick({{"mix", Type::text},
                                     {"backend", Type::text},
                                     {"memory", Type::text},

@@ -94,9 +94,9 @@ Json to_json(const BenchResult& result) {
 }
 
 Json to_json(const MixResult& result) {
-  Json out{{"ranks", result.job.ranks}, {"hosts", result.job.hosts}, {"table", result.job.table.hash}, {"rows", Json::array()}};
+  Json out{{"ranks", result.job.ranks}, {"hosts", result.job.hosts}, {"table", result.job.table.hash}, {"mixes", Json::array()}};
   for (const MixRow& row : result.rows) {
-    out["rows"].push_back({{"mix", row.mix},
+    out["mixes"].push_back({{"mix", row.mix},
                            {"backend", row.backend},
                            {"memory", name(row.memory)},
                            {"median_us", row.time.median},
@@ -104,7 +104,7 @@ Json to_json(const MixResult& result) {
                            {"p99_us", row.time.p99},
                            {"iterations", row.iterations},
                            {"speedup", row.speedup}});
-    if (row.speedup_over_two > 0) out["rows"].back()["speedup_over_two"] = row.speedup_over_two;
+    if (row.speedup_over_two > 0) out["mixes"].back()["speedup_over_two"] = row.speedup_over_two;
   }
   return out;
 }

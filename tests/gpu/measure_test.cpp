@@ -99,7 +99,7 @@ TEST_F(MeasureCuda, MixesRunOverEachBackendAndAutoAndAreChecked) {
   ASSERT_EQ(mixes.status, 0) << mixes.err;
   std::set<std::string> seen;
   const auto answer = nlohmann::json::parse(mixes.out);
-  for (const auto& row : answer["rows"]) {
+  for (const auto& row : answer["mixes"]) {
     EXPECT_EQ(row["memory"], "cuda");
     seen.insert(row["mix"].get<std::string>() + " " + row["backend"].get<std::string>());
   }

@@ -56,7 +56,7 @@ inline const std::map<std::string, std::string>& samples() {
  {"op": "all_reduce", "backend": "mpi", "algorithm": "ring", "memory": "host", "dtype": "f32", "counts": "", "bytes": 64, "median_us": 2, "mad_us": 0.1, "p99_us": 3, "algbw": 0.1, "busbw": 0.1, "iterations": 100, "batch": 1, "fastest": false},
  {"op": "all_reduce", "backend": "mpi", "algorithm": "ring", "memory": "host", "dtype": "f32", "counts": "", "bytes": 65536, "median_us": 30, "mad_us": 3, "p99_us": 50, "algbw": 2, "busbw": 2, "iterations": 100, "batch": 1, "fastest": false},
  {"op": "all_to_all", "backend": "shm", "algorithm": "native", "memory": "host", "dtype": "f32", "counts": "", "bytes": 64, "median_us": 0.7, "mad_us": 0.1, "p99_us": 1, "algbw": 0.1, "busbw": 0.1, "iterations": 100, "batch": 1, "fastest": true}]})"},
-      {"mixes.json", R"({"ranks": 4, "hosts": 2, "table": "1c473a1e063ed516", "rows": [
+      {"mixes.json", R"({"ranks": 4, "hosts": 2, "table": "1c473a1e063ed516", "mixes": [
  {"mix": "moe", "backend": "mpi", "memory": "host", "median_us": 1000, "mad_us": 10, "p99_us": 1200, "iterations": 50, "speedup": 1},
  {"mix": "moe", "backend": "gloo", "memory": "host", "median_us": 9000, "mad_us": 900, "p99_us": 12000, "iterations": 50, "speedup": 0.1},
  {"mix": "moe", "backend": "shm+mpi", "memory": "host", "median_us": 900, "mad_us": 10, "p99_us": 1200, "iterations": 50, "speedup": 1.1},

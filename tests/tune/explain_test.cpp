@@ -83,7 +83,7 @@ TEST(Mixes, AreComparedWithTheBestLibraryAndTheBestPair) {
   EXPECT_DOUBLE_EQ(rows[3].speedup, 2);
   EXPECT_DOUBLE_EQ(rows[3].speedup_over_two, 1.5);
   const auto json = to_json(MixResult{{}, rows});
-  EXPECT_EQ(json["rows"][3]["speedup"], 2.0);
+  EXPECT_EQ(json["mixes"][3]["speedup"], 2.0);
   EXPECT_THROW(check_mixes({"moe", "stew"}), Error);
 }
 
