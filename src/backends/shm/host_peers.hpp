@@ -39,7 +39,6 @@ class HostPeers final : public EventCount {
   bool direct_reads() const { return direct_reads_; }
   /// Whether large data may still go through the segment; MEDLEY_SHM_DIRECT=1 in the environment of any rank forbids it.
   bool may_stream() const { return may_stream_; }
-  void allow_direct_reads(bool allowed) { direct_reads_ = allowed; }
   int cores() const { return cores_; }
 
   /// Wakes those of `peers` that sleep. Call after the store they wait for, which must be a release store.
