@@ -4,7 +4,9 @@
 bf16 autocast-free training as most small codebases run it: bf16 parameters, causal scaled_dot_product_attention, fused
 AdamW, the loss in f32. Eager and torch.compile. Writes one CSV in the columns that `medley plan calibrate` reads:
 
-    python bench/steps/measure_h200.py -o /tmp/h200_steps.csv --seconds 330
+    python bench/steps/measure_h200.py -o /tmp/h200_steps.csv --seconds 330 [--set blind]
+
+The set `blind` has other models, sequences and micro-batches than the first, on which constants were fitted.
 """
 import argparse
 import csv
@@ -29,16 +31,32 @@ SHAPES = {
     "llama-1b": (2048, 32, 8, 16, 8192, 128256, 1, 1),
     "llama-3b": (3072, 24, 8, 28, 8192, 128256, 1, 1),
     "llama-7b": (4096, 32, 32, 32, 11008, 32000, 1, 0),
+    # shapes of published models, for the blind set
+    "smollm-360m": (960, 15, 5, 32, 2560, 49152, 1, 1),
+    "gpt2-medium": (1024, 16, 16, 24, 4096, 50257, 0, 1),
+    "qwen2-0.5b": (896, 14, 2, 24, 4864, 151936, 1, 1),
+    "tinyllama-1.1b": (2048, 32, 4, 22, 5632, 32000, 1, 0),
+    "phi-1.5": (2048, 32, 32, 24, 8192, 51200, 0, 0),
+    "qwen3-1.7b": (2048, 16, 8, 28, 6144, 151936, 1, 1),
+    "gemma-2b": (2048, 8, 1, 18, 16384, 256000, 1, 1),
+    "qwen2.5-3b": (2048, 16, 2, 36, 11008, 151936, 1, 1),
+    "minitron-4b": (3072, 24, 8, 32, 9216, 256000, 1, 0),
+    "mistral-7b": (4096, 32, 8, 32, 14336, 32000, 1, 0),
 }
 # shape, micro-batch, sequence, compiled
-CASES = [
+CASES = {"first": [
     ("gpt-125m", 4, 1024, 0), ("gpt-125m", 4, 1024, 1), ("gpt-125m", 32, 1024, 0), ("gpt-125m", 2, 8192, 0),
     ("gpt-350m", 1, 1024, 0), ("gpt-350m", 8, 1024, 0), ("gpt-350m", 8, 1024, 1), ("gpt-350m", 8, 4096, 0),
     ("gpt-760m", 8, 1024, 0), ("gpt-760m", 16, 1024, 1), ("gpt-1.3b", 2, 2048, 0), ("gpt-1.3b", 8, 2048, 0),
     ("gpt-1.3b", 8, 2048, 1), ("gpt-1.3b", 1, 16384, 0), ("gpt-2.7b", 4, 2048, 0), ("gpt-2.7b", 2, 4096, 0),
     ("llama-1b", 2, 4096, 0), ("llama-1b", 2, 4096, 1), ("llama-1b", 1, 16384, 0), ("llama-3b", 2, 4096, 0),
     ("llama-3b", 2, 4096, 1), ("llama-7b", 1, 2048, 0), ("llama-7b", 2, 4096, 0), ("llama-7b", 1, 8192, 0),
-]
+], "blind": [
+    ("smollm-360m", 12, 2048, 0), ("tinyllama-1.1b", 4, 2048, 0), ("phi-1.5", 6, 2048, 0), ("qwen3-1.7b", 3, 4096, 0),
+    ("smollm-360m", 16, 2048, 1), ("mistral-7b", 2, 3072, 0), ("gpt2-medium", 8, 1024, 0), ("qwen2-0.5b", 4, 4096, 0),
+    ("tinyllama-1.1b", 8, 2048, 1), ("minitron-4b", 1, 6144, 0), ("qwen3-1.7b", 1, 12288, 0), ("qwen2.5-3b", 2, 2048, 1),
+    ("gemma-2b", 2, 3072, 1),
+]}
 
 
 class Attention(nn.Module):
@@ -147,12 +165,13 @@ def main():
     parser.add_argument("-o", "--output", default="h200_steps.csv")
     parser.add_argument("--gpu", default="h200-sxm", help="name of the GPU in the gpu column")
     parser.add_argument("--seconds", type=float, default=330, help="stop starting new cases after this long")
+    parser.add_argument("--set", choices=CASES, default="first")
     arguments = parser.parse_args()
     began = time.monotonic()
     with open(arguments.output, "w", newline="") as file:
         out = csv.DictWriter(file, COLUMNS)
         out.writeheader()
-        for name, batch, seq, compiled in CASES:
+        for name, batch, seq, compiled in CASES[arguments.set]:
             if time.monotonic() - began > arguments.seconds:
                 print(f"out of time before {name}")
                 break

@@ -7,6 +7,7 @@
 #include <medley/error.hpp>
 
 #include "cli/command.hpp"
+#include "cli/terminal.hpp"
 #include "model/text.hpp"
 
 namespace medley::cli {
@@ -21,7 +22,12 @@ struct PlanOptions : PlanRequest {
 int run_sweep(const PlanOptions& options) {
   cost::SweepRequest request{options, {}};
   for (const std::string& text : options.sweeps) request.axes.push_back(cost::parse_axis(text));
+  ProgressBar bar;
+  request.progress = [&](std::size_t done, std::size_t of) {
+    bar.show(static_cast<double>(done), static_cast<double>(of), fmt::format("{} of {} plans", done, of));
+  };
   const cost::SweepResult result = cost::sweep_plans(request);
+  bar.clear();
   write_json(options.json, to_json(result));
   if (options.json != "-") print_sweep(result);
   return 0;

@@ -27,6 +27,8 @@ void print_calibration(const cost::CalibrateResult& result) {
              100 * result.fit.worst);
   fmt::print("held out  {} steps: error {:.2f} %, worst {:.1f} %, bias {:+.2f} %\n", result.held_out_steps,
              100 * result.held_out.mape, 100 * result.held_out.worst, 100 * result.held_out.bias);
+  if (!result.skipped.empty()) fmt::print("skipped {} rows:\n", result.skipped.size());
+  for (const std::string& row : result.skipped) fmt::print("  {}\n", row);
 }
 
 int calibrate(const CalibrateOptions& options) {
@@ -55,6 +57,8 @@ void add_plan_calibrate(CLI::App& parent) {
                       "Framework that ran them, where the file does not say (vTrain's: megatron)");
   command->add_flag("--all", options->all,
                     "Fit on all rows: the figures then say how well it fits, not how well it predicts");
+  command->add_flag("--skip-bad-rows", options->skip_bad_rows,
+                    "Use the other rows of a file with bad ones, and list those; default: refuse it, all named");
   command->add_option("--machine", options->machine, "Machine they ran on: name or TOML file")
       ->capture_default_str();
   command->add_option("--vocab", options->vocab, "Vocabulary of the models")->capture_default_str();

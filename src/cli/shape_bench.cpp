@@ -1,10 +1,10 @@
 // medley shape bench: measures matrix products and bandwidth on the GPU at hand and writes a calibration.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <medley/error.hpp>
 
 #include "cli/shape.hpp"
+#include "cli/terminal.hpp"
 #include "cost/calibration.hpp"
 #include "shape/bench_request.hpp"
 #ifdef MEDLEY_GPU_BENCH
@@ -21,17 +21,18 @@ struct BenchOptions : shape::BenchRequest {
 
 #ifdef MEDLEY_GPU_BENCH
 int measure(const BenchOptions& options) {
-  const bool terminal = isatty(STDERR_FILENO) != 0;
+  ProgressBar bar;
   shape::BenchEvents events;
-  events.skipped = [](const shape::Gemm& gemm, const char* why) {
+  events.skipped = [&](const shape::Gemm& gemm, const char* why) {
+    bar.clear();
     fmt::print(stderr, "skipped {}x{}x{}: {}\n", gemm.m, gemm.n, gemm.k, why);
   };
-  events.progress = [terminal](const shape::BenchResult& so_far) {
-    if (terminal)
-      fmt::print(stderr, "\r{} of {} products, {:.0f} s", so_far.measured, so_far.wanted, so_far.seconds);
+  events.progress = [&](const shape::BenchResult& so_far) {
+    bar.show(static_cast<double>(so_far.measured), static_cast<double>(so_far.wanted),
+             fmt::format("{} of {} products", so_far.measured, so_far.wanted));
   };
   const shape::BenchResult result = shape::measure_gpu(options, events);
-  if (terminal) fmt::print(stderr, "\n");
+  bar.clear();
   fmt::print("{} products of {} measured on {} in {:.0f} s: {}\n", result.measured, result.wanted,
              result.gpu.name, result.seconds, options.csv);
   if (options.output.empty()) return 0;

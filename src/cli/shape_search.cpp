@@ -4,6 +4,7 @@
 #include "cli/shape.hpp"
 #include "cli/shape_options.hpp"
 #include "cli/table.hpp"
+#include "cli/terminal.hpp"
 #include "shape/rules.hpp"
 #include "shape/search_shapes.hpp"
 
@@ -44,7 +45,12 @@ int run_search(SearchOptions options) {
   options.bounds.depth = parse_share(options.depth, "--depth");
   options.bounds.aspect = parse_share(options.aspect, "--aspect");
   options.bounds.ffn_ratio = parse_share(options.ffn_ratio, "--ffn-ratio");
+  ProgressBar bar;
+  options.progress = [&](std::size_t done, std::size_t of) {
+    bar.show(static_cast<double>(done), static_cast<double>(of), fmt::format("{} of {} hidden sizes", done, of));
+  };
   const shape::SearchReport report = shape::search_shapes(options);
+  bar.clear();
   if (options.json != "-") print_search(report);
   write_json(options.json, to_json(report));
   return 0;

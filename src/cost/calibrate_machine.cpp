@@ -11,13 +11,15 @@
 namespace medley::cost {
 namespace {
 
-std::vector<MeasuredStep> read_steps_of(const CalibrateRequest& request, const std::string& gpu) {
+std::vector<MeasuredStep> read_steps_of(const CalibrateRequest& request, const std::string& gpu,
+                                        std::vector<std::string>& skipped) {
   const auto framework = plan::parse_framework(request.framework);
   if (!framework && !request.framework.empty())
     throw Error(ErrorKind::invalid, fmt::format("unknown framework '{}'", request.framework));
   std::vector<MeasuredStep> steps;
   for (const std::string& file : request.data) {
-    for (MeasuredStep& step : read_measured(model::read_file(file), file, request.vocab)) {
+    for (MeasuredStep& step : read_measured(model::read_file(file), file, request.vocab,
+                                            request.skip_bad_rows ? &skipped : nullptr)) {
       if (!step.gpu.empty() && step.gpu != gpu) continue;  // of another machine
       if (framework) step.framework = *framework;
       steps.push_back(std::move(step));
@@ -43,7 +45,7 @@ CalibrateResult calibrate_machine(const CalibrateRequest& request) {
                          .fit = {},
                          .held_out = {}};
   result.before = result.machine.constants;
-  const auto steps = read_steps_of(request, result.machine.gpu.name);
+  const auto steps = read_steps_of(request, result.machine.gpu.name, result.skipped);
   Halves halves = split(steps);
   if (request.all) halves.fit = steps;
   if (!request.check_only) result.machine.constants = fit_constants(halves.fit, result.machine, request.keep);
@@ -62,7 +64,8 @@ nlohmann::ordered_json to_json(const CalibrateResult& result) {
           {"machine", result.machine.name},
           {"constants", std::move(constants)},
           {"fit", error_json(result.fit)},
-          {"held_out", error_json(result.held_out)}};
+          {"held_out", error_json(result.held_out)},
+          {"skipped", result.skipped}};
 }
 
 std::string machine_toml(const CalibrateResult& result) {
@@ -71,9 +74,13 @@ std::string machine_toml(const CalibrateResult& result) {
       "# Calibrated on {} by medley plan calibrate.\nformat = {}\ngpu = \"{}\"\ngpus_per_host = {}\nmemory_gb = {}\n",
       fmt::join(result.data, ", "), machine_format, m.gpu.name, m.gpus_per_host, m.memory_gb);
   if (m.gpu_share != 1) text += fmt::format("gpu_share = {}\n", m.gpu_share);
+  if (m.nvls_gb_per_s > 0) text += fmt::format("nvls_gb_per_s = {}\n", m.nvls_gb_per_s);
   for (const auto& [name, link] : {std::pair{"inside", m.inside}, {"between", m.between}})
     text += fmt::format("\n[{}]\nlatency_us = {}\nbandwidth_gb_per_s = {}\n", name, link.latency_us,
                         link.gb_per_s);
+  for (const Level& level : m.above)
+    text += fmt::format("\n[{}]\nunits = {}\noversubscription = {}\nlatency_us = {}\n", level.name, level.hosts,
+                        level.oversubscription, level.latency_us);
   text += "\n[constants]\n";
   for (const ConstantRow& row : constant_rows)
     text += fmt::format("{} = {:.6g}\n", row.name, m.constants.*row.member);

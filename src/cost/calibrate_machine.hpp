@@ -17,6 +17,7 @@ struct CalibrateRequest {
   std::vector<std::string> keep;     ///< constants that are not fitted
   bool all = false;                  ///< fit on all rows, not on half of them
   bool check_only = false;           ///< fit nothing
+  bool skip_bad_rows = false;        ///< use the rest of a file with bad rows; else they are an error
 };
 
 struct CalibrateResult {
@@ -25,6 +26,7 @@ struct CalibrateResult {
   CostConstants before;
   Machine machine;  ///< with the fitted constants
   std::size_t fit_steps = 0, held_out_steps = 0;
+  std::vector<std::string> skipped{};  ///< a sentence on each bad row
   PredictionError fit, held_out;
 };
 

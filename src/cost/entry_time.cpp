@@ -94,15 +94,18 @@ std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layou
   costs.reserve(schedule.entries().size());
   for (const Entry& entry : schedule.entries()) {
     EntryCost cost{.cause = compute_cause(entry.phase)};
+    double host_us = issue_us * kernels_of(entry);
     if (entry.kind == Kind::comm) {
       cost = comm(entry);
+      host_us = issue_us * constants.comm_kernels;
       if (framework == Framework::nanotron && layout.pp > 1 && entry.group == "tp")
-        cost.us += constants.nanotron_stall_us * static_cast<double>(entry.group_size);
+        host_us += constants.nanotron_stall_us * static_cast<double>(entry.group_size);
     } else if (entry.kind != Kind::wait) {
       cost.us = kernels.us(entry) * (entry.module == "loss" ? constants.loss_passes : 1) +
                 gap_us * kernels_of(entry);
+      if (entry.loop) host_us = std::min(issue_us, constants.loop_us) * kernels_of(entry);
     }
-    cost.host_us = issue_us * (entry.kind == Kind::comm ? constants.comm_kernels : kernels_of(entry));
+    cost.host_us = host_us;
     costs.push_back(cost);
   }
   return costs;

@@ -8,6 +8,8 @@
 #include <medley/error.hpp>
 #include <sstream>
 
+#include "base/closest.hpp"
+
 namespace medley::embedded {
 extern const std::string_view gpus_csv;
 }
@@ -66,7 +68,7 @@ const Gpu& find_gpu(std::string_view name) {
     names.push_back(gpu.name);
   }
   throw Error(ErrorKind::invalid,
-              fmt::format("unknown GPU '{}': known are {}", name, fmt::join(names, ", ")));
+              fmt::format("unknown GPU '{}'{}; known are {}", name, did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
 }  // namespace medley::cost

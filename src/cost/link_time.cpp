@@ -1,15 +1,27 @@
 #include "cost/link_time.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
 namespace medley::cost {
 namespace {
 
-/// Small messages use latency-bound protocols (LL, LL128) at half the rate of large ones; from about this
-/// size per rank on, NCCL reaches its full rates.
-constexpr double half_rate_bytes = 256 * 1024;
+/// NCCL's protocols, relative to Simple: LL sends a flag with every 4 bytes and waits least per step, LL128 one
+/// with every 120 bytes. Latencies of a step over NVLink are 0.6, 1.9 and 3.4 µs (NCCL's tuning tables), LL
+/// reaches 141 of 360 GB/s on Hopper.
+struct Protocol {
+  double latency, rate;
+};
+constexpr std::array<Protocol, 3> protocols{{{0.18, 0.4}, {0.56, 0.92}, {1, 1}}};
+
+/// The share of a ring's rate that a tree over hosts reaches: 512 MB over 8 to 32 hosts of eight H100 with EFA
+/// (crazyguitar/aws-gpu-communication-benchmark).
+constexpr double tree_share = 0.6;
+
+/// Below this size, an all_reduce in the switch (NVLS) reaches less than half of its rate.
+constexpr double nvls_half_bytes = 8e6;
 
 }  // namespace
 
@@ -43,7 +55,18 @@ LinkTime::LinkTime(const Machine& machine)
       between_latency_(machine.between.latency_us),
       above_(machine.above),
       fixed_us_(machine.constants.collective_us),
-      message_us_(machine.constants.message_us) {}
+      message_us_(machine.constants.message_us),
+      nvls_half_bytes_(nvls_half_bytes) {}
+
+LinkTime LinkTime::at_full_bandwidth(Machine machine) {
+  machine.inside.latency_us = machine.between.latency_us = 0;
+  for (Level& level : machine.above) level.latency_us = 0;
+  machine.constants.inside_share = machine.constants.between_share = 1;
+  machine.constants.collective_us = machine.constants.message_us = 0;
+  LinkTime out(machine);
+  out.nvls_half_bytes_ = 0;
+  return out;
+}
 
 /// A ring crosses each host's boundary with as many adapters as it has members there; other groups use the
 /// others. Above the hosts, an oversubscribed level divides the remaining rate.
@@ -68,20 +91,28 @@ double LinkTime::one_way_latency(const GroupShape& g) const {
          static_cast<double>(g.hosts - 1) * far_latency(g);
 }
 
+/// A ring that goes around `rounds` times and moves `moved` bytes per rank, with the fastest protocol for the
+/// size. Between hosts the latencies are those of Simple.
+double LinkTime::ring_us(double moved, double rounds, const GroupShape& g) const {
+  const double latency = rounds * one_way_latency(g), wire = moved / ring_rate(g);
+  if (g.hosts > 1) return latency + wire;
+  double best = latency + wire;
+  for (const Protocol& p : protocols) best = std::min(best, p.latency * latency + wire / p.rate);
+  return best;
+}
+
 double LinkTime::all_reduce_us(double bytes, const GroupShape& g) const {
-  const double n = static_cast<double>(g.size), moved = 2 * bytes * (n - 1) / n;
-  // Small tensors are sent whole or in chunks too small for the wire's full rate.
-  const double slow = 1 + half_rate_bytes / std::max(half_rate_bytes / 8, bytes / n);
-  const double ring = 2 * one_way_latency(g) + moved / ring_rate(g) * (g.hosts == 1 ? slow : 1);
+  const double n = static_cast<double>(g.size);
+  const double ring = ring_us(2 * bytes * (n - 1) / n, 2, g);
   if (g.hosts == 1) {
     if (nvls_rate_ <= 0 || g.size < 4) return ring;
-    return std::min(ring, 4 * inside_latency_ + bytes / nvls_rate_);
+    return std::min(ring, 4 * inside_latency_ + (bytes + nvls_half_bytes_) / nvls_rate_);
   }
   // Two trees over the hosts, chains inside them: every byte goes up and down once, as in NCCL's own
   // estimate.
   const double depth = std::ceil(std::log2(static_cast<double>(g.hosts)));
   const double tree = 2 * (static_cast<double>(g.per_host - 1) * inside_latency_ + depth * far_latency(g)) +
-                      2 * bytes / (0.92 * ring_rate(g));
+                      2 * bytes / (tree_share * ring_rate(g));
   return std::min(ring, tree);
 }
 
@@ -106,10 +137,8 @@ double LinkTime::collective_us(Op op, double bytes, const GroupShape& g) const {
       return fixed_us_ + all_to_all_us(bytes, g);
     case Op::barrier:
       return fixed_us_ + all_reduce_us(4, g);
-    default: {
-      // Rings of many hosts keep their chunks in flight: latency counts once per host, not once per rank.
-      return fixed_us_ + one_way_latency(g) + bytes * (n - 1) / n / ring_rate(g);
-    }
+    default:
+      return fixed_us_ + ring_us(bytes * (n - 1) / n, 1, g);
   }
 }
 

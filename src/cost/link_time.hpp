@@ -23,12 +23,16 @@ GroupShape group_shape(const std::vector<Count>& ranks, const Machine& machine);
 class LinkTime {
  public:
   explicit LinkTime(const Machine& machine);
+  /// The links at their full bandwidth, without latency or any loss to libraries: a lower bound, which the achieved share of
+  /// a link is measured by.
+  static LinkTime at_full_bandwidth(Machine machine);
 
   double collective_us(Op op, double bytes, const GroupShape& group) const;
   double point_to_point_us(double bytes, bool same_host) const;
 
  private:
   double ring_rate(const GroupShape& group) const;
+  double ring_us(double moved, double rounds, const GroupShape& group) const;
   double all_reduce_us(double bytes, const GroupShape& group) const;
   double all_to_all_us(double bytes, const GroupShape& group) const;
   double one_way_latency(const GroupShape& group) const;
@@ -40,6 +44,7 @@ class LinkTime {
   double inside_latency_, between_latency_;
   std::vector<Level> above_;
   double fixed_us_, message_us_;
+  double nvls_half_bytes_;  ///< below it, an all_reduce in the switch reaches less than half of its rate
 };
 
 }  // namespace medley::cost

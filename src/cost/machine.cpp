@@ -11,6 +11,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/closest.hpp"
 #include "base/format_version.hpp"
 
 #define TOML_ENABLE_FORMATTERS 0
@@ -191,8 +192,9 @@ Machine find_machine(const std::string& name_or_path) {
   std::error_code ignored;
   std::ifstream file(name_or_path);
   if (!file || std::filesystem::is_directory(name_or_path, ignored)) {
-    throw Error(ErrorKind::invalid, fmt::format("machine '{}' is neither a readable file nor one of {}",
-                                                name_or_path, fmt::join(machine_names(), ", ")));
+    throw Error(ErrorKind::invalid, fmt::format("machine '{}' is neither a readable file nor one of {}{}", name_or_path,
+                                                fmt::join(machine_names(), ", "),
+                                                did_you_mean(name_or_path, machine_names())));
   }
   std::ostringstream text;
   text << file.rdbuf();

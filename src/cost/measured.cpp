@@ -148,39 +148,67 @@ MeasuredStep read_step_row(const Row& row, const std::string& place) {
   return step;
 }
 
+/// One sentence on every bad row, the first twenty in full.
+[[noreturn]] void refuse_rows(const std::vector<std::string>& bad, std::size_t rows) {
+  constexpr std::size_t shown = 20;
+  std::string text = fmt::format("{} of {} rows cannot be used; correct them or skip them (--skip-bad-rows):",
+                                 bad.size(), rows);
+  for (std::size_t i = 0; i < std::min(shown, bad.size()); ++i) text += "\n  " + bad[i];
+  if (bad.size() > shown) text += fmt::format("\n  and {} more", bad.size() - shown);
+  throw Error(ErrorKind::invalid, text);
+}
+
+/// "file:line: what is wrong"; messages that already begin with their place keep it.
+std::string at_line(const std::string& place, const std::string& what) {
+  return what.starts_with(place) ? what : fmt::format("{}: {}", place, what);
+}
+
 std::vector<MeasuredStep> read_rows(std::string_view csv, const std::string& source,
+                                    std::vector<std::string>* skipped,
                                     const std::function<MeasuredStep(const Row&, const std::string&)>& read) {
   std::istringstream lines{std::string(csv)};
   std::string line;
   std::getline(lines, line);
   const std::vector<std::string> header = cells(line);
   std::vector<MeasuredStep> steps;
+  std::vector<std::string> bad;
   for (int number = 2; std::getline(lines, line); ++number) {
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
     const std::string place = fmt::format("{}:{}", source, number);
     std::vector<std::string> values = cells(line);
     values.resize(std::max(values.size(), header.size()));  // empty cells at the end
-    steps.push_back(read(Row(header, std::move(values), place), place));
+    try {
+      steps.push_back(read(Row(header, std::move(values), place), place));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::invalid) throw;
+      bad.push_back(at_line(place, error.what()));
+    }
   }
-  if (steps.empty()) throw Error(ErrorKind::invalid, source + ": no rows");
+  if (!bad.empty() && !skipped) refuse_rows(bad, bad.size() + steps.size());
+  if (steps.empty()) throw Error(ErrorKind::invalid, source + (bad.empty() ? ": no rows" : ": no usable row"));
+  if (skipped) skipped->insert(skipped->end(), bad.begin(), bad.end());
   return steps;
 }
 
 }  // namespace
 
-std::vector<MeasuredStep> read_vtrain(std::string_view csv, const std::string& source, Count vocab) {
-  return read_rows(csv, source, [&](const Row& row, const std::string& place) {
+std::vector<MeasuredStep> read_vtrain(std::string_view csv, const std::string& source, Count vocab,
+                                      std::vector<std::string>* skipped) {
+  return read_rows(csv, source, skipped, [&](const Row& row, const std::string& place) {
     return read_vtrain_row(row, vocab, place);
   });
 }
 
-std::vector<MeasuredStep> read_steps(std::string_view csv, const std::string& source) {
-  return read_rows(csv, source, read_step_row);
+std::vector<MeasuredStep> read_steps(std::string_view csv, const std::string& source,
+                                     std::vector<std::string>* skipped) {
+  return read_rows(csv, source, skipped, read_step_row);
 }
 
-std::vector<MeasuredStep> read_measured(std::string_view csv, const std::string& source, Count vocab) {
-  return csv.substr(0, csv.find('\n')).find("iteration time") != csv.npos ? read_vtrain(csv, source, vocab)
-                                                                          : read_steps(csv, source);
+std::vector<MeasuredStep> read_measured(std::string_view csv, const std::string& source, Count vocab,
+                                        std::vector<std::string>* skipped) {
+  return csv.substr(0, csv.find('\n')).find("iteration time") != csv.npos
+             ? read_vtrain(csv, source, vocab, skipped)
+             : read_steps(csv, source, skipped);
 }
 
 }  // namespace medley::cost

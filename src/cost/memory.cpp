@@ -84,6 +84,16 @@ Count activations(const View& v) {
   return bytes;
 }
 
+// nanotron's asynchronous tensor-parallel collectives record their whole tensors on NCCL's stream, so the allocator
+// gets these back only when the GPU has run them. Without a pipeline, whose messages wait on the host, the host is
+// ahead by as much as the launch queue holds: 1,024 kernels, about 46 such tensors (the playbook's rows on 4 to 16
+// tensor ranks: 40 to 55).
+Count run_ahead(const View& v) {
+  if (v.layout.pp > 1 || v.layout.tp == 1 || !v.layout.sp) return 0;
+  const Count tensors = std::min<Count>(46, 3 * v.model.layers / 2);
+  return product({tensors, v.tokens, v.model.hidden, v.e}, "activations");
+}
+
 // Keys and values of every cached token, or of those in the window; latent attention keeps one compressed
 // vector per token instead.
 Count cache_bytes(const View& v) {
@@ -124,7 +134,7 @@ Memory memory_per_gpu(const Model& m, const Layout& layout, Framework framework,
   options.pad_vocabulary = megatron || framework == Framework::neox;
   options.whole_experts = framework == Framework::deepspeed || framework == Framework::neox;
   options.uneven = megatron   ? ViewOptions::Uneven::count_ends
-                   : nanotron ? ViewOptions::Uneven::by_parameters
+                   : nanotron ? ViewOptions::Uneven::by_cost
                               : ViewOptions::Uneven::first_stages;
   const View v(m, l, rank, options);
   if (l.mode != Mode::train) return inference_memory(v);
@@ -152,6 +162,7 @@ Memory memory_per_gpu(const Model& m, const Layout& layout, Framework framework,
     memory.parameters = sum(memory.parameters, product({2, unit, v.e}, "parameters"));
   }
   memory.activations = activations(v);
+  if (nanotron) memory.activations = sum(memory.activations, run_ahead(v));
   return memory;
 }
 

@@ -33,17 +33,26 @@ class Sweep {
     result_.points.resize(size);
   }
 
-  SweepResult run() && {
+  SweepResult run(const std::function<void(std::size_t, std::size_t)>& progress) && {
+    const std::size_t size = result_.points.size();
     std::atomic<std::size_t> next{0};
-    const auto work = [&] {
-      for (std::size_t i = next++; i < result_.points.size(); i = next++) plan_point(i);
+    const auto work = [&](bool tells) {
+      for (std::size_t i = next++; i < size; i = next++) {
+        plan_point(i);
+        if (tells) progress(i + 1, size);
+      }
     };
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     const unsigned count = std::min<unsigned>(std::max(1u, std::thread::hardware_concurrency()),
-                                              static_cast<unsigned>(result_.points.size()));
-    for (unsigned i = 1; i < count; ++i) threads.emplace_back(work);
-    work();
-    for (std::thread& thread : threads) thread.join();
+                                              static_cast<unsigned>(size));
+    for (unsigned i = 1; i < count; ++i) threads.emplace_back(work, false);
+    try {
+      work(static_cast<bool>(progress));
+    } catch (...) {
+      next = size;  // the other threads end after their point
+      throw;
+    }
+    threads.clear();  // joins
     return std::move(result_);
   }
 
@@ -108,7 +117,7 @@ nlohmann::ordered_json point_json(const SweepPoint& point, const std::vector<Swe
 }  // namespace
 
 SweepResult sweep_plans(const SweepRequest& request) {
-  return Sweep(request).run();
+  return Sweep(request).run(request.progress);
 }
 
 nlohmann::ordered_json to_json(const SweepResult& result) {

@@ -3,6 +3,8 @@
 // Python package.
 #pragma once
 
+#include <functional>
+
 #include "cost/plan_step.hpp"
 
 namespace medley::cost {
@@ -18,6 +20,8 @@ bool set_swept(Model& model, Layout& layout, const std::string& key, const std::
 
 struct SweepRequest : PlanRequest {  ///< the rank of each point is its busiest
   std::vector<SweepAxis> axes;       ///< several make a grid, the last one running fastest
+  /// Points done, of how many: called on the calling thread. What it throws ends the sweep.
+  std::function<void(std::size_t, std::size_t)> progress{};
 };
 
 struct SweepPoint {

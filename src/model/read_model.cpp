@@ -4,6 +4,7 @@
 
 #include <medley/error.hpp>
 
+#include "base/closest.hpp"
 #include "model/zoo.hpp"
 
 namespace medley::model {
@@ -14,7 +15,11 @@ std::string nearest(const std::string& name) {
   for (const Model& m : zoo()) {
     if (m.name.rfind(name.substr(0, 4), 0) == 0) found += (found.empty() ? "" : ", ") + m.name;
   }
-  return found.empty() ? "such as llama-2-7b or gpt3-175b" : found;
+  if (!found.empty()) return found;
+  std::vector<std::string> names;
+  for (const Model& m : zoo()) names.push_back(m.name);
+  const std::string alike = closest(name, names);
+  return (alike.empty() ? "such as llama-2-7b or gpt3-175b" : alike + " is spelled alike") + ", medley list models has all";
 }
 
 }  // namespace

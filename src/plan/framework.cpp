@@ -46,6 +46,9 @@ Layout as_run_by(const Model& model, const Layout& layout, Framework framework) 
   const bool megatron_kernels = framework == Framework::megatron || framework == Framework::neox ||
                                 (framework == Framework::deepspeed && layout.tp > 1);
   out.flags.fused_kernels = layout.flags.compile || megatron_kernels;
+  // nanotron calls the flash_attn package, FlashAttention 2, on every GPU.
+  if (framework == Framework::nanotron && layout.flags.attention == AttentionKernel::best)
+    out.flags.attention = AttentionKernel::flash;
   if (!layout.flags.dropout)
     out.flags.dropout = megatron_kernels && layout.mode == Mode::train && model.norm == Norm::layer;
   return out;

@@ -349,7 +349,7 @@ void LayerWriter::head_forward(BlockId to) const {
         schedule_, to,
         comm(Op::all_gather, "tp", view_.layout.tp, product({tokens, view_.model.vocab, view_.e}, "logits"),
              view_.layout.dtype, Phase::forward, "loss", "DTensor makes the logits whole for the loss"));
-  chain(to, logits, {14, 6, 3}, Phase::forward, "loss");
+  chain(to, logits, rules_.loss_forward, Phase::forward, "loss");
   if (!rules_.whole_model || !rules_.shard_loss) return;
   const Count scalars = product({tokens, 4}, "loss");
   const auto reduce = [&](ReduceOp op, std::string_view why) {
@@ -370,7 +370,7 @@ void LayerWriter::head_forward(BlockId to) const {
 void LayerWriter::head_backward(BlockId to) const {
   const Count logits =
       product({view_.tokens, rules_.shard_loss ? view_.local.vocab : view_.model.vocab}, "logits");
-  chain(to, logits, {18, 6, 3}, Phase::backward, "loss");
+  chain(to, logits, rules_.loss_backward, Phase::backward, "loss");
   if (rules_.whole_model) {
     columns_backward(to, matrices(view_.head, "head"), "head");
   } else {

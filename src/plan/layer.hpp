@@ -13,7 +13,14 @@ inline constexpr int tensor = 1, context = 2, gradients = 3, parameters = 4, rec
 inline constexpr int first_bucket = 64;  ///< from here on: one per bucket
 }  // namespace token
 
-/// How a framework implements tensor parallelism.
+/// A chain of element-wise kernels: its memory passes and its number of kernels when PyTorch runs it eagerly,
+/// and its passes when it is fused.
+struct Passes {
+  double eager, fused;
+  int kernels;
+};
+
+/// How a framework implements tensor parallelism, and the loss on its shards.
 struct TensorRules {
   bool whole_model = true;  ///< embedding, head and loss also communicate (in all but the textbook)
   bool regather = false;    ///< SP: gather the column-parallel input again for the weight gradient (Megatron)
@@ -31,6 +38,8 @@ struct TensorRules {
   enum class LossOrder : std::uint8_t { megatron, dtensor } loss_order = LossOrder::megatron;
   bool shard_loss =
       true;  ///< the cross entropy reduces over vocabulary shards; else logits are gathered (DTensor)
+  /// Bytes per logit of the loss: cast to f32, log-softmax, and their gradients.
+  Passes loss_forward{14, 6, 3}, loss_backward{18, 6, 3};
   DType reduce_dtype =
       DType::bf16;  ///< of tensor-parallel activations on the wire (NeoX can reduce bf16 in f32)
 };
@@ -84,12 +93,7 @@ class LayerWriter {
                 bool hidden) const;
   /// One pass over memory.
   void stream(BlockId to, StreamOp op, Count bytes, Phase phase, const char* module) const;
-  /// A chain of element-wise kernels over a tensor of `bytes`: its memory passes and its number of kernels
-  /// when PyTorch runs it eagerly; fused, it is one kernel.
-  struct Passes {
-    double eager, fused;
-    int kernels;
-  };
+  /// A chain of element-wise kernels over a tensor of `bytes`; fused, it is one kernel.
   void chain(BlockId to, Count bytes, Passes passes, Phase phase, const char* module) const;
   void norm(BlockId to, Phase phase, const char* module) const;
   void residual(BlockId to, Phase phase, const char* module) const;

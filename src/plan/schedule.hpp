@@ -58,6 +58,7 @@ struct Entry {
   // Kind::memory
   StreamOp stream = StreamOp::elementwise;
   int kernels = 1;  ///< the bytes are spread over this many kernels in sequence
+  bool loop = false;  ///< the kernels come from a loop over tensors outside autograd, which the host issues fast
 
   // Kind::comm
   Op op = Op::all_reduce;

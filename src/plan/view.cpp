@@ -16,32 +16,36 @@ Model prepared(Model m, const Layout& l, const ViewOptions& options) {
   return m;
 }
 
+/// nanotron's build_model: blocks go to a stage until their summed cost exceeds its share of the whole, the
+/// layer that exceeds it included. The head counts by its product, so with a large vocabulary the last stages
+/// may have no layer.
+std::vector<Count> counts_by_cost(const Model& m, Count parts) {
+  // get_block_compute_costs: projections as of full attention, a gated MLP
+  const double h = static_cast<double>(m.hidden);
+  const double layer = 4 * h * static_cast<double>(m.heads * m.query_head_dim()) +
+                       3 * h * static_cast<double>(std::max<Count>(1, m.ffn));
+  const double head = h * static_cast<double>(m.vocab) / layer;
+  const double share = (static_cast<double>(m.layers) + head) / static_cast<double>(parts);
+  std::vector<Count> counts(static_cast<std::size_t>(parts), 0);
+  Count part = 0;
+  for (Count i = 1; i <= m.layers; ++i) {
+    ++counts[static_cast<std::size_t>(part)];
+    if (static_cast<double>(i) > share * static_cast<double>(part + 1) * (1 + 1e-12))
+      part = std::min(part + 1, parts - 1);
+  }
+  return counts;
+}
+
 /// Layers of each of `parts` stages in order.
 std::vector<Count> counts_of(const Model& m, Count parts, ViewOptions::Uneven uneven) {
+  using Uneven = ViewOptions::Uneven;
+  if (uneven == Uneven::by_cost) return counts_by_cost(m, parts);
   std::vector<Count> counts(static_cast<std::size_t>(parts), m.layers / parts);
   if (m.layers % parts == 0) return counts;
-  using Uneven = ViewOptions::Uneven;
   if (uneven == Uneven::count_ends && (m.layers + 2) % parts == 0) {
     std::fill(counts.begin(), counts.end(), (m.layers + 2) / parts);
     --counts.front();
     --counts.back();
-    return counts;
-  }
-  if (uneven == Uneven::by_parameters) {
-    // nanotron balances the cost of the stages; the head counts by its parameters.
-    const double layer = static_cast<double>(count_parameters(m).attention + count_parameters(m).mlp) /
-                         static_cast<double>(m.layers);
-    const double head = static_cast<double>(m.hidden) * static_cast<double>(m.vocab) / std::max(1.0, layer);
-    const double share = (static_cast<double>(m.layers) + head) / static_cast<double>(parts);
-    Count given = 0;
-    for (Count part = 0; part < parts; ++part) {
-      const Count until = part + 1 == parts
-                              ? m.layers
-                              : std::clamp<Count>(std::llround(share * static_cast<double>(part + 1)),
-                                                  given + 1, m.layers - (parts - part - 1));
-      counts[static_cast<std::size_t>(part)] = until - given;
-      given = until;
-    }
     return counts;
   }
   for (Count part = 0; part < m.layers % parts; ++part) ++counts[static_cast<std::size_t>(part)];

@@ -29,9 +29,9 @@ struct ViewOptions {
   bool fuse_projections = false;  ///< Megatron multiplies q, k, v at once, and gate with up
   bool fuse_qkv = false;          ///< only q, k and v: common in fast PyTorch code
   /// How layers that do not divide evenly go to stages: one more each for the first stages (DeepSpeed,
-  /// torchtitan), embedding and head count as a layer (Megatron's account_for_embedding_…, NeMo), or all by
-  /// weight (nanotron).
-  enum class Uneven : std::uint8_t { first_stages, count_ends, by_parameters } uneven = Uneven::first_stages;
+  /// torchtitan), or embedding and head count as a layer (Megatron's account_for_embedding_…, NeMo). nanotron
+  /// always balances stages by cost.
+  enum class Uneven : std::uint8_t { first_stages, count_ends, by_cost } uneven = Uneven::first_stages;
   bool whole_experts = false;  ///< experts are not sharded over tp (DeepSpeed-MoE)
 };
 

@@ -10,12 +10,13 @@
 namespace medley::shape {
 namespace {
 
-// One short sequence would blame everything on launches, a very long one on attention.
-Workload usual_workload(LintRequest request, const Model& model) {
+// The time of the GPU is judged, not of the host: launches as in a CUDA graph, so that the micro-batch of one
+// that every command assumes does not blame everything on them. A very long sequence would blame attention.
+Workload judged_workload(LintRequest request, const Model& model) {
   if (request.seq == 0) request.seq = std::min<Count>(model.seq, 4096);
-  if (request.micro_batch == 0)
-    request.micro_batch = std::max<Count>(1, 8192 / std::max<Count>(1, request.seq));
-  return unchecked_workload(request);
+  Workload work = unchecked_workload(request);
+  work.layout.flags.cuda_graphs = true;
+  return work;
 }
 
 }  // namespace
@@ -23,7 +24,7 @@ Workload usual_workload(LintRequest request, const Model& model) {
 LintResult lint_config(const LintRequest& request) {
   const GpuModel gpu = GpuModel::named(request.gpu);
   const Model model = shape_model(request.model, request.as);
-  const Workload work = usual_workload(request, model);
+  const Workload work = judged_workload(request, model);
   const std::string text = model::is_file(request.model) ? model::read_file(request.model) : std::string{};
   Pricer pricer(gpu);
   return {.file = request.model,

@@ -9,10 +9,9 @@
 
 namespace medley::shape {
 
-/// `model` is the file, or a name of the zoo. A micro_batch or seq of 0 stands for a common step: sequences
-/// of at most 4096 tokens, micro-batches of about 8192 tokens.
+/// `model` is the file, or a name of the zoo. A seq of 0 stands for the model's, at most 4096 tokens. The host's
+/// launches are left out: a number that wastes the GPU's time is found at any micro-batch.
 struct LintRequest : ShapeRequest {
-  LintRequest() { micro_batch = 0; }
   double allow = 0.05;  ///< share of the step that one number may waste
 };
 

@@ -63,14 +63,17 @@ class Searcher {
   }
 
   // Hidden sizes are distributed over the threads: shapes of one hidden size share most of their products.
-  SearchResult run(unsigned threads) {
+  SearchResult run(unsigned threads, const std::function<void(std::size_t, std::size_t)>& progress) {
     const std::vector<Count> widths = hidden_sizes();
     std::atomic<std::size_t> next{0};
-    const auto worker = [&] {
+    const auto worker = [&](bool tells) {
       Pricer pricer(gpu_);
       std::vector<Candidate> found;
       Count priced = 0;
-      for (std::size_t i; (i = next++) < widths.size();) priced += explore(pricer, widths[i], found);
+      for (std::size_t i; (i = next++) < widths.size();) {
+        priced += explore(pricer, widths[i], found);
+        if (tells) progress(i + 1, widths.size());
+      }
       found = pareto_of_and_best(std::move(found));
       const std::lock_guard lock(mutex_);
       result_.candidates += priced;
@@ -78,8 +81,13 @@ class Searcher {
       kept_.insert(kept_.end(), found.begin(), found.end());
     };
     std::vector<std::jthread> pool;
-    for (unsigned i = 1; i < threads; ++i) pool.emplace_back(worker);
-    worker();
+    for (unsigned i = 1; i < threads; ++i) pool.emplace_back(worker, false);
+    try {
+      worker(static_cast<bool>(progress));
+    } catch (...) {
+      next = widths.size();  // the other threads end after their hidden size
+      throw;
+    }
     pool.clear();  // joins
     return finish();
   }
@@ -245,11 +253,11 @@ Model with(const Model& model, const Candidate& c) {
 }
 
 SearchResult search(const GpuModel& gpu, const Model& model, const Workload& work, const Bounds& bounds,
-                    unsigned threads) {
+                    unsigned threads, const std::function<void(std::size_t, std::size_t)>& progress) {
   if (bounds.hidden_step < 1 || bounds.ffn_step < 1)
     throw Error(ErrorKind::invalid, "search: steps of hidden and ffn must be at least 1");
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
-  return Searcher(gpu, model, work, bounds).run(threads);
+  return Searcher(gpu, model, work, bounds).run(threads, progress);
 }
 
 }  // namespace medley::shape

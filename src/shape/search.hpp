@@ -3,6 +3,7 @@
 // is not predicted.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "shape/step.hpp"
@@ -39,9 +40,10 @@ struct SearchResult {
   std::size_t products = 0;  ///< distinct matrix products among them
 };
 
-/// `threads` 0: one per core. The result does not depend on it.
+/// `threads` 0: one per core. The result does not depend on it. `progress` gets the hidden sizes done and their number, on the
+/// calling thread; what it throws ends the search.
 SearchResult search(const GpuModel& gpu, const Model& model, const Workload& work, const Bounds& bounds,
-                    unsigned threads = 0);
+                    unsigned threads = 0, const std::function<void(std::size_t, std::size_t)>& progress = {});
 
 /// Candidates that no other beats in both speed and distance of parameters, nearest first.
 std::vector<Candidate> pareto_of(std::vector<Candidate> candidates);

@@ -12,7 +12,7 @@ SearchReport search_shapes(const SearchRequest& request) {
   report.model = shape_model(request.model, request.as);
   const Workload work = workload_of(request, report.model);
   const auto start = std::chrono::steady_clock::now();
-  report.found = search(report.gpu, report.model, work, request.bounds, request.threads);
+  report.found = search(report.gpu, report.model, work, request.bounds, request.threads, request.progress);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }

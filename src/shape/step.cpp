@@ -148,7 +148,7 @@ Step step_time(Pricer& pricer, const Model& model, const Workload& work) {
   step.optimizer_us = at(whole.spent, Cause::optimizer);
   step.launch_us = at(whole.spent, Cause::launch);
   step.tokens_per_s = whole.tokens_per_s_per_gpu;
-  step.tflops = stages.flops / work.layout.pp * double(step.micro_batches) / step.step_us * 1e-6;
+  step.tflops = whole.tflops_per_gpu;
   step.efficiency = step.tflops / pricer.gpu().peak_tflops(work.type());
   return step;
 }

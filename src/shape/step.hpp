@@ -20,7 +20,7 @@ struct Step {
   double launch_us = 0;  ///< the GPU waits for the host to issue kernels
   double step_us = 0;
   double tokens_per_s = 0;  ///< per GPU
-  double tflops = 0;        ///< per GPU, by the operators' arithmetic
+  double tflops = 0;        ///< per GPU: model FLOPs, as cost/flops.hpp counts them and `medley plan` prints
   double efficiency = 0;    ///< tflops over the best dense rate of the GPU
 };
 

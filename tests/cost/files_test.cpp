@@ -49,6 +49,37 @@ TEST(CalibrateMachine, ChecksTheStepsOfItsOwnGpuAlone) {
   EXPECT_NE(refusal([&] { calibrate_machine(request); }).find("no step of a mi250x"), std::string::npos);
 }
 
+TEST(CalibrateMachine, NamesEveryBadRowOrSkipsThem) {
+  const TemporaryFile file(std::string(steps) +
+                           "llama-2-7b,a100-80-sxm,8,caffe,bf16,4096,1,8,8,1,1,2500\n"
+                           "llama-2-7b,a100-80-sxm,8,fsdp2,bf16,4096,1,8,8,1,1,fast\n");
+  CalibrateRequest request;
+  request.data = {file.path()};
+  request.check_only = true;
+  const std::string refused = refusal([&] { calibrate_machine(request); });
+  EXPECT_NE(refused.find("2 of 5 rows"), std::string::npos) << refused;
+  EXPECT_NE(refused.find(file.path() + ":5"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("'caffe'"), std::string::npos) << refused;
+  EXPECT_NE(refused.find(file.path() + ":6"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("'fast'"), std::string::npos) << refused;
+  request.skip_bad_rows = true;
+  const CalibrateResult result = calibrate_machine(request);
+  EXPECT_EQ(result.fit_steps + result.held_out_steps, 2u);
+  ASSERT_EQ(result.skipped.size(), 2u);
+  EXPECT_EQ(to_json(result)["skipped"].size(), 2u);
+}
+
+TEST(CalibrateMachine, TheFileKeepsTheSwitchAndTheLevels) {
+  CalibrateResult result;
+  result.machine = find_machine("dgx-h100");
+  result.machine.above = {{.name = "pod", .hosts = 4, .oversubscription = 2, .latency_us = 3}};
+  const Machine read = parse_machine(machine_toml(result), "here.toml");
+  EXPECT_EQ(read.nvls_gb_per_s, result.machine.nvls_gb_per_s);
+  ASSERT_EQ(read.above.size(), 1u);
+  EXPECT_EQ(read.above[0].hosts, 4);
+  EXPECT_EQ(read.above[0].oversubscription, 2);
+}
+
 TEST(CalibrateMachine, KeptConstantsStayAndTheFileReadsBack) {
   const TemporaryFile file(steps);
   CalibrateRequest request;

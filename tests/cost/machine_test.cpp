@@ -115,6 +115,32 @@ TEST(Links, TheSwitchReducesLargeTensorsFaster) {
   EXPECT_LT(LinkTime(m).collective_us(Op::all_reduce, 1e9, group), ring);
 }
 
+// Medians on 8 GPUs of a DGX H100, microsoft/vidur data/profiling/network/h100_dgx/all_reduce.csv.
+TEST(Links, SmallTensorsUseTheProtocolsOfLowLatency) {
+  const LinkTime links(find_machine("dgx-h100"));
+  const GroupShape group{.size = 8, .hosts = 1, .per_host = 8};
+  for (const auto& [bytes, us] : {std::pair{1e6, 32.0}, {16e6, 111.0}, {60e6, 321.0}})
+    EXPECT_NEAR(links.collective_us(Op::all_reduce, bytes, group), us, 0.2 * us) << bytes;
+}
+
+// nccl-tests on p5.48xlarge, crazyguitar/aws-gpu-communication-benchmark: an all_gather of 32 and 2,048 MB, an
+// all_reduce of 512 MB.
+TEST(Links, RingsAndTreesOverManyHostsTakeWhatWasPublished) {
+  const LinkTime links(find_machine("ec2-p5"));
+  struct Published {
+    Count hosts;
+    double gather_32, gather_2048, reduce_512;  // µs
+  };
+  for (const Published& p : {Published{4, 389, 6287, 3736}, {8, 713, 7197, 3877}, {32, 2700, 8141, 6819}}) {
+    const GroupShape group{.size = 8 * p.hosts, .hosts = p.hosts, .per_host = 8};
+    EXPECT_NEAR(links.collective_us(Op::all_gather, 32 * 1048576.0, group), p.gather_32, 0.2 * p.gather_32);
+    EXPECT_NEAR(links.collective_us(Op::all_gather, 2048 * 1048576.0, group), p.gather_2048,
+                0.2 * p.gather_2048);
+    EXPECT_NEAR(links.collective_us(Op::all_reduce, 512 * 1048576.0, group), p.reduce_512,
+                0.25 * p.reduce_512);
+  }
+}
+
 TEST(Links, AGroupOfOneIsFree) {
   EXPECT_EQ(LinkTime(parse_machine(small, "m.toml")).collective_us(Op::all_reduce, 1e9, {}), 0);
 }

@@ -40,13 +40,15 @@ TEST(OneAnswer, PlanAndShapeAgree) {
   for (const Question& q : questions) {
     const plan::Model model = *plan::model_from_zoo(q.model);
     const plan::Layout layout = layout_of(q, model);
-    const double planned =
-        cost::Step(model, layout, plan::Framework::textbook, 0).cost(cost::find_machine("dgx-h200")).step_us;
+    const cost::StepCost planned =
+        cost::Step(model, layout, plan::Framework::textbook, 0).cost(cost::find_machine("dgx-h200"));
     shape::Workload work;
     work.layout = layout;
     shape::check(model, work);
     shape::Pricer pricer(cost::GpuModel::named("h200-sxm"));
-    EXPECT_DOUBLE_EQ(shape::step_time(pricer, model, work).step_us, planned) << q.model;
+    const shape::Step step = shape::step_time(pricer, model, work);
+    EXPECT_DOUBLE_EQ(step.step_us, planned.step_us) << q.model;
+    EXPECT_DOUBLE_EQ(step.tflops, planned.tflops_per_gpu) << q.model;
   }
 }
 

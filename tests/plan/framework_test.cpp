@@ -176,6 +176,15 @@ TEST(Pipelines, UnevenOnesAreSplitAsTheFrameworksDo) {
   l.virtual_stages = 4;  // Qwen3 235B: 94 layers on 8 × 4
   EXPECT_EQ(counts(gpt(1024, 16, 94), l, Uneven::count_ends),
             (std::vector<Count>{11, 12, 12, 12, 12, 12, 12, 11}));
+  // nanotron balances by cost even where layers divide: this head costs as much as four layers.
+  Model wide = gpt(2048, 32, 16);
+  wide.gated = true;
+  wide.ffn = 8192;
+  wide.vocab = 131072;
+  EXPECT_EQ(counts(wide, layout(1, 1, 4), Uneven::by_cost), (std::vector<Count>{6, 5, 5, 0}));
+  Layout nanotron = layout(1, 1, 4);
+  nanotron.global_batch = 8;
+  EXPECT_FALSE(rows(wide, nanotron, Framework::nanotron).empty());
   Layout megatron = layout(1, 1, 4);
   megatron.global_batch = 8;
   EXPECT_FALSE(rows(gpt(1024, 16, 6), megatron, Framework::megatron).empty());
@@ -292,7 +301,7 @@ TEST(Fsdp1, FlatParametersAndShardGradOp) {
   EXPECT_THAT(refusal([&] { rows(m, layout(2, 2, 1), Framework::fsdp1); }), HasSubstr("fsdp1"));
 }
 
-TEST(Nanotron, ReducesInF32DuringTheLastBackwardPass) {
+TEST(Nanotron, ReducesInTheLastBackwardPassOrAfterItWithZero) {
   const Model m = gpt();
   Layout l = layout(4, 2, 1);
   l.global_batch = 16;
@@ -300,10 +309,30 @@ TEST(Nanotron, ReducesInF32DuringTheLastBackwardPass) {
   const auto plain = rows(m, l, Framework::nanotron);
   const Total reduced = operations(plain, Op::all_reduce, "dp", Phase::backward);
   EXPECT_GT(reduced.count, 1);
-  l.zero = 1;
+  EXPECT_EQ(operations(plain, Op::all_reduce, "dp", Phase::grad_sync).count, 0);
+  l.zero = 1;  // no DDP: one blocking all_reduce of everything, then the gather of the parameters
   const auto sharded = rows(m, l, Framework::nanotron);
-  EXPECT_EQ(operations(sharded, Op::reduce_scatter, "dp", Phase::backward).bytes, reduced.bytes);
+  EXPECT_EQ(operations(sharded, Op::all_reduce, "dp", Phase::backward).count, 0);
+  EXPECT_EQ(operations(sharded, Op::all_reduce, "dp", Phase::grad_sync).count, 1);
+  EXPECT_EQ(operations(sharded, Op::all_reduce, "dp", Phase::grad_sync).bytes, reduced.bytes);
   EXPECT_EQ(operations(sharded, Op::all_gather, "dp", Phase::optimizer).bytes * 2, reduced.bytes);
+}
+
+TEST(Nanotron, CopiesEveryTensorOfEveryRankAfterTheGather) {
+  Layout l = layout(4, 1, 1);
+  l.zero = 1;
+  l.global_batch = 4;
+  const auto copies = [&](int dp) {
+    l.dp = dp;
+    l.global_batch = dp;
+    int kernels = 0;
+    make_schedule(gpt(), l, Framework::nanotron, 0).tally([&](const Entry& e, Count) {
+      if (e.module == "unflatten") kernels += e.loop ? e.kernels : 0;
+    });
+    return kernels;
+  };
+  EXPECT_GT(copies(4), 0);
+  EXPECT_EQ(copies(8), 2 * copies(4));
 }
 
 TEST(Defaults, AreThoseOfTodayAndSaid) {

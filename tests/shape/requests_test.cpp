@@ -92,7 +92,7 @@ TEST(CompareShapes, RowsAreAgainstTheFirstThatIsPossible) {
   EXPECT_NE(refusal([&] { compare_shapes(request); }).find("--gpu"), std::string::npos);
 }
 
-TEST(LintConfig, LooksAtACommonStepAndNamesTheFilesOwnKey) {
+TEST(LintConfig, AssumesTheMicroBatchOfShapeAndNamesTheFilesOwnKey) {
   const auto path = std::filesystem::path(testing::TempDir()) / "medley_lint.json";
   std::ofstream(path) << R"({"model_type": "gpt2", "n_embd": 1600, "n_head": 25, "n_layer": 48,
                              "vocab_size": 50257, "n_positions": 1024})";
@@ -103,7 +103,7 @@ TEST(LintConfig, LooksAtACommonStepAndNamesTheFilesOwnKey) {
   const LintResult result = lint_config(request);
   std::filesystem::remove(path);
   EXPECT_EQ(result.layout.seq, 1024);
-  EXPECT_EQ(result.layout.micro_batch, 8);
+  EXPECT_EQ(result.layout.micro_batch, ShapeRequest{}.micro_batch);
   ASSERT_FALSE(result.findings.empty());
   const auto vocabulary = std::ranges::find(result.findings, "vocab_size", &Finding::key);
   ASSERT_NE(vocabulary, result.findings.end());
