@@ -7,6 +7,7 @@
 #include "base/ranks_text.hpp"
 #include "cli/command.hpp"
 #include "cli/plan.hpp"
+#include "cli/reconcile_time.hpp"
 #include "cli/table.hpp"
 #include "reconcile/report_json.hpp"
 
@@ -114,7 +115,10 @@ int run_reconcile(const ReconcileArguments& given) {
   const reconcile::ReconcileResult result = reconcile::run_reconcile(request_of(given));
   const reconcile::Report& report = result.report;
   write_json(given.json, reconcile::to_json(result));
-  if (given.json != "-") print_report(result.trace, report, given.all_rows);
+  if (given.json != "-") {
+    print_report(result.trace, report, given.all_rows);
+    if (result.time) print_times(*result.time, given.all_rows);
+  }
   if (!given.check && !given.explained) return 0;
   return (given.explained ? report.unexplained() : report.differences()) > 0 ? 1 : 0;
 }
@@ -126,7 +130,8 @@ void add_reconcile(CLI::App& app) {
   CLI::App* command = add_command(
       app, "reconcile", "What was planned beside what a run sent, every difference with its cause",
       "medley reconcile out/run7 --model pythia-2.8b --layout dp=4,tp=2,zero=1 --framework deepspeed\n"
-      "  medley reconcile out/run7 --schedule step.json --assert",
+      "  medley reconcile out/run7 --schedule step.json --assert\n"
+      "  medley reconcile out/run7 --schedule step.json --machine dgx-h100",
       [given] { return run_reconcile(*given); });
   command->add_option("TRACE", given->request.trace, "What `medley trace` reads")->required();
   command->add_option("--model", given->plan.model, "As for medley plan");
@@ -148,6 +153,10 @@ void add_reconcile(CLI::App& app) {
       ->add_option("--scale", given->request.scale,
                    "Sizes of the schedule times this, as medley replay --scale")
       ->check(CLI::Range(1e-9, 1e3));
+  command->add_option("--machine", given->request.machine,
+                      "Compare times, too: with those on this machine's links (a name or a file, as for medley plan)");
+  command->add_option("--table", given->request.table,
+                      "Compare times, too: with those of the routes that medley tune measured on this machine");
   command
       ->add_option("--rank", given->request.options.selection.rank,
                    "One rank alone; default: every rank traced")

@@ -83,7 +83,7 @@ void print_rows(const trace::Report& report, bool all) {
         {std::string(name(r.op)), group.name, group.size > 0 ? std::to_string(group.size) : "?",
          r.sized ? std::to_string(r.bytes) : "?", std::to_string(r.count), r.phase, r.module, r.backend, us(r.median_us),
          us(r.p99_us), us(r.total_us),
-         r.total_us > 0 && t.waits_known ? fmt::format("{:.0f} %", 100 * r.exposed_us / r.total_us) : "-"});
+         r.total_us > 0 && t.waits_known ? fmt::format("{:.0f} %", 100 * std::min(1.0, r.exposed_us / r.total_us)) : "-"});
   }
   fmt::print("{}\n", table.str());
 }
@@ -92,8 +92,8 @@ void print_totals(const trace::Report& report) {
   Table table({"group", "count", "bytes", "on the wire", "time µs", "exposed µs"});
   for (const auto& [group, total] : report.totals) {
     table.add({group, std::to_string(total.count), bytes_text(total.bytes), size_text(total.wire_bytes),
-               fmt::format("{:.1f}", report.trace.timed ? total.us : 0),
-               fmt::format("{:.1f}", report.trace.timed ? total.exposed_us : 0)});
+               report.trace.timed ? fmt::format("{:.1f}", total.us) : "-",
+               report.trace.timed && report.trace.waits_known ? fmt::format("{:.1f}", total.exposed_us) : "-"});
   }
   fmt::print("{}", table.str());
   const trace::Sizes& sizes = report.sizes;

@@ -13,7 +13,7 @@ namespace {
 
 /// Numbers an expected operation; the default root is the group's first rank, as in replay.
 void put(Kind kind, const std::vector<int>& ranks, const std::string& group, const std::string& why,
-         Fields ignored, Catalog& catalog, Sequence& out) {
+         std::int64_t layer, Fields ignored, Catalog& catalog, Expectation::Step& out) {
   if (ranks.size() == 1) return;  // a single rank sends nothing
   kind.op = core::equal_counts_form(kind.op);
   if (kind.bytes % static_cast<std::int64_t>(size_of(kind.dtype)) != 0)
@@ -23,16 +23,15 @@ void put(Kind kind, const std::vector<int>& ranks, const std::string& group, con
   normalise(kind, ignored);
   const std::uint32_t number = catalog.kind(kind);
   catalog.note_reason(number, why);
-  out.push_back({number, 1});
+  out.sequence.push_back({number, 1});
+  out.layers.push_back(layer);
 }
 
-}  // namespace
-
-Sequence expected_step(const Plan& plan, int rank, Catalog& catalog, Fields ignored) {
+Expectation::Step planned_step(const Plan& plan, int rank, Catalog& catalog, Fields ignored) {
   const auto schedule = plan::make_schedule(plan.model, plan.layout, plan.framework, rank);
   std::map<std::string_view, std::vector<int>> groups;
-  Sequence out;
-  schedule.walk([&](const plan::Entry& entry, const plan::Place&) {
+  Expectation::Step out;
+  schedule.walk([&](const plan::Entry& entry, const plan::Place& place) {
     if (entry.kind != plan::Kind::comm) return;
     auto& ranks = groups[entry.group];
     if (ranks.empty()) {
@@ -48,9 +47,15 @@ Sequence expected_step(const Plan& plan, int rank, Catalog& catalog, Fields igno
               entry.peer,
               entry.bytes,
               {}};
-    put(kind, ranks, std::string(entry.group), std::string(entry.why), ignored, catalog, out);
+    put(kind, ranks, std::string(entry.group), std::string(entry.why), place.layer, ignored, catalog, out);
   });
   return out;
+}
+
+}  // namespace
+
+Sequence expected_step(const Plan& plan, int rank, Catalog& catalog, Fields ignored) {
+  return planned_step(plan, rank, catalog, ignored).sequence;
 }
 
 Expectation::Expectation(Plan plan)
@@ -60,9 +65,13 @@ Expectation::Expectation(replay::WorldSchedule schedule, double scale, int world
     : schedule_(std::move(schedule)), scale_(scale), world_(schedule_.world > 0 ? schedule_.world : world) {}
 
 Sequence Expectation::of(int rank, Catalog& catalog, Fields ignored) const {
-  if (plan_) return expected_step(*plan_, rank, catalog, ignored);
+  return step_of(rank, catalog, ignored).sequence;
+}
+
+Expectation::Step Expectation::step_of(int rank, Catalog& catalog, Fields ignored) const {
+  if (plan_) return planned_step(*plan_, rank, catalog, ignored);
   const replay::RankSchedule schedule = schedule_.of(rank, world_);
-  Sequence out;
+  Step out;
   for (const replay::Action& a : schedule.actions) {
     if (a.kind != replay::Kind::comm) continue;
     const trace::ScopeParts scope = trace::parts_of_scope(a.scope);
@@ -76,7 +85,7 @@ Sequence Expectation::of(int rank, Catalog& catalog, Fields ignored) const {
               replay::scaled_bytes(a.bytes, a.dtype, scale_),
               {}};
     if (scope.phase.empty()) kind.unknown.add(Field::phase);
-    put(kind, schedule.groups.at(a.group), a.group, a.why, ignored, catalog, out);
+    put(kind, schedule.groups.at(a.group), a.group, a.why, a.layer, ignored, catalog, out);
   }
   return out;
 }

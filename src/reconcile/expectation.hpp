@@ -26,6 +26,12 @@ class Expectation {
   int world() const { return world_; }
   const std::optional<Plan>& plan() const { return plan_; }
   Sequence of(int rank, Catalog& catalog, Fields ignored) const;
+  /// The same, with the layer of the model that each entry of the sequence belongs to; -1: outside the layers, or not known.
+  struct Step {
+    Sequence sequence;
+    std::vector<std::int64_t> layers;
+  };
+  Step step_of(int rank, Catalog& catalog, Fields ignored) const;
 
  private:
   std::optional<Plan> plan_;
@@ -34,7 +40,7 @@ class Expectation {
   int world_ = 0;
 };
 
-/// The step of one rank of a plan. Throws Error(invalid) where the framework cannot run the layout.
+/// The sequence of one rank's step of a plan. Throws Error(invalid) where the framework cannot run the layout.
 Sequence expected_step(const Plan& plan, int rank, Catalog& catalog, Fields ignored);
 
 }  // namespace medley::reconcile

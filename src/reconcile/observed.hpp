@@ -36,6 +36,31 @@ struct ObservedRank {
   std::vector<Variant> variants;     ///< the most common one first
 };
 
+/// Numbers the operations of a trace in a catalog.
+class ObservedKinds {
+ public:
+  /// The trace and the catalog must outlive this object.
+  ObservedKinds(const trace::Trace& trace, Fields ignored, Catalog& catalog);
+  std::uint32_t number_of(const trace::Event& event);
+  /// False for operations that are not compared: those that separate steps, and those of a single rank.
+  bool counts(const trace::Event& event) const;
+
+ private:
+  const trace::Trace& trace_;
+  Fields ignored_;
+  Catalog& catalog_;
+  std::vector<std::uint32_t> groups_;
+};
+
+/// The selected steps of one rank. Throws Error(invalid) when the selection names a step that the rank does not have.
+struct SelectedSteps {
+  std::vector<std::pair<std::size_t, trace::Step>> steps;  ///< each with its number, from 1 on
+  trace::Steps all;                                        ///< as found in the trace
+  std::int64_t repeats = 1;                                ///< as in ObservedRank
+  std::size_t count() const { return repeats > 1 ? static_cast<std::size_t>(repeats) : all.steps.size(); }
+};
+SelectedSteps select_steps(const trace::Trace& trace, const trace::RankTrace& rank, const Selection& selection);
+
 std::vector<ObservedRank> observed_ranks(const trace::Trace& trace, const Selection& selection,
                                          Fields ignored, Catalog& catalog);
 

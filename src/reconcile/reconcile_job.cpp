@@ -59,8 +59,17 @@ ReconcileResult run_reconcile(const ReconcileRequest& request) {
   trace::Trace trace = trace::open_trace(request.trace);
   const int rank = request.options.selection.rank;
   if (rank >= 0) static_cast<void>(trace.rank(rank));  // throws if there is no such rank
-  Report report = reconcile(trace, expectation_of(request, trace.world), request.options);
-  return {std::move(trace), std::move(report)};
+  std::optional<cost::Machine> machine;
+  if (!request.machine.empty()) machine = cost::find_machine(request.machine);
+  std::optional<route::Table> table;
+  if (!request.table.empty()) table = route::Table::load(request.table);
+  const Expectation expectation = expectation_of(request, trace.world);
+  Report report = reconcile(trace, expectation, request.options);
+  std::optional<TimeReport> time;
+  if (machine || table)
+    time = compare_times(trace, expectation, request.options.selection, request.options.ignored,
+                         TimeModel(trace, std::move(machine), std::move(table), request.table));
+  return {std::move(trace), std::move(report), std::move(time)};
 }
 
 std::vector<AlikeRanks> alike_ranks(const Report& report, bool all_rows) {

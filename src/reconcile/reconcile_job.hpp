@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reconcile/reconcile.hpp"
+#include "reconcile/time.hpp"
 
 namespace medley::reconcile {
 
@@ -14,12 +15,16 @@ struct ReconcileRequest {
   std::string schedule{};      ///< what was expected: the file, or
   std::optional<Plan> plan{};  ///< a plan
   double scale = 1;            ///< of the schedule's sizes, as in medley replay
+  // Either makes times be compared, too.
+  std::string machine{};       ///< as cost::find_machine() takes it: times on its links
+  std::string table{};         ///< a route table's file: times of its routes
   Options options{};
 };
 
 struct ReconcileResult {
   trace::Trace trace;
   Report report;
+  std::optional<TimeReport> time{};  ///< with a machine or a table
 };
 
 /// Adds what a word of --ignore names: a field, "ranks" or "outside". Throws Error(invalid) for any other word.

@@ -1,5 +1,7 @@
 #include "reconcile/report_json.hpp"
 
+#include "reconcile/time_json.hpp"
+
 namespace medley::reconcile {
 namespace {
 
@@ -82,13 +84,15 @@ Json to_json(const ReconcileResult& result) {
                               {"rows", e.predicted},
                               {"accepted", accepted}});
   }
-  return {{"source", result.trace.source},
-          {"format", result.trace.format},
-          {"matched", report.matched()},
-          {"differences", differences},
-          {"unexplained", report.unexplained()},
-          {"hypotheses", explanations},
-          {"ranks", ranks}};
+  Json out = {{"source", result.trace.source},
+              {"format", result.trace.format},
+              {"matched", report.matched()},
+              {"differences", differences},
+              {"unexplained", report.unexplained()},
+              {"hypotheses", explanations},
+              {"ranks", ranks}};
+  if (result.time) out.update(to_json(*result.time));
+  return out;
 }
 
 }  // namespace medley::reconcile

@@ -204,13 +204,15 @@ void import_dump(const Json& root, const std::string& place, Trace& trace) {
   for (const auto& [key, group] : groups) trace.world = std::max(trace.world, group.size);
   trace.ranks.push_back(std::move(rank));
   trace.waits_known = false;
+  trace.starts_exact = false;  // its watchdog finds them some milliseconds later
   trace.format = "pytorch flight recorder";
 }
 
 }  // namespace
 
 void import_flight_json(std::string_view text, const std::string& place, Trace& trace) {
-  import_dump(parse_import(text, place), place, trace);
+  // Stack frames are most of a dump, and nothing here needs them.
+  import_dump(parse_import(text, place, "frames"), place, trace);
 }
 
 void import_flight_pickle(std::string_view bytes, const std::string& place, Trace& trace) {

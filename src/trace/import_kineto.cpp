@@ -223,6 +223,8 @@ class KinetoImporter {
       if (issue.event.on_device) continue;
       issue.event.started = issue.begin;
       issue.event.completed = issue.end;
+      issue.event.call_only = true;
+      ++calls_only_;
     }
     for (const NcclKernel* one : alone) {
       const NcclKernel& kernel = *one;
@@ -264,6 +266,10 @@ class KinetoImporter {
                       unsized, issues_.size()));
     if (without_issue_ > 0)
       rank.remarks.push_back(fmt::format("{} kernels ran whose issue was not profiled", without_issue_));
+    if (calls_only_ > 0)
+      rank.remarks.push_back(
+          fmt::format("{} of {} operations have no kernel in the profile: their times are those of the host's call",
+                      calls_only_, issues_.size()));
     if (nameless_ > 0)
       rank.remarks.push_back(fmt::format(
           "{} nccl kernels are left out: neither their name (SendRecv) nor an annotation tells the operation",
@@ -303,7 +309,7 @@ class KinetoImporter {
   std::vector<Launch> launches_;
   std::unordered_map<std::int64_t, std::size_t> issue_of_id_;
   std::vector<std::pair<double, double>> marks_;
-  std::int64_t without_issue_ = 0, nameless_ = 0;
+  std::int64_t without_issue_ = 0, nameless_ = 0, calls_only_ = 0;
 };
 
 }  // namespace

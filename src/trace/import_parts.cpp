@@ -62,9 +62,12 @@ void refuse_import(const std::string& place, const std::string& sentence) {
   throw Error(ErrorKind::invalid, fmt::format("{}: {}", place, sentence));
 }
 
-nlohmann::json parse_import(std::string_view text, const std::string& place) {
+nlohmann::json parse_import(std::string_view text, const std::string& place, std::string_view without) {
+  using Parse = nlohmann::json::parse_event_t;
   try {
-    return nlohmann::json::parse(text);
+    if (without.empty()) return nlohmann::json::parse(text);
+    return nlohmann::json::parse(
+        text, [&](int, Parse event, const nlohmann::json& value) { return event != Parse::key || value != without; });
   } catch (const nlohmann::json::parse_error& error) {
     refuse_import(place, fmt::format("is not JSON from byte {} on", error.byte));
   } catch (const nlohmann::json::out_of_range&) {

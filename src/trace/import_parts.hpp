@@ -15,8 +15,8 @@ inline constexpr std::int64_t most_ranks = 1 << 20;  ///< no job is larger; a la
 
 [[noreturn]] void refuse_import(const std::string& place, const std::string& sentence);
 
-/// The file as JSON; rejected with the byte of the first error.
-nlohmann::json parse_import(std::string_view text, const std::string& place);
+/// The file as JSON, without the values of the key `without`; rejected with the byte of the first error.
+nlohmann::json parse_import(std::string_view text, const std::string& place, std::string_view without = {});
 
 /// "nccl:_all_gather_base", "allgather_into_tensor_coalesced", "ncclAllReduce": the operation, if it moves
 /// data.

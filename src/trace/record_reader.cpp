@@ -131,6 +131,7 @@ class RecordSource final : public EventSource {
     if (by_nccl_profiler && event.backend == by_nccl_profiler) {
       event.unknown.add(Field::reduce);
       event.unknown.add(Field::async);
+      event.exposed = 0;  // not known: the interface does not say when the program waits
     }
     if (record.flags & core::record_bytes_only) event.unknown.add(Field::dtype);
     if (group.ranks.empty()) event.unknown.add(Field::group);
@@ -269,7 +270,10 @@ void read_notes(std::span<const std::byte> bytes, RecordSource& source, Trace& t
       if (place >= 0) source.own_places.emplace_back(numbers.back(), place);
     } else {
       numbers.push_back(trace.name(text));
-      if (note.kind == NoteKind::backend && text == core::nccl_profiler_backend) source.by_nccl_profiler = numbers.back();
+      if (note.kind == NoteKind::backend && text == core::nccl_profiler_backend) {
+        source.by_nccl_profiler = numbers.back();
+        trace.waits_known = false;
+      }
     }
   }
 }

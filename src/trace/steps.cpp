@@ -109,7 +109,10 @@ Steps find_steps(const Trace& trace, const RankTrace& rank, std::size_t given) {
     const std::size_t length = keys.keys.size() / given;
     const Period period = find_period(keys.keys);
     if (period.length > 0 && (period.end - period.begin) / period.length >= given) {
-      return equal_steps(keys, period.end - given * period.length, period.length, given, "count");
+      // Equal layers repeat within a step: it may be several periods long.
+      const std::size_t periods = (period.end - period.begin) / period.length;
+      const std::size_t each = periods % given == 0 ? periods / given * period.length : period.length;
+      return equal_steps(keys, period.end - given * each, each, given, "count");
     }
     return equal_steps(keys, keys.keys.size() - given * length, length, given, "count");
   }

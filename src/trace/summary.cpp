@@ -140,7 +140,6 @@ Summary summarise(const Trace& trace, const RankTrace& rank, const Steps& steps,
   if (reading.steps.empty()) return out;
   out.typical = typical_of(reading.steps, out.unlike);
   if (step > 0) out.typical = step - 1;
-  const double count = static_cast<double>(reading.steps.size());
   for (const auto& [number, in_step] : reading.steps[out.typical]) {
     const Key& key = reading.keys[number];
     const Durations& times = reading.times[number];
@@ -157,8 +156,9 @@ Summary summarise(const Trace& trace, const RankTrace& rank, const Steps& steps,
             trace.names[key.algorithm]};
     row.timed = times.count();
     if (row.timed > 0) {
-      row.total_us = times.total() / 1e3 / count;
-      row.exposed_us = std::min(times.exposed() / 1e3 / count, row.total_us);
+      const double each = static_cast<double>(in_step) / static_cast<double>(row.timed) / 1e3;
+      row.total_us = times.total() * each;
+      row.exposed_us = times.exposed() * each;
       row.median_us = times.quantile(0.5) / 1e3;
       row.p99_us = times.quantile(0.99) / 1e3;
     }

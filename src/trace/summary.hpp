@@ -21,8 +21,10 @@ struct Row {
   std::string phase, module;  ///< empty when no scope gives it
   std::string backend, algorithm;
   std::int64_t timed = 0;  ///< completed operations that the times are from, over all steps
-  double total_us = 0;     ///< per step
-  double exposed_us = 0;   ///< the part in which the program only waited
+  // Times of the kernel or the transfer, over the operations of all steps. Sums are `count` times the mean, so that they are of
+  // the same step as `count`, whatever the other steps hold.
+  double total_us = 0;
+  double exposed_us = 0;  ///< in which the program only waited; more than the total if it also waited for the start
   double median_us = 0, p99_us = 0;
   bool exposed() const { return total_us == 0 || exposed_us > total_us / 2; }
 };

@@ -2,6 +2,7 @@
 // by the readers of record files and the importers; read by summaries, exports and reconcile.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -51,6 +52,7 @@ struct Event {
   State state = State::complete;
   bool async = false;
   bool on_device = false;   ///< its times are the device's, not the host's
+  bool call_only = false;   ///< its times are those of the host's call; when the transfer ended is not known
   bool matched = true;      ///< all ranks of the group share its sequence number
   std::uint32_t group = 0;  ///< index in Trace::groups
   std::uint32_t scope = 0;  ///< index in Trace::names, like backend and algorithm; 0: none
@@ -63,10 +65,10 @@ struct Event {
   Fields unknown;              ///< fields the source lacks; `rounding`: its sizes are rounded
   double issued = -1, started = -1, completed = -1;
   double exposed = 0;  ///< ns in which the program only waited for it
-  /// Without the time queued in a stream behind other work of the device.
+  /// Of the kernel or the transfer: without the time that it was queued behind other work, where the source knows it.
+  double begin() const { return started >= 0 ? started : issued; }
   double duration() const {
-    const double begin = on_device ? started : issued;
-    return completed >= 0 && begin >= 0 ? completed - begin : 0;
+    return completed >= 0 && begin() >= 0 ? std::max(0.0, completed - begin()) : 0;
   }
 };
 
@@ -113,17 +115,21 @@ struct RankTrace {
   std::vector<std::pair<std::size_t, std::size_t>> marked_steps;
   std::shared_ptr<EventSource> events;
 
+  /// As EventSource::read(), on the trace's clock.
+  bool read(std::size_t place, Event& event) const {
+    if (!events->read(place, event)) return false;
+    for (double* time : {&event.issued, &event.started, &event.completed}) {
+      if (*time >= 0) *time += clock.offset + clock.drift * *time;
+    }
+    event.exposed += clock.drift * event.exposed;
+    return true;
+  }
   /// Calls visit(event) in order of issue, on the trace's clock.
   template <typename Visit>
   void for_each(Visit&& visit) const {
     Event event;
     for (std::size_t i = 0; i < events->size(); ++i) {
-      if (!events->read(i, event)) continue;
-      for (double* time : {&event.issued, &event.started, &event.completed}) {
-        if (*time >= 0) *time += clock.offset + clock.drift * *time;
-      }
-      event.exposed += clock.drift * event.exposed;
-      visit(static_cast<const Event&>(event));
+      if (read(i, event)) visit(static_cast<const Event&>(event));
     }
   }
 };
@@ -138,6 +144,7 @@ struct Trace {
   std::vector<std::string> remarks;  ///< remarks that a reader of the figures must know
   bool timed = true;                 ///< false: a log without times
   bool waits_known = true;           ///< false: the source does not record when the program waited
+  bool starts_exact = true;          ///< false: the source polls when operations start, too coarse to compare ranks
   double clock_error = 0;            ///< largest error of the aligned clocks, ns
 
   std::uint32_t name(std::string_view text);

@@ -15,31 +15,34 @@
 namespace medley::trace {
 namespace {
 
-/// The last records of a rank, with times since 1970: the hosts of a job agree on those to within seconds,
-/// which is enough.
+/// The last records of a rank.
 class Tail final : public EventSource {
  public:
-  Tail(std::shared_ptr<EventSource> all, std::size_t most, double start)
-      : all_(std::move(all)), first_(all_->size() > most ? all_->size() - most : 0), start_(start) {}
+  Tail(std::shared_ptr<EventSource> all, std::size_t most)
+      : all_(std::move(all)), first_(all_->size() > most ? all_->size() - most : 0) {}
   std::size_t size() const override { return all_->size() - first_; }
   bool read(std::size_t place, Event& event) const override {
-    if (!all_->read(first_ + place, event)) return false;
-    for (double* time : {&event.issued, &event.started, &event.completed})
-      if (*time >= 0) *time += start_;
-    return true;
+    return all_->read(first_ + place, event);
   }
 
  private:
   std::shared_ptr<EventSource> all_;
   std::size_t first_;
-  double start_;
 };
 
 double seconds(double ns) {
   return ns / 1e9;
 }
 
+/// All processes ended, and none of them in the middle of something.
+bool ended_in_order(const Trace& trace, const std::vector<RankNow>& processes) {
+  return !processes.empty() && processes.size() == trace.ranks.size() &&
+         std::all_of(processes.begin(), processes.end(), [](const RankNow& now) { return now.process == ProcessState::gone; }) &&
+         find_problems(trace).list.empty();
+}
+
 void find_lost(const Trace& trace, const std::vector<RankNow>& processes, WatchReport& out) {
+  if (ended_in_order(trace, processes)) return;
   for (const RankNow& now : processes) {
     if (now.process != ProcessState::gone && now.process != ProcessState::stopped) continue;
     const bool gone = now.process == ProcessState::gone;
@@ -133,6 +136,7 @@ void find_late(const Trace& trace, double now, const WatchOptions& options, Watc
       const double median = by[by.size() / 2];
       // Some rank is always last; a straggler is a rank that costs the others time.
       if (sum < 0.02 * options.window_s * 1e9 && median < 1e6) continue;
+      if (median <= trace.clock_error) continue;  // less than the clocks of the hosts can tell
       double since = now;
       for (const auto& [sequence, at] : collectives)
         if (at.ranks >= size && at.last_rank == rank) since = std::min(since, at.last);
@@ -219,13 +223,11 @@ bool WatchReport::alarming() const {
 WatchReport watch_report(Trace& trace, const std::vector<RankNow>& processes, double now_ns,
                          const WatchOptions& options) {
   WatchReport out;
-  out.at_s = seconds(now_ns);
   out.world = trace.world;
   out.ranks = trace.ranks.size();
   for (RankTrace& rank : trace.ranks) {
     out.operations += rank.issued;
-    rank.events = std::make_shared<Tail>(rank.events, options.tail, static_cast<double>(rank.start.real_ns));
-    rank.clock = {};
+    rank.events = std::make_shared<Tail>(rank.events, options.tail);
   }
   find_lost(trace, processes, out);
   find_stuck(trace, now_ns, options, out);

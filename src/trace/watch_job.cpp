@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
+#include <cmath>
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/ticks.hpp"
 #include "trace/prometheus_endpoint.hpp"
 
 namespace medley::trace {
@@ -17,15 +18,31 @@ namespace {
 // Looks in a row without a readable file before the job counts as ended.
 constexpr int most_absent = 4;
 
-double now_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_REALTIME, &t);
-  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+std::string own_host() {
+  char host[64] = {};
+  gethostname(host, sizeof host - 1);
+  return host;
+}
+
+/// Now on the trace's clock. A rank of this host shares its counter with the watcher, which is exact however long the job has run;
+/// otherwise the time of day must do, of which the first rank's clock drifts away.
+double now_on_clock_of(const Trace& t) {
+  const std::string host = own_host();
+  for (const RankTrace& rank : t.ranks) {
+    if (rank.host != host || rank.start.ticks == 0) continue;
+    const double own = static_cast<double>(static_cast<std::int64_t>(core::ticks() - rank.start.ticks)) * rank.start.ns_per_tick;
+    const double by_clock = static_cast<double>(core::clock_ns(CLOCK_MONOTONIC) - rank.start.monotonic_ns);
+    if (own < 0 || std::abs(own - by_clock) > 1e7 + 1e-2 * by_clock) continue;  // a counter of before a restart
+    return own * (1 + rank.clock.drift) + rank.clock.offset;
+  }
+  if (t.ranks.empty()) return 0;
+  const RankTrace& first = t.ranks.front();
+  const double since = static_cast<double>(core::clock_ns(CLOCK_REALTIME) - first.start.real_ns);
+  return since * (1 + first.clock.drift) + first.clock.offset;
 }
 
 std::vector<RankNow> processes_of(const Trace& t) {
-  char host[64] = {};
-  gethostname(host, sizeof host - 1);
+  const std::string host = own_host();
   std::vector<RankNow> out;
   for (const RankTrace& rank : t.ranks)
     out.push_back({rank.rank, rank.host == host ? process_state(rank.pid) : ProcessState::unknown});
@@ -41,7 +58,9 @@ std::optional<WatchLook> look_at_job(const std::string& path, const WatchOptions
     const bool all_gone = !processes.empty() &&
                           std::all_of(processes.begin(), processes.end(),
                                       [](const RankNow& now) { return now.process == ProcessState::gone; });
-    return WatchLook{watch_report(t, processes, now_ns(), options), all_gone};
+    WatchLook look{watch_report(t, processes, now_on_clock_of(t), options), all_gone};
+    look.report.at_s = static_cast<double>(core::clock_ns(CLOCK_REALTIME)) / 1e9;
+    return look;
   } catch (const Error&) {
     return std::nullopt;  // a record was being written, or the last rank removed its file
   }

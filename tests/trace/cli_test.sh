@@ -106,6 +106,38 @@ replay predicted 2 "$work/gpt2.json" --table "$work/table.json"
 grep -A1 '"predicted_us"' "$work/predicted.json" | grep -q '"shm": [0-9]' || fail "no predicted_us: $(cat "$work/predicted.json")"
 refuses "no-such-table.json" "$medley" replay "$work/gpt2.json" -n 2 --table "$work/no-such-table.json"
 
+# times beside a machine's links and beside the table: every operation has both times, and the causes add up to what was exposed
+timed() {  # NAME OPTIONS…
+  local name=$1
+  shift
+  "$medley" reconcile "$work/gpt-2" --schedule "$work/gpt2.json" --assert --json "$work/$name.json" "$@" >"$work/screen" || fail "reconcile $*"
+  grep -q "expected µs" "$work/screen" && grep -q "^exposed: " "$work/screen" || fail "reconcile $* shows no times: $(cat "$work/screen")"
+  python3 - "$work/$name.json" "$work/gpt2.json" <<'PY' || fail "times in the JSON of reconcile $*"
+import json, math, sys
+report, step = (json.load(open(path)) for path in sys.argv[1:])
+rows, found, summary = report["time"], report["exposed"], report["time_summary"]
+planned = [e for e in step["entries"] if e["kind"] == "comm" and len(step["groups"][e["group"]]) > 1]
+assert sum(row["count"] for row in rows) == len(planned), (sum(row["count"] for row in rows), len(planned))
+assert {(r["op"], r["bytes"]) for r in rows} == {(e["op"], e["bytes"]) for e in planned}
+for row in rows:
+    assert row["expected_us"] > 0 and row["observed_us"] > 0 and row["slowest_us"] >= row["observed_us"], row
+    assert math.isclose(sum(row["causes"].values()), row["exposed_us"], abs_tol=1e-6), row
+assert summary["ranks"] == 2 and summary["steps"] == 2 and summary["step_us"] >= summary["exposed_us"] > 0, summary
+assert math.isclose(sum(row["exposed_us"] for row in rows), summary["exposed_us"], rel_tol=1e-6)
+assert found and all(set(f) == {"cause", "us", "exposed", "sentence"} for f in found)
+assert [f["us"] for f in found] == sorted((f["us"] for f in found), reverse=True), "worst first"
+PY
+}
+timed by-machine --machine dgx-h100
+grep -q '"expected_by": ".*dgx-h100' "$work/by-machine.json" || fail "whose times: $(grep expected_by "$work/by-machine.json")"
+timed by-table --table "$work/table.json"
+grep -q '"expected_by": ".*table.json' "$work/by-table.json" || fail "whose times: $(grep expected_by "$work/by-table.json")"
+"$medley" reconcile "$work/gpt-2" --schedule "$work/gpt2.json" --json - | python3 -c 'import json, sys; assert "time" not in json.load(sys.stdin)' ||
+  fail "times that nobody asked for"
+refuses "no-such-machine" "$medley" reconcile "$work/gpt-2" --schedule "$work/gpt2.json" --machine no-such-machine
+refuses "no-such-table.json" "$medley" reconcile "$work/gpt-2" --schedule "$work/gpt2.json" --table "$work/no-such-table.json"
+refuses "gpt2.json" "$medley" reconcile "$work/gpt-2" --schedule "$work/gpt2.json" --table "$work/gpt2.json"
+
 # a step predicted from single operations, which belong to no step; also a pipeline, whose ranks communicate
 # in pairs
 "$medley" plan --model $gpt --layout dp=2,pp=2 --framework megatron --global-batch 8 --schedule "$work/pp4.json" >/dev/null

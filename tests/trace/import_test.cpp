@@ -72,6 +72,7 @@ TEST(Import, deepspeed_table) {
   EXPECT_EQ(events[2].count, 40);
   EXPECT_EQ(events[3].bytes, 0);
   EXPECT_EQ(trace.format, "deepspeed comms logger");
+  EXPECT_TRUE(trace.waits_known) << "the logger waits for the device after every operation";
 }
 
 TEST(Import, deepspeed_refuses_by_line) {
@@ -119,6 +120,18 @@ TEST(Import, flight_recorder_json) {
   import_flight_json(flight, "nccl_trace_rank_3.json", trace);
   EXPECT_EQ(trace.ranks.at(0).rank, 3);
   expect_flight(trace);
+  EXPECT_FALSE(trace.waits_known);
+}
+
+TEST(Import, flight_recorder_json_with_stack_frames) {
+  EXPECT_EQ(parse_import(R"([{"frames": [{"line": 1}], "a": {"frames": 2, "b": "frames"}}])", "f", "frames"),
+            nlohmann::json::parse(R"([{"a": {"b": "frames"}}])"));
+  std::string text = flight;
+  text.replace(text.find("\"record_id\""), 11, R"("frames": [{"name": "all_reduce", "filename": "a.py", "line": 3}], "record_id")");
+  Trace trace;
+  import_flight_json(text, "f", trace);
+  expect_flight(trace);
+  EXPECT_THAT(refusal([&] { import_flight_json(R"({"entries": [{"frames": [1,}]})", "f", trace); }), HasSubstr("is not JSON from byte 28"));
 }
 
 TEST(Import, flight_recorder_refuses_by_entry) {
@@ -213,6 +226,8 @@ TEST(Import, kineto) {
   EXPECT_EQ(events[0].bytes, 1600);
   EXPECT_EQ(events[0].sequence, 3u);
   EXPECT_DOUBLE_EQ(events[0].completed - events[0].started, 40'000);
+  EXPECT_FALSE(events[0].call_only);
+  EXPECT_FALSE(trace.waits_known) << "a profile does not tell when the program waited";
   EXPECT_EQ(trace.groups[events[0].group].ranks, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(trace.ranks[0].rank, 1);
   EXPECT_EQ(trace.world, 8);
@@ -242,6 +257,9 @@ TEST(Import, kineto_without_arguments) {
   EXPECT_DOUBLE_EQ(events[1].duration(), 30'000) << "the kernel's time";
   EXPECT_TRUE(events[1].unknown.has(Field::bytes) && events[1].unknown.has(Field::group));
   EXPECT_EQ(events[2].op, Op::all_to_all);
+  EXPECT_FALSE(events[0].call_only || events[1].call_only);
+  EXPECT_TRUE(events[2].call_only) << "the 5 us of its call are not those of the transfer";
+  EXPECT_THAT(trace.ranks[0].remarks, ::testing::Contains(HasSubstr("1 of 3 operations have no kernel in the profile")));
   EXPECT_EQ(trace.ranks[0].marked_steps.size(), 2u);
   EXPECT_THAT(trace.ranks[0].remarks, ::testing::Contains(HasSubstr("1 nccl kernels are left out")));
   EXPECT_THAT(trace.ranks[0].remarks, ::testing::Contains(HasSubstr("3 of 3 operations have no arguments")));
@@ -304,6 +322,7 @@ TEST(Import, nccl_log) {
   ByteStream in(log, "nccl.log");
   import_nccl_log(in, trace);
   ASSERT_EQ(trace.ranks.size(), 2u);
+  EXPECT_FALSE(trace.waits_known);
   EXPECT_EQ(trace.world, 2);
   const auto events = events_of(trace);
   ASSERT_EQ(events.size(), 6u);
@@ -330,6 +349,7 @@ TEST(Import, chakra_reads_what_medley_writes) {
   for (const Event& e : written) a.emplace_back(e.op, e.bytes);
   for (const Event& e : read) b.emplace_back(e.op, e.bytes);
   EXPECT_THAT(b, ::testing::UnorderedElementsAreArray(a));
+  EXPECT_FALSE(again.waits_known);
   std::filesystem::remove_all(folder);
   const std::string cut("\x07\x0a\x05" "0.0.4" "\x30\x08", 10);
   ByteStream damaged(cut, "cut.et");

@@ -59,7 +59,9 @@ TEST_F(Recorded, every_operation_is_there_with_its_full_size_and_scope) {
       EXPECT_EQ(events[i].bytes, bytes[i]) << name(ops[i]);
       EXPECT_EQ(events[i].state, State::complete);
       EXPECT_LE(events[i].issued, events[i].completed);
-      EXPECT_LE(events[i].exposed, events[i].duration() + 1);
+      EXPECT_LE(events[i].exposed, events[i].completed - events[i].issued + 1);
+      EXPECT_LE(events[i].issued, events[i].started);
+      EXPECT_DOUBLE_EQ(events[i].duration(), events[i].completed - events[i].started);
       EXPECT_EQ(trace.names[events[i].scope], i < 2 ? "forward/layer0" : "");
       EXPECT_EQ(trace.names[events[i].backend], "shm");
     }

@@ -43,6 +43,57 @@ TEST(Report, OfARankThatIsNotThereIsRefused) {
   EXPECT_THROW(make_report({.path = recorded, .rank = 7}), Error);
 }
 
+/// Two steps of two all_reduces on one rank; each waits 10 µs for its start and transfers for 20, or for 40 in the second step.
+Trace two_steps() {
+  Trace trace;
+  trace.world = 2;
+  auto list = std::make_shared<EventList>();
+  double now = 1000;
+  for (int i = 0; i < 4; ++i) {
+    Event event;
+    event.bytes = 64;
+    event.group = trace.group({"dp", {0, 1}, 2});
+    event.scope = trace.name("");
+    event.issued = now;
+    event.started = now + 10'000;
+    event.completed = event.started + (i < 2 ? 20'000 : 40'000);
+    event.exposed = event.completed - event.issued;
+    now = event.completed + 5'000;
+    list->events.push_back(event);
+  }
+  RankTrace rank;
+  rank.issued = 4;
+  rank.events = std::move(list);
+  trace.ranks.push_back(std::move(rank));
+  return trace;
+}
+
+TEST(Summary, TimesAreTheTransfersAndTotalsAreOfOneStep) {
+  const Trace trace = two_steps();
+  const Summary summary = summarise(trace, trace.ranks[0], find_steps(trace, trace.ranks[0], 2));
+  ASSERT_EQ(summary.rows.size(), 1u);
+  EXPECT_EQ(summary.rows[0].count, 2);
+  EXPECT_EQ(summary.rows[0].timed, 4);
+  EXPECT_DOUBLE_EQ(summary.rows[0].total_us, 60) << "two operations at the mean of 30 µs, without the wait for their start";
+  EXPECT_DOUBLE_EQ(summary.rows[0].exposed_us, 80) << "which counts as exposed";
+  const auto totals = totals_of(summary.rows, trace);
+  EXPECT_DOUBLE_EQ(totals.at("dp").us, 60);
+  EXPECT_DOUBLE_EQ(totals.at("dp").exposed_us, 80);
+  EXPECT_EQ(totals.at("dp").bytes, 128);
+}
+
+TEST(Summary, JsonHasNoExposedTimesWhereWaitsAreUnknown) {
+  Report report = make_report({.path = recorded});
+  EXPECT_TRUE(to_json(report)["rows"][0].contains("exposed_us"));
+  EXPECT_TRUE(to_json(report)["rows"][0]["exposed"].is_boolean());
+  report.trace.waits_known = false;
+  const auto json = to_json(report);
+  EXPECT_FALSE(json["rows"][0].contains("exposed_us"));
+  EXPECT_TRUE(json["rows"][0]["exposed"].is_null());
+  EXPECT_TRUE(json["rows"][0].contains("total_us"));
+  EXPECT_FALSE(json["totals"].begin()->contains("exposed_us"));
+}
+
 TEST(Sizes, LeaveOutWhatHasNoBytes) {
   const Sizes sizes = sizes_of({row(0, 5, "barrier"), row(1000, 3, "a"), row(4096, 1, "b")}, 1000);
   EXPECT_EQ(sizes.count, 4);

@@ -3,6 +3,8 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <medley/error.hpp>
+
 #include "trace/steps.hpp"
 
 namespace medley::trace {
@@ -44,6 +46,48 @@ RC_GTEST_PROP(Steps, a_prologue_and_a_short_tail_do_not_hide_the_period, ()) {
   RC_ASSERT(period.length == length);
   RC_ASSERT(period.begin == prologue);
   RC_ASSERT(period.end == keys.size() - tail);
+}
+
+/// A rank's operations as bytes; each number is an operation of this size.
+RankTrace operations(Trace& trace, const std::vector<std::int64_t>& sizes) {
+  auto list = std::make_shared<EventList>();
+  for (const std::int64_t bytes : sizes) {
+    Event event;
+    event.bytes = bytes;
+    event.group = trace.group({"world", {0, 1}, 2});
+    event.scope = trace.name("");
+    list->events.push_back(event);
+  }
+  RankTrace rank;
+  rank.events = std::move(list);
+  return rank;
+}
+
+std::vector<std::pair<std::size_t, std::size_t>> borders(const Steps& steps) {
+  std::vector<std::pair<std::size_t, std::size_t>> out;
+  for (const Step& step : steps.steps) out.emplace_back(step.begin, step.end);
+  return out;
+}
+
+using Borders = std::vector<std::pair<std::size_t, std::size_t>>;
+
+/// A step of equal layers has the layer as its period: the number given says how many layers are one step.
+TEST(Steps, a_number_cuts_whole_steps_of_several_equal_periods) {
+  Trace trace;
+  const RankTrace rank = operations(trace, {8, 4, 8, 4, 8, 4, 8, 4, 8, 4, 8, 4});  // 6 layers
+  EXPECT_EQ(borders(find_steps(trace, rank, 2)), (Borders{{0, 6}, {6, 12}}));
+  EXPECT_EQ(borders(find_steps(trace, rank, 3)), (Borders{{0, 4}, {4, 8}, {8, 12}}));
+  EXPECT_EQ(borders(find_steps(trace, rank, 1)), (Borders{{0, 12}}));
+  EXPECT_EQ(find_steps(trace, rank, 2).found_by, "count");
+  EXPECT_EQ(find_steps(trace, rank).steps.size(), 6u) << "without a number, the period is the step";
+}
+
+TEST(Steps, a_number_leaves_the_set_up_and_the_tail_out) {
+  Trace trace;
+  const RankTrace rank = operations(trace, {100, 101, 8, 4, 2, 8, 4, 2, 8, 4, 2, 102});
+  EXPECT_EQ(borders(find_steps(trace, rank, 3)), (Borders{{2, 5}, {5, 8}, {8, 11}}));
+  EXPECT_EQ(borders(find_steps(trace, rank, 2)), (Borders{{5, 8}, {8, 11}})) << "the last ones, whole";
+  EXPECT_THROW(find_steps(trace, rank, 13), Error);
 }
 
 }  // namespace

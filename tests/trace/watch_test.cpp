@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr double second = 1e9, start = 1.7e18;
+constexpr double second = 1e9;
 
 /// A job whose ranks issue an all_reduce every 10 ms; times are ns since it started.
 struct Job {
@@ -25,7 +25,6 @@ struct Job {
     for (int r = 0; r < ranks; ++r) {
       RankTrace rank;
       rank.rank = r;
-      rank.start.real_ns = static_cast<std::int64_t>(start);
       lists.push_back(std::make_shared<EventList>());
       rank.events = lists.back();
       trace.ranks.push_back(rank);
@@ -42,7 +41,7 @@ struct Job {
     lists[static_cast<std::size_t>(rank)]->events.push_back(e);
   }
   WatchReport report(double now, const std::vector<RankNow>& processes = {}) {
-    return watch_report(trace, processes, start + now, WatchOptions{});
+    return watch_report(trace, processes, now, WatchOptions{});
   }
   Trace trace;
   std::vector<std::shared_ptr<EventList>> lists;
@@ -60,6 +59,45 @@ TEST(Watch, a_healthy_job_has_no_verdict) {
     for (int r = 0; r < 3; ++r)
       job.call(r, static_cast<std::uint64_t>(i), i * 1e7 + ((r + i) % 3) * 1e3, i * 1e7 + 5e4);
   EXPECT_TRUE(job.report(1.01 * second).verdicts.empty());
+}
+
+/// Each rank measures its clock's rate for itself: 250 ppm apart are 2.5 ms after ten seconds, which are no lateness.
+TEST(Watch, clocks_that_drift_apart_make_nobody_late) {
+  Job job(2);
+  const double drift = 250e-6, offset = 3e6;
+  job.trace.ranks[1].clock = {.offset = offset, .drift = drift};
+  for (int i = 1; i <= 1000; ++i) {
+    for (int r = 0; r < 2; ++r) {
+      const double issued = i * 1e7 + ((r + i) % 2) * 1e3, completed = i * 1e7 + 5e4;
+      const auto own = [&](double time) { return r == 0 ? time : (time - offset) / (1 + drift); };
+      job.call(r, static_cast<std::uint64_t>(i), own(issued), own(completed));
+    }
+  }
+  EXPECT_TRUE(job.report(10.01 * second).verdicts.empty());
+}
+
+TEST(Watch, lateness_below_the_error_of_the_clocks_is_none) {
+  for (const double error : {0.0, 5e6}) {
+    Job job(2);
+    job.trace.clock_error = error;
+    for (int i = 1; i <= 100; ++i)
+      for (int r = 0; r < 2; ++r) job.call(r, static_cast<std::uint64_t>(i), i * 1e7 + r * 4e6, i * 1e7 + 4.1e6);
+    EXPECT_EQ(find(job.report(1.01 * second), "late") != nullptr, error == 0);
+  }
+}
+
+TEST(Watch, a_job_that_ended_in_order_is_not_gone) {
+  const std::vector<RankNow> gone{{0, ProcessState::gone}, {1, ProcessState::gone}};
+  Job job(2);
+  for (int r = 0; r < 2; ++r) job.call(r, 1, 1e7, 2e7);
+  EXPECT_FALSE(job.report(5 * second, gone).alarming());
+  Job killed(2);
+  for (int r = 0; r < 2; ++r) killed.call(r, 1, 1e7, 2e7);
+  killed.call(0, 2, 3e7, -1);
+  EXPECT_TRUE(killed.report(5 * second, gone).alarming());
+  Job alone(2);
+  for (int r = 0; r < 2; ++r) alone.call(r, 1, 1e7, 2e7);
+  EXPECT_TRUE(alone.report(5 * second, {{0, ProcessState::running}, {1, ProcessState::gone}}).alarming());
 }
 
 TEST(Watch, a_hang_names_who_did_not_call_and_what_it_called_instead) {

@@ -44,6 +44,11 @@ start killed
 kill -KILL "$(pid_of "$work/killed/rank-0001.trace")"
 named gone "$work/killed"
 stop
+# a job that ended in order is not one whose ranks are gone
+"$medley" replay "$schedules/dlrm.json" -n 2 --backends shm --steps 1 --scale 0.01 --tflops 0 --trace "$work/ended" >/dev/null
+"$medley" watch "$work/ended" --once --json - >"$work/ended.json" || true
+python3 -c 'import json, sys; assert not any(v["kind"] in ("gone", "stuck", "failed") for v in json.load(sys.stdin)["verdicts"])' <"$work/ended.json" ||
+  fail "a job that ended: $(cat "$work/ended.json")"
 status=0
 "$medley" watch "$work/absent" --once 2>"$work/err" || status=$?
 [ $status = 2 ] && grep -q "no such file or folder" "$work/err" || fail "an absent folder: $status $(cat "$work/err")"
