@@ -20,12 +20,13 @@
 namespace medley {
 
 /// The version of the classes below. It changes whenever one of them does; a plugin built against another version is refused.
-inline constexpr std::string_view backend_abi = "medley-backend-10";
+inline constexpr std::string_view backend_abi = "medley-backend-12";
 
 /// Medley's own sends and receives, such as those of filled-in collectives, have tags from -internal_tags to -1, which users cannot
 /// pass. They match like all others: by peer and tag, in order.
 inline constexpr int internal_tags = 1 << 15;
 
+class ErrorFeedback;
 class Transfer;
 
 /// The dependencies of an operation on CUDA memory. Separate from Call, which holds only a pointer to it, because every small
@@ -35,6 +36,18 @@ struct Dependencies {
   /// Earlier operations on the same memory, launched in streams and perhaps still running: start() makes its own stream
   /// wait for each of them with order(). Passed only to stream-ordered lanes, and only during start().
   std::span<Transfer* const> transfers{};
+};
+
+/// One tensor of a fused collective.
+struct FusedTensor {
+  const void* in = nullptr;      ///< null where this rank contributes nothing
+  void* out = nullptr;           ///< null where this rank receives nothing
+  std::int64_t count = 0;        ///< elements of one part: the large side of an all_gather has one part for each rank
+};
+
+/// The tensors of a fused collective, in the order in which they were issued. Separate from Call, which every small operation writes.
+struct TensorList {
+  std::span<const FusedTensor> tensors{};
 };
 
 /// One operation as a backend sees it: already validated, plain data, valid until its transfer is released.
@@ -57,8 +70,12 @@ struct Call {
   const std::int64_t* out_counts = nullptr;
   const std::int64_t* out_offsets = nullptr;
   std::string_view algorithm{};  ///< empty: the backend's own choice
+  ErrorFeedback* feedback = nullptr;   ///< of a compressed reduction; backends never see one
   void* stream = nullptr;        ///< on CUDA memory: the user's stream (cudaStream_t); null is the legacy default stream
   const Dependencies* dependencies = nullptr;   ///< on CUDA memory: its dependencies
+  /// A fused collective: the tensors that it moves together, in place of `in` and `out`, which are null. The counts are the sums
+  /// over the tensors. Passed only to lanes that take lists (Lane::takes_lists).
+  const TensorList* list = nullptr;
 };
 
 /// Times of an operation on a device, on the host's clock; unknown ones are the clock's epoch.
@@ -121,6 +138,8 @@ class Lane {
   /// Whether operations on CUDA memory are stream-ordered: they honour Call::dependencies and implement order(), collectives of the lane
   /// run one after another in launch order, and launches of several such lanes keep the order of issue.
   virtual bool in_streams() const { return false; }
+  /// Whether start() accepts a call with a list of tensors. The tensors of other lanes are packed into one buffer first.
+  virtual bool takes_lists() const { return false; }
   /// Throws when a peer is known to be dead, has left while it is awaited, or has aborted. Called from time to time while
   /// a thread waits.
   virtual void check() {}

@@ -55,8 +55,8 @@ class MEDLEY_API Comm {
   // Sends and receives. Messages of one peer and tag match in the order in which they were issued.
   /// Returns when the buffer may be used again: small messages are buffered, so that may be before the peer has called recv.
   Work send(const ConstBuffer& buffer, int to, const Options& options = {});
-  /// The buffer may be larger than the message; a longer message is Error(mismatch). With any_source it takes the first message
-  /// with its tag; Work::source() gives the sender.
+  /// The buffer may be larger than the message, unless the comm has exact sizes (CommOptions::exact); a longer message is
+  /// Error(mismatch). With any_source it takes the first message with its tag; Work::source() gives the sender.
   Work recv(const Buffer& buffer, int from, const Options& options = {});
   /// A send and a receive that proceed together.
   Work sendrecv(const ConstBuffer& outgoing, int to, const Buffer& incoming, int from, const Options& options = {});
@@ -97,6 +97,16 @@ class MEDLEY_API Comm {
   Work reduce_scatterv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, ReduceOp op, const Options& options = {});
   Work all_to_allv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, const Parts& out_parts, const Options& options = {});
 
+  // Lists of tensors, each treated like a call of its own with the same options. Small ones travel together, in one message for each
+  // type and reduction; how many is measured (docs/routing.md). All ranks pass lists of the same counts in the same order. No tensor
+  // may overlap another that is written. The Work is complete when all are. Inside a fuse scope (medley/fuse.hpp) a list is issued
+  // at once, after what the scope has collected.
+  Work broadcast(std::span<const Buffer> tensors, int root, const Options& options = {});
+  Work all_reduce(std::span<const Buffer> tensors, ReduceOp op, const Options& options = {});
+  Work all_reduce(std::span<const ConstBuffer> in, std::span<const Buffer> out, ReduceOp op, const Options& options = {});
+  Work all_gather(std::span<const ConstBuffer> in, std::span<const Buffer> out, const Options& options = {});
+  Work reduce_scatter(std::span<const ConstBuffer> in, std::span<const Buffer> out, ReduceOp op, const Options& options = {});
+
   // New comms. All ranks of this comm call these together.
   /// Ranks of one color form a comm, ordered by (key, rank); a negative color gets an empty Comm.
   Comm split(int color, int key = 0, const CommOptions& options = {});
@@ -119,6 +129,7 @@ class MEDLEY_API Comm {
 
  private:
   friend class Context;
+  friend class Fuse;
   explicit Comm(std::shared_ptr<core::CommState> state) : state_(std::move(state)) {}
   core::CommState& state() const;
   std::shared_ptr<core::CommState> state_;

@@ -35,6 +35,7 @@ struct ContextOptions {
   int device = 0;                             ///< the CUDA device of this rank
   bool hierarchical = false;                  ///< also combine two backends, such as shm+mpi, where several hosts have several ranks
   std::chrono::nanoseconds deadline = std::chrono::minutes(10);   ///< default of every wait
+  bool exact = false;                         ///< whether messages of the world have exact sizes, see CommOptions::exact
   UseThread progress_thread = UseThread::automatic;
   /// Whether to print a lost rank on stderr at once, before the operations that need it fail: for launchers that kill the
   /// other ranks so soon that nobody would see their errors (torchrun).

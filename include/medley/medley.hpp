@@ -4,7 +4,9 @@
 #include <medley/buffer.hpp>
 #include <medley/comm.hpp>
 #include <medley/context.hpp>
+#include <medley/error_feedback.hpp>
 #include <medley/error.hpp>
+#include <medley/fuse.hpp>
 #include <medley/options.hpp>
 #include <medley/rules.hpp>
 #include <medley/scope.hpp>

@@ -17,12 +17,14 @@ namespace medley {
 /// A backend, and optionally one of its algorithms by name.
 struct Choice {
   std::string backend;
-  std::string algorithm{};   ///< empty: the backend's own choice
+  std::string algorithm{};   ///< empty: the backend's own choice; "+int8": compressed by that codec
 };
 
 /// OP[:FROM-TO][@MEMORY]=BACKEND[/ALGORITHM], separated by semicolons; the first match wins. OP may be `*`. A size is that
 /// of the whole tensor (docs/routing.md); both ends are inclusive, and either may be left out. Sends and receives take the
-/// same route, set by `send`, `recv` or `p2p`, and never depend on size: a receive buffer may be larger than its message.
+/// same route, set by `send`, `recv` or `p2p`. Rules with a size apply to them only on comms with exact sizes
+/// (CommOptions::exact): elsewhere a receive buffer may be larger than its message.
+/// BACKEND+CODEC compresses; auto+CODECS leaves the route to the table and allows it these codecs (docs/compression.md).
 /// gatherv, scatterv and all_to_allv are routed by the size of an earlier such call, which the ranks have agreed on.
 class MEDLEY_API Rules {
  public:
@@ -37,11 +39,12 @@ class MEDLEY_API Rules {
     std::optional<Memory> memory{};  ///< none: every kind
     Choice choice;
     bool sized() const noexcept { return from > 0 || to < INT64_MAX; }
-    bool fits(Op what, Memory where) const noexcept;
+    /// `exact`: whether the comm has messages of exact size, so that rules with a size apply to them.
+    bool fits(Op what, Memory where, bool exact = false) const noexcept;
   };
 
-  /// The first rule that matches; null if none does.
-  const Choice* choose(Op op, std::int64_t bytes, Memory memory = Memory::host) const noexcept;
+  /// The first rule that names a backend and matches; null if none does.
+  const Choice* choose(Op op, std::int64_t bytes, Memory memory = Memory::host, bool exact = false) const noexcept;
   const std::vector<Rule>& list() const noexcept { return rules_; }
   bool empty() const noexcept { return rules_.empty(); }
   /// The same rules in a canonical spelling: equal rules have equal texts.

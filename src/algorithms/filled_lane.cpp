@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "algorithms/algorithms.hpp"
+#include "algorithms/compressed.hpp"
 #include "algorithms/registry.hpp"
 
 namespace medley::algorithms {
@@ -73,7 +74,15 @@ class FilledTransfer final : public Transfer {
   std::shared_ptr<FilledTransfer> self_;
 };
 
+void FilledLane::check_compression(const Call& call, Memory memory) const {
+  const std::string why = memory != Memory::host ? fmt::format("{} carries CUDA memory itself; name a host backend, which stages it", backend_)
+                                                 : why_not_compressed(call, call.algorithm);
+  if (why.empty()) return;
+  throw Error(ErrorKind::invalid, fmt::format("{} over {} cannot be compressed: {}", name(call.op), backend_, why), {.backend = backend_});
+}
+
 void FilledLane::check_algorithm(const Call& call, Memory memory) const {
+  if (compress::is_compressed(call.algorithm)) return check_compression(call, memory);
   const bool filled = memory == Memory::host && call.op != Op::send && call.op != Op::recv;
   if (call.algorithm.empty() || (filled && find(call.op, call.algorithm))) return;
   const bool natively = capabilities_.native(call.op, call.dtype, call.reduce, memory);
@@ -99,8 +108,11 @@ const Algorithm& FilledLane::algorithm_of(const Call& call) const {
   return named ? *named : choose(call, size_);
 }
 
-Transfer* FilledLane::start(const Call& call) {
-  if (call.op == Op::send || call.op == Op::recv) return inner_->start(call);
+Transfer* FilledLane::start_named(const Call& message) {
+  return compress::is_compressed(message.algorithm) ? start_compressed_message(*inner_, message) : inner_->start(message);
+}
+
+Transfer* FilledLane::start_collective(const Call& call) {
   const std::uint64_t sequence = collectives_++;
   const bool natively = call.algorithm.empty() ? is_native(call) : !find(call.op, call.algorithm);   // checked when it was issued
   if (natively) return inner_->start(call);

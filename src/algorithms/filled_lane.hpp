@@ -40,11 +40,15 @@ class MEDLEY_API FilledLane final : public Lane {
   /// Whether a filled-in collective is under way, which needs progress() between its polls.
   bool exchanging() const { return !running_.empty(); }
 
-  Transfer* start(const Call& call) override;
+  Transfer* start(const Call& call) override {
+    if (call.op != Op::send && call.op != Op::recv) return start_collective(call);
+    return call.algorithm.empty() ? inner_->start(call) : start_named(call);
+  }
   void progress() override { inner_->progress(); }
   bool undelivered() const override { return inner_->undelivered(); }
   bool concurrent_collectives() const override { return inner_->concurrent_collectives(); }
   bool in_streams() const override { return inner_->in_streams(); }
+  bool takes_lists() const override { return inner_->takes_lists(); }
   void check() override { inner_->check(); }
   void abort(const Error& why) noexcept override { inner_->abort(why); }
   bool poll_abort() noexcept override;
@@ -52,10 +56,14 @@ class MEDLEY_API FilledLane final : public Lane {
 
  private:
   friend class FilledTransfer;
+  Transfer* start_collective(const Call& call);
+  /// A message whose call names an algorithm: a codec, or `native`.
+  Transfer* start_named(const Call& message);
   bool is_native(const Call& call) const {
     return capabilities_.native(call.op, call.dtype, call.reduce, call.memory) &&
            (!call.deterministic || capabilities_.fixed_order() || !reduces(call.op));
   }
+  void check_compression(const Call& call, Memory memory) const;
   const Algorithm& algorithm_of(const Call& call) const;
   /// Whether number `sequence` may use its tag: the previous collective with that tag is complete.
   bool may_run(std::uint64_t sequence) const;

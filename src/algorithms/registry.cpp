@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "algorithms/algorithms.hpp"
+#include "algorithms/compressed.hpp"
 
 namespace medley::algorithms {
 namespace {
@@ -47,6 +48,23 @@ constexpr Algorithm all[] = {
     {Op::reduce_scatterv, "ring", ring_reduce_scatter},
     {Op::all_to_allv, "linear", linear_all_to_all},
     {Op::all_to_allv, "pairwise", pairwise_all_to_all},
+};
+
+/// With any codec: the name of a compressed route is that of its codec.
+constexpr Algorithm compressed[] = {
+    {Op::broadcast, {}, compressed_broadcast},
+    {Op::reduce, {}, compressed_reduce},
+    {Op::all_reduce, {}, compressed_all_reduce},
+    {Op::gather, {}, compressed_gather},
+    {Op::all_gather, {}, compressed_all_gather},
+    {Op::scatter, {}, compressed_scatter},
+    {Op::reduce_scatter, {}, compressed_reduce_scatter},
+    {Op::all_to_all, {}, compressed_all_to_all},
+    {Op::gatherv, {}, compressed_gather},
+    {Op::scatterv, {}, compressed_scatter},
+    {Op::all_gatherv, {}, compressed_all_gather},
+    {Op::reduce_scatterv, {}, compressed_reduce_scatter},
+    {Op::all_to_allv, {}, compressed_all_to_all},
 };
 
 constexpr std::int64_t kib = 1024;
@@ -97,6 +115,10 @@ std::string_view chosen_name(const Call& call, int n) {
 }  // namespace
 
 const Algorithm* find(Op op, std::string_view name) {
+  if (compress::is_compressed(name)) {
+    const auto* const at = std::find_if(std::begin(compressed), std::end(compressed), [op](const Algorithm& one) { return one.op == op; });
+    return at == std::end(compressed) ? nullptr : at;
+  }
   for (const Algorithm& algorithm : all) {
     if (algorithm.op == op && algorithm.name == name) return &algorithm;
   }

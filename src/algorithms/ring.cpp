@@ -46,9 +46,9 @@ Task ring_reduce_scatter_phase(Job& job, const std::byte* input, Parts parts, st
   for (int i = 0; i < own.number(); ++i) {
     const std::byte* from = input + static_cast<std::size_t>(own.piece_at(i)) * user;
     if (combiner.widens()) {
-      std::byte* wide = buffers[1] + static_cast<std::size_t>(own.piece_at(i) - own.at) * wire;
-      combiner.load(wide, from, own.piece_count(i));
-      from = wide;
+      std::byte* widened = buffers[1] + static_cast<std::size_t>(own.piece_at(i) - own.at) * wire;
+      combiner.load(widened, from, own.piece_count(i));
+      from = widened;
     }
     sent.push_back(job.messages.send(from, static_cast<std::size_t>(own.piece_count(i)) * wire, right));
   }

@@ -1,6 +1,7 @@
 // medley soak: random programs that mix backends, against an oracle.
 #include "soak/soak_job.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "cli/bench_ranks.hpp"
 #include "cli/command.hpp"
 #include "cli/sizes.hpp"
+#include "cli/terminal.hpp"
 #include "soak/ranks_job.hpp"
 
 namespace medley::cli {
@@ -22,7 +24,7 @@ struct SoakArguments {
   std::uint64_t seed = 1;
   std::int64_t programs = 100;
   std::string backends;
-  std::string json;
+  std::string json, progress_to;
   std::string without;
   std::string memory = "host";
   double seconds = 0;
@@ -87,10 +89,22 @@ int soak_here(const SoakArguments& given, const Place& place) {
   return tally.mismatches + tally.hangs > 0 ? 1 : 0;
 }
 
+/// Tells medley.soak in Python how far it is: lines of JSON into a named pipe. A line that nobody reads in time is dropped.
+void tell(const std::string& pipe, std::int64_t done, std::int64_t of) {
+  if (pipe.empty()) return;
+  const int descriptor = open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return;
+  const std::string line = fmt::format("[{}, {}, \"programs\"]\n", done, of);
+  static_cast<void>(!write(descriptor, line.data(), line.size()));
+  close(descriptor);
+}
+
 int soak_watched(const SoakArguments& given) {
   const soak::SoakRequest request{given.ranks, options_of(given), programs_of(given)};
-  const bool on_terminal = isatty(STDERR_FILENO) == 1, prints = given.json != "-";
+  const bool prints = given.json != "-";
+  ProgressBar bar;
   const auto show = [&](const std::string& text) {
+    bar.clear();
     if (prints) fmt::print("{}", text);
     std::fflush(stdout);
   };
@@ -98,13 +112,12 @@ int soak_watched(const SoakArguments& given) {
       request,
       {.progress =
            [&](std::int64_t done) {
-             if (on_terminal) fmt::print(stderr, "\r{} of {} programs", done, request.work.programs);
+             bar.show(static_cast<double>(done), static_cast<double>(request.work.programs),
+                      fmt::format("{} of {} programs", done, request.work.programs));
+             tell(given.progress_to, done, request.work.programs);
            },
        .failed =
-           [&](const soak::Failure& failure) {
-             if (on_terminal) fmt::print(stderr, "\r\033[K");
-             show(describe(failure, given, request.work));
-           },
+           [&](const soak::Failure& failure) { show(describe(failure, given, request.work)); },
        .invalid_failed =
            [&](const soak::InvalidFailure& failure) { show(describe(failure, given, request.work)); },
        .invalid_done =
@@ -113,7 +126,7 @@ int soak_watched(const SoakArguments& given) {
              fmt::print("{} wrong programs, {} diagnosed wrongly or too late\n", so_far.invalid.programs,
                         so_far.invalid.failures.size());
            }});
-  if (on_terminal) fmt::print(stderr, "\r\033[K");
+  bar.clear();
   if (prints) fmt::print("{}", last_line(result.valid.programs, result.mismatches(), result.hangs()));
   write_json(given.json, soak::to_json(result));
   return result.passed() ? 0 : 1;
@@ -160,6 +173,7 @@ void add_soak(CLI::App& app) {
   soak->add_flag("--valid", given->only_valid, "run right programs only; by default one in 50 more is wrong")
       ->excludes(invalid);
   soak->add_option("--json", given->json, "write the counts and failures as JSON; - for stdout");
+  soak->add_option("--progress-to", given->progress_to)->group("");
 }
 
 }  // namespace medley::cli

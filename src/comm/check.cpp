@@ -1,5 +1,8 @@
 #include "comm/check.hpp"
 
+#include "comm/issue.hpp"
+#include "compress/codec.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,18 +13,34 @@ namespace medley::core {
 extern const Call blank_call;
 const Call blank_call{};
 
+void set_compression(Call& call, const Options& options) {
+  call.feedback = options.feedback;
+  if (options.compress.empty()) return;
+  if (!options.algorithm.empty()) {
+    throw Error(ErrorKind::invalid, fmt::format("{}: a compressed operation takes no algorithm, but the call names {} and {}", name(call.op),
+                                                options.compress, options.algorithm), {.op = call.op});
+  }
+  if (options.compress == compress::none) {
+    call.algorithm = compress::forbidden;
+    return;
+  }
+  try {
+    call.algorithm = compress::codec(compress::parse_spec(options.compress)).algorithm();
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("{}: {}", name(call.op), error.what()), {.op = call.op});
+  }
+}
+
 void Checker::refuse(const std::string& why) const {
   throw Error(ErrorKind::invalid, fmt::format("{} on comm {}: {}", name(op), comm.name, why),
               {.op = op, .comm = comm.name});
 }
 
-void Checker::rank(std::string_view what, int value) const {
-  if (value < 0 || value >= comm.size) {
-    refuse(fmt::format("{} {} is not a rank of this comm, which has ranks 0 to {}", what, value, comm.size - 1));
-  }
+void Checker::refuse_rank(std::string_view what, int value) const {
+  refuse(fmt::format("{} {} is not a rank of this comm, which has ranks 0 to {}", what, value, comm.size - 1));
 }
 
-void Checker::buffer(std::string_view what, const ConstBuffer& buffer) const {
+void Checker::look_closely(std::string_view what, const ConstBuffer& buffer) const {
   if (static_cast<int>(buffer.dtype) >= dtype_count) {
     refuse(fmt::format("the {} buffer has unknown element type {}", what, static_cast<int>(buffer.dtype)));
   }
@@ -30,9 +49,7 @@ void Checker::buffer(std::string_view what, const ConstBuffer& buffer) const {
     refuse(fmt::format("the {} buffer is null but has {} elements", what, buffer.count));
   }
   if (buffer.memory == Memory::cuda) device(what, buffer);
-  // No product of a count, the element size and the number of ranks may overflow. A division takes as long as all the other checks;
-  // below 2^29 no int of ranks makes it necessary.
-  if (buffer.count >= INT64_C(1) << 29 && buffer.count > INT64_MAX / 8 / comm.size) refuse(fmt::format("the {} buffer's count {} is impossible", what, buffer.count));
+  if (buffer.count >= surely_possible && buffer.count > INT64_MAX / 8 / comm.size) refuse(fmt::format("the {} buffer's count {} is impossible", what, buffer.count));
 }
 
 void Checker::device(std::string_view what, const ConstBuffer& buffer) const {

@@ -15,8 +15,14 @@ struct Checker {
   Op op;
 
   [[noreturn]] void refuse(const std::string& why) const;
-  void rank(std::string_view what, int value) const;
-  void buffer(std::string_view what, const ConstBuffer& buffer) const;
+  void rank(std::string_view what, int value) const {
+    if (value < 0 || value >= comm.size) [[unlikely]] refuse_rank(what, value);
+  }
+  void buffer(std::string_view what, const ConstBuffer& buffer) const {
+    const bool plain = static_cast<int>(buffer.dtype) < dtype_count && buffer.memory == Memory::host && buffer.count >= 0 &&
+                       buffer.count < surely_possible && (buffer.data || buffer.count == 0);
+    if (!plain) [[unlikely]] look_closely(what, buffer);
+  }
   /// CUDA memory must be on the context's device.
   void device(std::string_view what, const ConstBuffer& buffer) const;
   void same_type(const ConstBuffer& in, const ConstBuffer& out) const;
@@ -27,6 +33,13 @@ struct Checker {
   void written_parts(std::string_view what, const ConstBuffer& whole, const Parts& parts) const;
   /// In and out may be the same memory at `in_place`, and must be disjoint otherwise.
   void overlap(const ConstBuffer& in, const ConstBuffer& out, const void* in_place_in, const void* in_place_out) const;
+
+ private:
+  /// No product of a count, the element size and the number of ranks may overflow. A division takes as long as all the other
+  /// checks; below this count no int of ranks makes it necessary.
+  static constexpr std::int64_t surely_possible = INT64_C(1) << 29;
+  [[noreturn]] void refuse_rank(std::string_view what, int value) const;
+  void look_closely(std::string_view what, const ConstBuffer& buffer) const;
 };
 
 }  // namespace medley::core

@@ -3,20 +3,13 @@
 
 #include <fmt/format.h>
 
-#include "comm/check.hpp"
-#include "comm/issue.hpp"
+#include "comm/calls.hpp"
 
 namespace medley {
 
 using core::Checker;
 
-namespace {
-
-const std::byte* part(const void* base, std::int64_t index, std::int64_t count, DType dtype) {
-  return static_cast<const std::byte*>(base) + index * count * static_cast<std::int64_t>(size_of(dtype));
-}
-
-}  // namespace
+using core::part_at;
 
 core::CommState& Comm::state() const {
   if (!state_) throw Error(ErrorKind::invalid, "this Comm is empty: the calling rank is not a member of it");
@@ -32,17 +25,7 @@ const std::string& Comm::name() const noexcept {
 }
 
 Work Comm::broadcast(const Buffer& buffer, int root, const Options& options) {
-  const Checker check{state(), Op::broadcast};
-  check.rank("root", root);
-  check.buffer("broadcast", buffer);
-  Call call = core::call_of(Op::broadcast, buffer.dtype, buffer.memory, options);
-  call.root = root;
-  (rank() == root ? call.in_count : call.out_count) = buffer.count;
-  if (rank() == root) {
-    call.in = buffer.data;
-  } else {
-    call.out = buffer.data;
-  }
+  Call call = core::broadcast_call(state(), buffer, root, options);
   return core::issue(state_, call, options);
 }
 
@@ -68,16 +51,7 @@ Work Comm::reduce(const ConstBuffer& in, const Buffer& out, ReduceOp op, int roo
 }
 
 Work Comm::all_reduce(const ConstBuffer& in, const Buffer& out, ReduceOp op, const Options& options) {
-  const Checker check{state(), Op::all_reduce};
-  check.buffer("input", in);
-  check.buffer("output", out);
-  check.same_type(in, out);
-  check.reduction(in.dtype, op);
-  check.count("output", out.count, in.count, "as many as the input");
-  check.overlap(in, out, in.data, out.data);
-  Call call = core::call_of(Op::all_reduce, in.dtype, in.memory, options);
-  call.reduce = op;
-  core::set_buffers(call, in, out);
+  Call call = core::all_reduce_call(state(), in, out, op, options);
   return core::issue(state_, call, options);
 }
 
@@ -93,21 +67,14 @@ Work Comm::gather(const ConstBuffer& in, const Buffer& out, int root, const Opti
     check.buffer("output", out);
     check.same_type(in, out);
     check.count("output", out.count, in.count * size(), "the input of every rank");
-    check.overlap(in, out, in.data, part(out.data, root, in.count, in.dtype));
+    check.overlap(in, out, in.data, part_at(out.data, root, in.count, in.dtype));
     core::set_buffers(call, in, out);
   }
   return core::issue(state_, call, options);
 }
 
 Work Comm::all_gather(const ConstBuffer& in, const Buffer& out, const Options& options) {
-  const Checker check{state(), Op::all_gather};
-  check.buffer("input", in);
-  check.buffer("output", out);
-  check.same_type(in, out);
-  check.count("output", out.count, in.count * size(), "the input of every rank");
-  check.overlap(in, out, in.data, part(out.data, rank(), in.count, in.dtype));
-  Call call = core::call_of(Op::all_gather, in.dtype, in.memory, options);
-  core::set_buffers(call, in, out);
+  Call call = core::all_gather_call(state(), in, out, options);
   return core::issue(state_, call, options);
 }
 
@@ -123,23 +90,14 @@ Work Comm::scatter(const ConstBuffer& in, const Buffer& out, int root, const Opt
     check.buffer("input", in);
     check.same_type(in, out);
     check.count("input", in.count, out.count * size(), "the output of every rank");
-    check.overlap(in, out, part(in.data, root, out.count, in.dtype), out.data);
+    check.overlap(in, out, part_at(in.data, root, out.count, in.dtype), out.data);
     core::set_buffers(call, in, out);
   }
   return core::issue(state_, call, options);
 }
 
 Work Comm::reduce_scatter(const ConstBuffer& in, const Buffer& out, ReduceOp op, const Options& options) {
-  const Checker check{state(), Op::reduce_scatter};
-  check.buffer("input", in);
-  check.buffer("output", out);
-  check.same_type(in, out);
-  check.reduction(in.dtype, op);
-  check.count("input", in.count, out.count * size(), "the output of every rank");
-  check.overlap(in, out, part(in.data, rank(), out.count, in.dtype), out.data);
-  Call call = core::call_of(Op::reduce_scatter, in.dtype, in.memory, options);
-  call.reduce = op;
-  core::set_buffers(call, in, out);
+  Call call = core::reduce_scatter_call(state(), in, out, op, options);
   return core::issue(state_, call, options);
 }
 

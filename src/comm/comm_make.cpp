@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "comm/comm_terms.hpp"
 #include "comm/context_state.hpp"
 
 namespace medley {
@@ -14,33 +15,29 @@ namespace {
 struct Bid {
   int color = 0;
   int key = 0;
-  std::string rules;   ///< in canonical spelling
+  core::CommTerms terms;
 };
 
 /// Every member's request, by rank of the parent; operations of other comms progress meanwhile.
 std::vector<Bid> exchange_bids(core::ContextState& context, core::CommState& parent, const std::string& name, const Bid& mine) {
   const auto texts = context.gather("bids/" + name, fmt::format("making a comm from {}", parent.name), parent.world_ranks,
-                                    fmt::format("{} {} {}", mine.color, mine.key, mine.rules),
+                                    fmt::format("{} {} {}", mine.color, mine.key, mine.terms.text()),
                                     deadline_after(parent.deadline), &parent);
   std::vector<Bid> bids;
   for (const std::string& text : texts) {
     Bid bid;
-    int rules_at = 0;
-    sscanf(text.c_str(), "%d %d %n", &bid.color, &bid.key, &rules_at);
-    bid.rules = text.substr(static_cast<std::size_t>(rules_at));
+    int terms_at = 0;
+    sscanf(text.c_str(), "%d %d %n", &bid.color, &bid.key, &terms_at);
+    bid.terms = core::CommTerms::from_text(text.substr(static_cast<std::size_t>(terms_at)));
     bids.push_back(std::move(bid));
   }
   return bids;
 }
 
-void compare_rules(const std::string& name, const std::vector<Bid>& bids, const std::vector<int>& members) {
+void compare_bids(const std::string& name, const std::vector<Bid>& bids, const std::vector<int>& members) {
   const int first = members.front();
   for (int r : members) {
-    const std::string &here = bids[static_cast<std::size_t>(r)].rules, &there = bids[static_cast<std::size_t>(first)].rules;
-    if (here == there) continue;
-    throw Error(ErrorKind::mismatch,
-                fmt::format("making comm {}: rank {} gives the rules \"{}\" but rank {} gives \"{}\"", name, first, there, r, here),
-                {.comm = name, .ranks = {first, r}});
+    core::compare_terms(name, first, bids[static_cast<std::size_t>(first)].terms, r, bids[static_cast<std::size_t>(r)].terms);
   }
 }
 
@@ -60,7 +57,8 @@ Comm Comm::split(int color, int key, const CommOptions& options) {
   const auto context = context_of(parent);
   const Rules rules = Rules::parse(options.rules);
   const std::string name = fmt::format("{}/{}", parent.name, ++parent.children);
-  const std::vector<Bid> bids = exchange_bids(*context, parent, name, {color, key, rules.text()});
+  const bool exact = options.exact.value_or(parent.exact);
+  const std::vector<Bid> bids = exchange_bids(*context, parent, name, {color, key, {exact, options.fuse, rules.text()}});
   if (color < 0) return {};
   std::vector<int> members;
   for (int r = 0; r < parent.size; ++r) {
@@ -72,8 +70,9 @@ Comm Comm::split(int color, int key, const CommOptions& options) {
   std::vector<int> world_ranks;
   for (int r : members) world_ranks.push_back(parent.world_ranks[static_cast<std::size_t>(r)]);
   const std::string own_name = fmt::format("{}.{}", name, color);
-  compare_rules(own_name, bids, members);
-  return Comm(context->make_comm(own_name, world_ranks, rules, options.deadline.count() > 0 ? options.deadline : parent.deadline));
+  compare_bids(own_name, bids, members);
+  return Comm(context->make_comm(own_name, world_ranks, rules, options.deadline.count() > 0 ? options.deadline : parent.deadline,
+                                 {exact, options.fuse}));
 }
 
 Comm Comm::subset(std::span<const int> ranks, const CommOptions& options) {

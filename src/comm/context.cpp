@@ -12,7 +12,9 @@
 #include "bootstrap/environment.hpp"
 #include "bootstrap/rendezvous.hpp"
 #include "bootstrap/store.hpp"
+#include "comm/comm_terms.hpp"
 #include "comm/context_state.hpp"
+#include "compress/codec.hpp"
 #include "device/staged_lane.hpp"
 
 namespace medley {
@@ -62,9 +64,20 @@ std::unique_ptr<Lane> connect_backend(Backend& backend, const CommParams& group)
   }
 }
 
+/// Where a receive may be larger than its message, a size cannot decide the route of both. Rules of the context apply to all
+/// its comms, so they are just skipped on such comms.
+void check_sized_rules(const std::string& comm, const Rules& rules, bool exact) {
+  for (const Rules::Rule& rule : rules.list()) {
+    if (exact || !rule.op || is_collective(*rule.op) || !rule.sized()) continue;
+    throw Error(ErrorKind::invalid,
+                fmt::format("making comm {}: the rules \"{}\" route messages by size, but its receives may be larger than what is sent to "
+                            "them; declare that sizes are exact (CommOptions::exact)", comm, rules.text()), {.comm = comm});
+  }
+}
+
 }  // namespace
 
-ContextState::ContextState(const ContextOptions& options) : deadline(options.deadline), announces_losses(options.announce_losses) {
+ContextState::ContextState(const ContextOptions& options) : deadline(options.deadline), announces_losses(options.announce_losses), world_is_exact(options.exact) {
   if (options.deadline <= std::chrono::nanoseconds{0}) {
     throw Error(ErrorKind::invalid, "a context's deadline must be positive");
   }
@@ -76,19 +89,50 @@ ContextState::ContextState(const ContextOptions& options) : deadline(options.dea
   if (options.progress_thread == UseThread::always) engine->start_thread();
 }
 
+CommParams ContextState::params_of(const std::string& name, const std::vector<int>& world_ranks, const std::string& backend) {
+  return {.name = name, .rank = static_cast<int>(std::find(world_ranks.begin(), world_ranks.end(), rank) - world_ranks.begin()),
+          .size = static_cast<int>(world_ranks.size()), .world_ranks = world_ranks,
+          .store = std::make_shared<PrefixStore>(store, fmt::format("comm/{}/{}/", name, backend)),
+          .deadline = deadline_after(deadline),
+          .progress = [engine = engine] { engine->progress(); },
+          .gather = [this, backend, rounds = std::map<std::string, int>()](
+                        const std::string& group_name, const std::vector<int>& members, const std::string& mine) mutable {
+            return gather(fmt::format("lane/{}/{}/{}", group_name, backend, rounds[group_name]++),
+                          fmt::format("making comm {} over {}", group_name, backend), members, mine, deadline_after(deadline), nullptr);
+          }};
+}
+
+std::unique_ptr<LaneState> ContextState::connect_inside(CommState& comm) {
+  std::vector<int> members, world_ranks;
+  for (int member = 0; member < comm.size; ++member) {
+    const int other = comm.world_ranks[static_cast<std::size_t>(member)];
+    if (hosts[static_cast<std::size_t>(other)] == hosts[static_cast<std::size_t>(rank)]) members.push_back(member), world_ranks.push_back(other);
+  }
+  if (members.size() < 2 || members.size() == comm.world_ranks.size()) return nullptr;
+  const auto ready = std::find_if(backends_.begin(), backends_.end(), [&](const Ready& one) {
+    return one.capabilities.has(Trait::inside_host) && one.capabilities.has_memory(Memory::host) && one.backend->refuses(world_ranks).empty();
+  });
+  if (ready == backends_.end()) return nullptr;
+  auto lane = std::make_unique<LaneState>();
+  lane->backend = ready->backend.get();
+  lane->comm = &comm;
+  lane->name = fmt::format("{} inside hosts", ready->backend->name());
+  lane->note = ready->note;
+  lane->event_count = ready->backend->event_count();
+  const CommParams group = params_of(fmt::format("{}+host{}", comm.name, world_ranks.front()), world_ranks, std::string(ready->backend->name()));
+  auto inside = std::make_unique<algorithms::HostLane>(connect_backend(*ready->backend, group), members, comm.size);
+  lane->inside = inside.get();
+  auto filled = std::make_unique<algorithms::FilledLane>(std::move(inside), ready->capabilities, lane->name, comm.rank, comm.size);
+  lane->filled = filled.get();
+  lane->lane = std::move(filled);
+  lane->host = false;   // no rule, row or call chooses it; Engine::route_of_exact() does
+  lane->named.reason = RouteReason::fallback;
+  return lane;
+}
+
 std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& ready, bool staged) {
   const std::string suffix = staged ? "+cuda" : "";
-  const std::string name = comm.name + suffix;
-  const CommParams group{.name = name, .rank = comm.rank, .size = comm.size, .world_ranks = comm.world_ranks,
-                    .store = std::make_shared<PrefixStore>(store, fmt::format("comm/{}/{}/", name, ready.backend->name())),
-                    .deadline = deadline_after(deadline),
-                    .progress = [engine = engine] { engine->progress(); },
-                    .gather = [this, backend = std::string(ready.backend->name()), rounds = std::map<std::string, int>()](
-                                  const std::string& group_name, const std::vector<int>& members, const std::string& mine) mutable {
-                      return gather(fmt::format("lane/{}/{}/{}", group_name, backend, rounds[group_name]++),
-                                    fmt::format("making comm {} over {}", group_name, backend), members, mine,
-                                    deadline_after(deadline), nullptr);
-                    }};
+  const CommParams group = params_of(comm.name + suffix, comm.world_ranks, std::string(ready.backend->name()));
   auto lane = std::make_unique<LaneState>();
   lane->backend = ready.backend.get();
   lane->comm = &comm;
@@ -101,6 +145,7 @@ std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& r
   lane->staged = staged;
   lane->in_streams = filled->in_streams();
   lane->connects_lazily = ready.capabilities.has(Trait::connects_lazily);
+  lane->inside_host = ready.capabilities.has(Trait::inside_host);
   lane->default_for_host = ready.capabilities.has(Trait::default_for_host);
   lane->default_for_cuda = ready.capabilities.has(Trait::default_for_cuda);
   lane->messages = MessageOrder(!lane->in_streams);   // on stream lanes messages of a pair share a stream, whatever their tags
@@ -115,14 +160,18 @@ std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& r
 }
 
 std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, const std::vector<int>& world_ranks,
-                                                   const Rules& own_rules, std::chrono::nanoseconds comm_deadline) {
+                                                   const Rules& own_rules, std::chrono::nanoseconds comm_deadline,
+                                                   const CommTraits& traits) {
+  const bool exact = traits.exact;
   check_rules(own_rules);
+  check_sized_rules(name, own_rules, exact);
   std::shared_ptr<CommState> comm(new CommState, [engine = engine](CommState* gone) { engine->reclaim(gone); });
   comm->name = name;
   comm->world_ranks = world_ranks;
   comm->size = static_cast<int>(world_ranks.size());
   comm->rank = static_cast<int>(std::find(world_ranks.begin(), world_ranks.end(), rank) - world_ranks.begin());
   comm->deadline = comm_deadline;
+  comm->exact = exact;
   comm->engine = engine;
   comm->device = device;
   comm->why_no_cuda = why_no_cuda_;
@@ -139,6 +188,11 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   }
   // After all others, so that a backend that handles CUDA memory natively is preferred.
   for (const Ready* ready : to_stage) comm->lanes.push_back(connect(*comm, *ready, true));
+  // Last: hosts with one rank have none, and the others' places are the same on all ranks.
+  if (auto inside = exact ? connect_inside(*comm) : nullptr) {
+    comm->inside = inside.get();
+    comm->lanes.push_back(std::move(inside));
+  }
   if (comm->lanes.empty()) {
     std::string reasons;
     for (const auto& [refusing, why] : comm->refusals) reasons += (reasons.empty() ? "" : "; ") + why;
@@ -146,11 +200,20 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
                                                     reasons.empty() ? "none is available" : reasons), {.comm = name});
   }
   for (std::size_t place = 0; place < comm->lanes.size(); ++place) comm->lanes[place]->place = static_cast<int>(place);
-  comm->status = engine->board().add(*comm);
   comm->checked = checking && comm->size > 1;
   const route::Shape shape = shape_of(world_ranks);
-  comm->routing = Routing({own_rules, rules, table ? &*table : nullptr, shape}, comm->lanes);
+  comm->routing = Routing({own_rules, rules, table ? &*table : nullptr, shape, exact}, comm->lanes);
+  const bool split = exact && (comm->routing.splits_messages(Memory::host) || comm->routing.splits_messages(Memory::cuda));
+  if (split && comm->size > 1) comm->message_sizes = std::make_shared<MessageSizes>();
+  comm->status = engine->board().add(*comm);
   comm->sizes = SizeAgreement::make(*comm);
+  if (traits.fuse && comm->size > 1) comm->auto_fuse = std::make_unique<AutoFuse>();
+  if (comm->size == 1) {
+    comm->fuse_limits = {.host = 0, .cuda = 0};   // nothing travels: packing would only cost
+  } else if (table) {
+    comm->fuse_limits.host = table->fusion_limit(Memory::host, shape).value_or(comm->fuse_limits.host);
+    comm->fuse_limits.cuda = table->fusion_limit(Memory::cuda, shape).value_or(comm->fuse_limits.cuda);
+  }
   engine->compare_order_of(*comm);
   warn_fallback_shape(*comm, shape);
   decltype(failed_early_)::node_type early;
@@ -180,6 +243,9 @@ void ContextState::warn_fallback_shape(const CommState& comm, const route::Shape
 
 void ContextState::check_rules(const Rules& checked) const {
   for (const Rules::Rule& rule : checked.list()) {
+    const bool automatic = rule.choice.backend == "auto";
+    if (compress::is_compressed(rule.choice.algorithm) && !automatic) compress::codec_of(rule.choice.algorithm);   // throws where this build lacks it
+    if (automatic) continue;
     std::string known, reason = "it is not one of this context's";
     for (const BackendInfo& info : infos) {
       if (info.name == rule.choice.backend) reason = info.reason;
@@ -214,7 +280,7 @@ ContextState::~ContextState() {
 Context::Context(ContextOptions options) : state_(std::make_shared<core::ContextState>(options)) {
   std::vector<int> everyone(static_cast<std::size_t>(state_->size));
   for (int r = 0; r < state_->size; ++r) everyone[static_cast<std::size_t>(r)] = r;
-  state_->world = state_->make_comm("world", everyone, {}, state_->deadline);
+  state_->world = state_->make_comm("world", everyone, {}, state_->deadline, {.exact = state_->world_is_exact});
 }
 
 Context::~Context() = default;
@@ -238,15 +304,14 @@ Comm Context::make_comm(const std::string& name, std::span<const int> world_rank
   }
   const Rules rules = Rules::parse(options.rules);
   const auto deadline = options.deadline.count() > 0 ? options.deadline : state_->deadline;
+  const bool exact = options.exact.value_or(state_->world_is_exact);
   const auto own = std::find(world_ranks.begin(), world_ranks.end(), state_->rank) - world_ranks.begin();
-  const auto everyones = state_->gather("made/" + name, "making comm " + name, {world_ranks.begin(), world_ranks.end()}, rules.text(),
-                                        deadline_after(deadline), nullptr);
-  for (std::size_t r = 0; r < everyones.size(); ++r) {
-    if (everyones[r] == rules.text()) continue;
-    throw Error(ErrorKind::mismatch, fmt::format("making comm {}: rank {} gives the rules \"{}\" but rank {} gives \"{}\"", name,
-                                                 own, rules.text(), r, everyones[r]), {.comm = name});
-  }
-  return Comm(state_->make_comm("made/" + name, {world_ranks.begin(), world_ranks.end()}, rules, deadline));
+  const std::vector<int> listed(world_ranks.begin(), world_ranks.end());
+  const core::CommTerms mine{exact, options.fuse, rules.text()};
+  const auto everyones = state_->gather("made/" + name, "making comm " + name, listed, mine.text(), deadline_after(deadline), nullptr);
+  for (std::size_t r = 0; r < everyones.size(); ++r)
+    core::compare_terms(name, static_cast<int>(own), mine, static_cast<int>(r), core::CommTerms::from_text(everyones[r]));
+  return Comm(state_->make_comm("made/" + name, listed, rules, deadline, {exact, options.fuse}));
 }
 
 int Context::rank() const noexcept { return state_->rank; }

@@ -11,12 +11,14 @@
 #include <medley/sdk/launcher_cores.hpp>
 #include <medley/sdk/device.hpp>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/ranks_text.hpp"
 #include "base/split.hpp"
 #include "bootstrap/host.hpp"
 #include "bootstrap/proof.hpp"
 #include "bootstrap/rendezvous.hpp"
+#include "compress/codec.hpp"
 #include "comm/context_state.hpp"
 #include "comm/context_table.hpp"
 #include "comm/backend_loader.hpp"
@@ -77,6 +79,29 @@ void compare_rules(const std::vector<json>& answers) {
   }
 }
 
+/// Sizes decide the routes of messages only if all ranks say that they may.
+void compare_exactness(const std::vector<json>& answers) {
+  for (std::size_t r = 1; r < answers.size(); ++r) {
+    const bool here = answers[r]["exact"], first = answers[0]["exact"];
+    if (here == first) continue;
+    throw Error(ErrorKind::mismatch,
+                fmt::format("rank {} declares that messages have exact sizes but rank {} does not; all ranks must declare the same",
+                            first ? 0 : r, first ? r : 0),
+                {.ranks = {0, static_cast<int>(r)}});
+  }
+}
+
+/// Where rules compress, ranks whose builds have different codecs would choose differently.
+std::string rules_to_compare(const Rules& rules) {
+  std::string text = rules.text(), lacking;
+  const bool compresses = std::any_of(rules.list().begin(), rules.list().end(),
+                                      [](const Rules::Rule& rule) { return compress::is_compressed(rule.choice.algorithm); });
+  for (const compress::Kind kind : {compress::Kind::lz4, compress::Kind::zstd, compress::Kind::zfp_rate}) {
+    if (!compress::why_unavailable(kind).empty()) lacking += ' ' + compress::Spec{kind, 0}.text();
+  }
+  return compresses && !lacking.empty() ? fmt::format("{} (a build without{})", text, lacking) : text;
+}
+
 void compare_wishes(const std::vector<json>& answers) {
   for (std::size_t r = 1; r < answers.size(); ++r) {
     const json &here = answers[r]["wanted"], &first = answers[0]["wanted"];
@@ -88,6 +113,27 @@ void compare_wishes(const std::vector<json>& answers) {
                     first.dump(), r, here.dump()),
         {.ranks = {0, static_cast<int>(r)}});
   }
+}
+
+/// The backends to open by a table that was requested and tuned for a step on such hosts: those of its routes and of the rules. Empty: all, since
+/// the table does not say what this job needs.
+std::set<std::string> needed_by_table(const FoundTable& found, const Rules& rules, const std::vector<json>& answers) {
+  if (!found.asked || !found.table || !found.table->step || found.table->step->memory != Memory::host) return {};
+  const route::TunedStep& step = *found.table->step;
+  bool several_hosts = false;
+  for (const json& answer : answers) {
+    several_hosts = several_hosts || answer["host"] != answers[0]["host"];
+    if (answer["cuda"].get<std::string>().empty() || answer["hierarchical"].get<bool>()) return {};   // CUDA tensors; measuring all
+  }
+  if (several_hosts != (step.shape.hosts > 1)) return {};
+  std::set<std::string> backends = step.backends(), needed;
+  for (const Rules::Rule& rule : rules.list()) backends.insert(rule.choice.backend);
+  std::vector<int> ignored;
+  for (const std::string& name : with_halves({backends.begin(), backends.end()})) {
+    if (!who_lacks(answers, name, ignored).empty()) return {};   // not what it was tuned with
+    needed.insert(name);
+  }
+  return needed;
 }
 
 /// MEDLEY_CHECK=1 or 0; without it, debug builds check.
@@ -131,7 +177,8 @@ void ContextState::make_backends(const ContextOptions& options) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
   json mine{{"host", host_identity()}, {"kernel", kernel_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
-            {"rules", rules.text()}, {"check", wants_check()}, {"cores", core_mask()}, {"cuda", why_no_device()}, {"hierarchical", options.hierarchical}};
+            {"rules", rules_to_compare(rules)}, {"check", wants_check()}, {"cores", core_mask()}, {"cuda", why_no_device()},
+            {"hierarchical", options.hierarchical}, {"exact", options.exact}};
   FoundTable found = find_table(options.table);
   mine["table"] = told_about(found);
   for (const std::string& name : names) {
@@ -152,6 +199,7 @@ void ContextState::make_backends(const ContextOptions& options) {
   if (const std::string why = answers[0]["trace"]; !why.empty()) throw Error(ErrorKind::system, why);
   compare_wishes(answers);
   compare_rules(answers);
+  compare_exactness(answers);
   agree_on_table(found, answers);
   for (const json& answer : answers) checking = checking || answer["check"].get<bool>();
   if (records() && !recorder) recorder = std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]});
@@ -173,6 +221,7 @@ void ContextState::make_backends(const ContextOptions& options) {
   }
   params.cores = share_of_cores(here, machine);
   if (wanted.empty()) names = names_of_all(answers);
+  const std::set<std::string> needed = wanted.empty() ? needed_by_table(found, rules, answers) : std::set<std::string>{};
 
   std::vector<int> lacking;
   listen_for_control();
@@ -182,6 +231,9 @@ void ContextState::make_backends(const ContextOptions& options) {
   for (const std::string& name : names) {
     std::string reason = who_lacks(answers, name, lacking);
     if (!reason.empty() && !wanted.empty()) refuse(name, reason, lacking);
+    if (reason.empty() && !needed.empty() && !needed.contains(name)) {
+      reason = fmt::format("the route table {} never chooses it; list it among the backends to open it", found.path);
+    }
     infos.push_back({.name = name, .version = {}, .available = false, .reason = reason});
     if (!reason.empty()) continue;
     made["reasons"][name] = create(name, params, mine_made[name]);

@@ -109,6 +109,7 @@ void ContextState::on_gone(int world_rank, const std::string& how) {
 
 void ContextState::on_tick() {
   if (any_gone_ && !events_.any()) events_.post(LookForGone{});
+  compare_message_sizes();
   const std::uint64_t polls = engine->board().polls();
   if (polls != polls_seen_) {
     polls_seen_ = polls;
@@ -177,7 +178,10 @@ void ContextState::tell_failure(const CommState& comm, const Error& why) {
 }
 
 void ContextState::ask_checker(const CommState& comm, const Operation& operation) {
-  const Fingerprint made = fingerprint_of(operation.call, comm.size, operation.lane->name);
+  Fingerprint made = fingerprint_of(operation.call, comm.size, operation.lane->name);
+  if (operation.fusion) {
+    made.call += fmt::format(", {} fused tensors of layout {:016x}", operation.fusion->tensors().size(), operation.fusion->layout());
+  }
   control_->send(comm.world_ranks[0], {"call", json{{"comm", comm.name}, {"sequence", operation.sequence}, {"rank", comm.rank},
                                                     {"size", comm.size}, {"call", made.call}, {"route", made.route},
                                                     {"ranks", comm.world_ranks}, {"before", engine->note_issue(operation)}}.dump()});
@@ -201,6 +205,44 @@ void ContextState::judge(const json& call) {
   events_.post(CommFailed{name, different});
 }
 
+/// A difference fails the comm on every rank.
+void ContextState::fail_for_sizes(const CommStatus& comm, const MessageSizes::Difference& difference) {
+  const Error different = size_error(difference, comm.rank);
+  control_->send(control::Control::everyone, failure_notice(comm.name, comm.world_ranks, comm.rank, different));
+  events_.post(CommFailed{comm.name, different});
+}
+
+/// Sends the receivers what this rank has sent on comms with exact sizes, and compares what other ranks reported. Besides the
+/// control thread, a rank whose deadline has passed calls it.
+void ContextState::compare_message_sizes() {
+  for (const auto& comm : engine->board().comms()) {
+    if (!comm->message_sizes) continue;
+    for (const MessageSizes::Report& report : comm->message_sizes->due()) {
+      const int to = comm->world_ranks[static_cast<std::size_t>(report.line.peer)];
+      const json body{{"comm", comm->name}, {"rank", comm->rank}, {"tag", report.line.tag}, {"memory", static_cast<int>(report.line.memory)},
+                      {"count", report.count}, {"sum", report.sum}, {"last", report.last}};
+      if (to == rank) {
+        hear_message_sizes(rank, body);
+      } else {
+        control_->send(to, {"sizes", body.dump()});
+      }
+    }
+    if (const auto different = comm->message_sizes->compare_heard()) fail_for_sizes(*comm, *different);
+  }
+}
+
+void ContextState::hear_message_sizes(int from, const json& body) {
+  const auto comm = engine->board().find(body["comm"].get<std::string>());
+  const int sender = body["rank"];
+  if (!comm || !comm->message_sizes || sender < 0 || static_cast<std::size_t>(sender) >= comm->world_ranks.size() ||
+      comm->world_ranks[static_cast<std::size_t>(sender)] != from) {
+    return;   // it is reported again: the comm may not be made here yet
+  }
+  const MessageSizes::LineName line{.peer = comm->rank, .tag = body["tag"], .send = true, .memory = static_cast<Memory>(body["memory"].get<int>())};
+  const auto different = comm->message_sizes->compare(sender, {line, body["count"], body["sum"], body["last"]});
+  if (different) fail_for_sizes(*comm, *different);
+}
+
 void ContextState::on_message(int from, const control::Message& message) {
   const json body = json::parse(message.body, nullptr, false);
   if (body.is_discarded() || !body.contains("comm")) return;
@@ -211,11 +253,14 @@ void ContextState::on_message(int from, const control::Message& message) {
     const auto members = body["members"].get<std::vector<int>>();
     if (std::find(members.begin(), members.end(), rank) == members.end()) return;
     events_.post(CommFailed{body["comm"], told});
+  } else if (message.kind == "sizes") {
+    hear_message_sizes(from, body);
   } else if (message.kind == "call") {
     judge(body);
   } else if (message.kind == "alike") {
     events_.post(CollectiveAgreed{body["comm"], body["sequence"]});
   } else if (message.kind == "ask") {
+    compare_message_sizes();   // what it finds arrives before the answer
     json answer{{"comm", body["comm"]}, {"question", body["question"]}};
     answer["status"] = engine->board().status(body["comm"]);
     const std::chrono::duration<double> unpolled = steady_clock::now() - polled_;
@@ -231,6 +276,7 @@ void ContextState::on_message(int from, const control::Message& message) {
 }
 
 Diagnosis ContextState::diagnose_stall(const CommState& comm, const Operation& waiting) {
+  compare_message_sizes();
   std::string question;
   {
     const std::lock_guard lock(answers_mutex_);

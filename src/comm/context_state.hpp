@@ -23,6 +23,11 @@ namespace medley::core {
 /// The backends to load for a list that may name pairs such as shm+mpi: the plain ones, then the pairs' halves.
 std::vector<std::string> with_halves(const std::vector<std::string>& wanted);
 
+/// What the members of a comm agreed on beside its rules (CommOptions).
+struct CommTraits {
+  bool exact = false, fuse = false;
+};
+
 class ContextState : public std::enable_shared_from_this<ContextState> {
  public:
   explicit ContextState(const ContextOptions& options);
@@ -30,7 +35,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
 
   /// Makes a comm of these world ranks; called by all of them together, with the same name.
   std::shared_ptr<CommState> make_comm(const std::string& name, const std::vector<int>& world_ranks, const Rules& own_rules,
-                                       std::chrono::nanoseconds comm_deadline);
+                                       std::chrono::nanoseconds comm_deadline, const CommTraits& traits);
   /// All-gather of strings, by place among `members` (world ranks); all members call it, under one name. Progresses the engine
   /// meanwhile. An Error of kind timeout names the missing ranks; a failure of `parent`, if one is given, ends it.
   std::vector<std::string> gather(const std::string& name, const std::string& purpose, const std::vector<int>& members,
@@ -50,6 +55,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::optional<route::Table> table;
   TableInfo table_info;
   bool announces_losses = false;
+  bool world_is_exact = false;      ///< ContextOptions::exact
   bool checking = false;            ///< check mode: MEDLEY_CHECK=1 on any rank, or a debug build
   std::shared_ptr<CommState> world;
 
@@ -62,6 +68,9 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   void make_backends(const ContextOptions& options);
   /// One backend on one comm; `staged`: for CUDA memory that the backend does not handle natively.
   std::unique_ptr<LaneState> connect(CommState& comm, const Ready& ready, bool staged);
+  CommParams params_of(const std::string& name, const std::vector<int>& world_ranks, const std::string& backend);
+  /// For messages inside this host, on a comm of several hosts; null where none applies.
+  std::unique_ptr<LaneState> connect_inside(CommState& comm);
   std::vector<nlohmann::json> ask_all(const std::string& about, const nlohmann::json& mine, Deadline until);
   static std::vector<std::string> names_of_all(const std::vector<nlohmann::json>& answers);
   std::string create(const std::string& name, const BackendParams& params, std::unique_ptr<Backend>& made);
@@ -97,6 +106,9 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   void tell_failure(const CommState& comm, const Error& why);
   void ask_checker(const CommState& comm, const Operation& operation);
   void judge(const nlohmann::json& call);
+  void compare_message_sizes();
+  void hear_message_sizes(int from, const nlohmann::json& report);
+  void fail_for_sizes(const CommStatus& comm, const MessageSizes::Difference& difference);
   ConsistencyChecker checker_;                                 ///< owned by the control thread, as are the next four
   bool any_gone_ = false;
   bool announced_loss_ = false;

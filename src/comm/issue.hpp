@@ -3,6 +3,7 @@
 
 #include <medley/backend.hpp>
 #include <medley/comm.hpp>
+#include <optional>
 
 #include "engine/engine.hpp"
 
@@ -11,6 +12,9 @@ namespace medley::core {
 /// An empty call. Copied from where the compiler cannot see it (check.cpp): otherwise it would write the zeros with a string
 /// instruction, which takes 4 ns longer.
 extern const Call blank_call;
+
+/// Throws Error(invalid) where the codec is unknown, or an algorithm is named beside it.
+void set_compression(Call& call, const Options& options);
 
 /// Filled in place: copying a struct that was just written stalls the processor, noticeably for a small operation.
 inline Call call_of(Op op, DType dtype, Memory memory, const Options& options) {
@@ -22,6 +26,7 @@ inline Call call_of(Op op, DType dtype, Memory memory, const Options& options) {
   call.tag = options.tag;
   call.stream = options.stream;
   call.algorithm = options.algorithm;
+  if (!options.compress.empty() || options.feedback) [[unlikely]] set_compression(call, options);
   return call;
 }
 
@@ -32,8 +37,15 @@ inline void set_buffers(Call& call, const ConstBuffer& in, const Buffer& out) {
   call.out_count = out.count;
 }
 
+/// While a fuse scope is open on the comm: the Work of a call that it collects. An empty one for a call to issue now, after what
+/// was collected before it.
+std::optional<Work> collect(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options);
+
 inline Work issue(const std::shared_ptr<CommState>& comm, Call& call, const Options& options,
                   int* source = nullptr) {
+  if (comm->collector) [[unlikely]] {
+    if (auto collected = collect(comm, call, options)) return *std::move(collected);
+  }
   int from = -1;
   Operation* pending = comm->engine->issue(comm, call, options, from);
   if (source) *source = from;

@@ -25,6 +25,7 @@ class StagedLane final : public Lane {
   void progress() override { inner_->progress(); }
   bool undelivered() const override { return inner_->undelivered(); }
   bool concurrent_collectives() const override { return inner_->concurrent_collectives(); }
+  bool takes_lists() const override { return true; }
   void check() override { inner_->check(); }
   void abort(const Error& why) noexcept override;
   bool poll_abort() noexcept override;

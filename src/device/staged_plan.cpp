@@ -4,6 +4,9 @@
 #include <bit>
 #include <cstring>
 
+#include "compress/spec.hpp"
+#include "fuse/fusion.hpp"
+
 namespace medley::core {
 namespace {
 
@@ -55,12 +58,19 @@ StagedPlan::StagedPlan(const Call& call, int rank, int ranks)
     room_ = rounded((call.in_count + call.out_count) * element_);
     return;
   }
+  if (call.list) {   // fused messages are short enough for one piece
+    for (const FusedTensor& tensor : call.list->tensors) part_ += tensor.count;
+    room_ = rounded(fuse::packed_sides(call, part_ * element_, rank, ranks).bytes);
+    return;
+  }
   const bool many = many_in() || many_out();
   // The element count of one part, from whichever side this rank has.
   const std::int64_t from_in = many_in() ? call.in_count / ranks : call.in_count;
   const std::int64_t from_out = many_out() ? call.out_count / ranks : call.out_count;
   part_ = call.op == Op::scatter || !call.in ? std::max(from_out, from_in) : from_in;
   step_ = std::max<std::int64_t>(1, piece_bytes / element_ / (many ? ranks : 1));
+  // A compressed operation is one piece: blocks and residuals count from the start of the tensor, as on host memory.
+  if (compress::is_compressed(call.algorithm)) step_ = std::max<std::int64_t>(1, part_);
   pieces_ = pieces_of(part_, step_);
   const std::int64_t longest = std::min(part_, step_) * element_;
   room_ = rounded(longest * ((many_in() ? ranks : 1) + (many_out() ? ranks : 1)));
@@ -76,6 +86,7 @@ bool StagedPlan::learn(const MessageHeader& header, int source) {
 
 Piece StagedPlan::piece(std::int64_t index, std::byte* memory) const {
   Piece made = call_.op == Op::send || call_.op == Op::recv ? message(index, memory)
+               : call_.list                                        ? fused(memory)
                : v_collective(call_.op)                            ? unequal_parts(memory)
                                                              : equal_parts(index, memory);
   made.call.memory = Memory::host;
@@ -98,6 +109,9 @@ Piece StagedPlan::equal_parts(std::int64_t index, std::byte* memory) const {
       made.in.push_back(range(call_.in, part, at));
     }
   }
+  if (call_.op == Op::broadcast && call_.in && compress::is_compressed(call_.algorithm) && bytes > 0) {
+    made.out.push_back(range(call_.in, 0, 0));   // the root gets what it sent, rounded as for everybody else
+  }
   if (call_.out) {
     // In-place operations use the same memory for both sides: it stays in the cache.
     if (call_.op == Op::all_reduce || call_.op == Op::reduce) at = 0;
@@ -106,6 +120,27 @@ Piece StagedPlan::equal_parts(std::int64_t index, std::byte* memory) const {
     for (int part = 0; part < (many_out() ? ranks_ : 1) && bytes > 0; ++part, at += bytes) {
       made.out.push_back(range(call_.out, part, at));
     }
+  }
+  return made;
+}
+
+/// The tensors are copied to and from their places in the packed buffer, without packing them on the device first.
+Piece StagedPlan::fused(std::byte* memory) const {
+  Piece made{.call = call_, .in = {}, .out = {}, .parts = {}};
+  const std::int64_t part_bytes = part_ * element_;
+  const fuse::PackedSides sides = fuse::packed_sides(call_, part_bytes, rank_, ranks_);
+  made.call.list = nullptr;
+  const auto side = [&](std::vector<Copy>& copies, bool input, std::int64_t at) {
+    fuse::each_copy(call_, call_.list->tensors, part_bytes, input, at, ranks_,
+                    [&](std::byte* user, std::int64_t to, std::int64_t bytes) { copies.push_back({user, to, bytes}); });
+  };
+  if (fuse::has_in(call_, rank_)) {
+    made.call.in = memory + sides.in_at;
+    side(made.in, true, sides.in_at);
+  }
+  if (fuse::has_out(call_, rank_)) {
+    made.call.out = memory + sides.out_at;
+    side(made.out, false, sides.out_at);
   }
   return made;
 }

@@ -53,6 +53,7 @@ class StagedPlan {
   Piece equal_parts(std::int64_t index, std::byte* memory) const;
   Piece unequal_parts(std::byte* memory) const;
   Piece message(std::int64_t index, std::byte* memory) const;
+  Piece fused(std::byte* memory) const;
   bool many_in() const;
   bool many_out() const;
 

@@ -11,10 +11,14 @@
 #include <vector>
 
 #include "algorithms/filled_lane.hpp"
+#include "algorithms/host_lane.hpp"
+#include "engine/auto_fuse.hpp"
 #include "engine/message_order.hpp"
+#include "engine/message_sizes.hpp"
 #include "engine/routing.hpp"
 #include "engine/size_agreement.hpp"
 #include "engine/status_board.hpp"
+#include "fuse/collector.hpp"
 
 namespace medley::core {
 
@@ -43,7 +47,9 @@ struct LaneState {
   bool staged = false;
   bool in_streams = false;
   bool connects_lazily = false;           ///< Trait::connects_lazily
+  bool inside_host = false;               ///< Trait::inside_host: its small messages are copies in memory
   bool default_for_host = false, default_for_cuda = false;   ///< the default where neither a rule nor the table decides
+  const algorithms::HostLane* inside = nullptr;   ///< it carries only messages between the ranks of this host (part of `lane`)
   bool broken = false;                    ///< its progress() threw: it is not called again
   std::deque<Operation*> collectives{};   ///< in lane order, not complete; owned by the scheduler
   MessageOrder messages{};                ///< messages that wait to be started; owned by the scheduler
@@ -55,7 +61,7 @@ struct LaneState {
   /// Whether the lane needs progress for something that no pending operation here waits for.
   bool has_undelivered() const { return !broken && (filled->undelivered() || !size_exchange.empty()); }
   /// A barrier touches no memory, so every lane has it; only some can order it behind a stream.
-  bool moves(Op op, Memory memory) const { return has(memory) || (op == Op::barrier && memory == Memory::host); }
+  bool moves(Op op, Memory memory) const { return has(memory) || (op == Op::barrier && memory == Memory::host && !inside); }
 };
 
 /// Lanes, counters and failure are guarded by the engine's lock.
@@ -74,6 +80,9 @@ class CommState {
   /// Backends of the context that cannot serve these ranks, and why.
   std::vector<std::pair<std::string, std::string>> refusals;
   Routing routing;
+  bool exact = false;                              ///< every receive has the size of its message (CommOptions::exact)
+  LaneState* inside = nullptr;                     ///< with exact sizes on several hosts: the lane of messages inside this host
+  std::shared_ptr<MessageSizes> message_sizes;     ///< with exact sizes, where messages take several lanes
   std::unique_ptr<SizeAgreement> sizes;            ///< of v-collectives, where sizes decide routes
   /// Collectives without a lane order yet, in order of issue: those with an open route, and those behind them. A reference each.
   std::deque<Operation*> awaiting_lane_order;
@@ -89,6 +98,10 @@ class CommState {
     if (status) (collective ? status->collectives : status->messages).store(number, std::memory_order_relaxed);
     return number;
   }
+
+  std::unique_ptr<fuse::Collector> collector;      ///< while a fuse scope is open
+  std::unique_ptr<AutoFuse> auto_fuse;             ///< where async collectives are fused without being asked to
+  fuse::Limits fuse_limits;                        ///< the same on all ranks
 
   std::uint64_t children = 0;                      ///< comms made from this one
   bool checked = false;                            ///< the consistency checker compares collectives before they start

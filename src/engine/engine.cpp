@@ -39,19 +39,6 @@ void copy_lists(Operation& operation, int ranks) {
   }
 }
 
-/// The kernel's coarse clock costs a fifth of the exact one. It lags by a tick at most, 10 ms, which is added: no deadline
-/// fires early, and none of a second or more is noticeably late.
-Deadline deadline_of_operation(std::chrono::nanoseconds duration) {
-  constexpr std::chrono::milliseconds tick(10);
-  if (duration < std::chrono::seconds(1)) return deadline_after(duration);
-  const Deadline now(std::chrono::nanoseconds(clock_ns(CLOCK_MONOTONIC_COARSE)) + tick);
-  return duration > Deadline::max() - now ? Deadline::max() : now + duration;
-}
-
-std::uint64_t number_of(const Record* record) {
-  return record ? record->index : 0;
-}
-
 /// Whether a blocking call may use the caller's own lists, which last until the call returns. A call with a time limit may
 /// return before completion, and a library that cannot cancel (MPI) may still read the lists.
 bool may_borrow(const Call& call, const Options& options) {
@@ -74,20 +61,22 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
   {
     const Hold hold(*this);
     const Route* route = &admit(comm, call, options.backend);
-    comm.count(is_collective(call.op));
+    count(comm, call, options.backend);
     PendingSize open;
     if (comm.sizes) [[unlikely]] route = &settle_route(comm, call, options.backend, *route, open);
     const Route& chosen = *route;
     LaneState& lane = *chosen.lane;
-    if (!options.async && !open && quiet() && !comm.checked) {
+    if (comm.auto_fuse && collects(comm, call, options)) [[unlikely]] {
+      operation = collect_behind(shared, call, options, chosen);
+    } else if (!options.async && !open && quiet() && !comm.checked) {
       // Nothing is pending, so nothing can conflict and the lane is free: no bookkeeping unless it takes long.
       Record* record = nullptr;
       OperationRef owner;
-      if (!may_borrow(call, options)) [[unlikely]] owner = make_operation(shared, call, options, lane);
+      if (!may_borrow(call, options)) [[unlikely]] owner = make_operation(shared, call, options, lane, ticks());
       Transfer* transfer = owner ? try_inline(comm, owner->call, owner->lists, chosen, options, source, record)
                                  : try_inline(comm, call, nullptr, chosen, options, source, record);
       if (!transfer) return nullptr;
-      if (!owner) owner = make_operation(shared, call, options, lane);
+      if (!owner) owner = make_operation(shared, call, options, lane, ticks());
       operation = enlist(std::move(owner), options);
       operation->record = number_of(record);
       scheduler_.add(*operation);   // nothing is pending, so nothing blocks it
@@ -130,7 +119,8 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
     const int polls = lane.event_count && lane.event_count->spins() == 0 ? 1 : inline_polls;
     for (int i = 0; transfer && i < polls; ++i) {
       if (transfer->poll() == Poll::complete) {
-        source = transfer->source();
+        check_size(comm, call, *transfer);
+        source = sender_of(call, *transfer);
         transfer->release();
         transfer = nullptr;
         break;
@@ -140,12 +130,12 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
       if (i >= eager_polls) pause();
     }
   } catch (...) {
-    const Error error = current_error();
+    const Error error = in_ranks_of_comm(lane, current_error());
     board_.hide_inline();
     if (!recorded) recorded = record(comm, call, route, options, begun);
     note_end(recorded, true);
     const Error full = with_context(error, comm, call, is_collective(call.op) ? comm.collectives : comm.messages, lane.name);
-    if (ends_comm(call, error)) fail_locked(comm, full);
+    if (ends_comm(comm, call, error)) fail_locked(comm, full);
     if (transfer) transfer->abandon(lists);   // after the lane was aborted
     throw full;
   }
@@ -155,63 +145,31 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
   return transfer;
 }
 
-/// A message that nothing blocks is started before it becomes an operation. If its first poll completes it, it never becomes
-/// one (docs/guarantees.md, "Messages that are complete when they are issued").
-Operation* Engine::start_message(const std::shared_ptr<CommState>& shared, const Call& call,
-                                 const Options& options, const Route& route, int& source) {
-  CommState& comm = *shared;
-  LaneState& lane = *route.lane;
-  const std::uint64_t begun = ticks();
-  if (comm.status) board_.show_inline(*comm.status, lane.place, call.op, call.root);
-  Transfer* transfer = nullptr;
-  std::optional<Error> error;
-  try {
-    transfer = lane.filled->start(call);
-    if (transfer && transfer->poll() == Poll::complete) {
-      source = transfer->source();
-      transfer->release();
-      transfer = nullptr;
-    }
-  } catch (...) {
-    error = current_error();
-  }
-  board_.hide_inline();
-  Record* const recorded = record(comm, call, route, options, begun);
-  if (!transfer && !error) {
-    note_end(recorded, false);
-    if (lane.has_undelivered()) watch_undelivered(lane);
-    return nullptr;
-  }
-  Operation* const operation = enlist(make_operation(shared, call, options, lane), options);
-  operation->record = number_of(recorded);
-  scheduler_.add(*operation);
-  if (transfer) adopt(*operation, transfer, begun);
-  if (error) finish_with_error(*operation, *error);
-  return operation;
-}
-
 /// Keeps progress running on a lane that has something undelivered for its peers, though no operation waits for it.
 void Engine::watch_undelivered(LaneState& lane) {
   if (progress_.add_undelivered(lane) && thread_) thread_->nudge();
 }
 
 OperationRef Engine::make_operation(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
-                                    LaneState& lane) {
+                                    LaneState& lane, std::uint64_t begun) {
   OperationRef operation(new Operation);
   operation->comm = comm;
   operation->lane = &lane;
   operation->call = call;
   copy_lists(*operation, comm->size);
   operation->sequence = operation->collective() ? comm->collectives : comm->messages;
-  operation->deadline =
-      deadline_of_operation(options.deadline.count() > 0 ? options.deadline : comm->deadline);
+  operation->deadline = deadline_of(options.deadline.count() > 0 ? options.deadline : comm->deadline, begun);
   return operation;
 }
 
 /// From here on it is pending, and the engine holds a reference. The caller gets another: it may complete as soon as it starts.
 Operation* Engine::enlist(OperationRef made, const Options& options) {
   Operation* const operation = made.get();
-  find_accesses(operation->call, operation->comm->size, operation->accesses);
+  if (operation->fusion) [[unlikely]] {
+    find_accesses(*operation->fusion, operation->call, operation->comm->size, operation->accesses);
+  } else {
+    find_accesses(operation->call, operation->comm->size, operation->accesses);
+  }
   if (operation->call.memory == Memory::cuda) {
     operation->dependencies.ready = device_->record(operation->call.stream);
     operation->call.dependencies = &operation->dependencies;
@@ -227,16 +185,22 @@ Operation* Engine::enlist(OperationRef made, const Options& options) {
 /// Queued behind conflicting operations and its lane's earlier collectives; starts at once if there are none.
 Operation* Engine::enlist_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
                                  const Route& chosen, PendingSize open) {
-  Operation* operation = enlist(make_operation(comm, call, options, *chosen.lane), options);
+  const std::uint64_t begun = ticks();
+  Operation* operation = enlist(make_operation(comm, call, options, *chosen.lane, begun), options);
   operation->size = std::move(open);
-  board_.show(*operation);
-  operation->record = number_of(record(*comm, call, chosen, options, ticks()));
-  if (operation->size) note_route(*operation, {});
-  scheduler_.add(*operation);
-  if (operation->collective() && !comm->awaiting_lane_order.empty()) open_routes_.insert(comm.get());
-  await_check(*operation);
-  if (operation->blockers == 0) start(*operation);
+  queue(*operation, chosen, options, begun);
   return operation;
+}
+
+void Engine::queue(Operation& operation, const Route& chosen, const Options& options, std::uint64_t begun) {
+  CommState& comm = *operation.comm;
+  board_.show(operation);
+  operation.record = number_of(record(comm, operation.call, chosen, options, begun));
+  if (operation.size) note_route(operation, {});
+  scheduler_.add(operation);
+  if (operation.collective() && !comm.awaiting_lane_order.empty()) open_routes_.insert(&comm);
+  await_check(operation);
+  if (operation.blockers == 0) start(operation);
 }
 
 Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls,
@@ -257,12 +221,13 @@ Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vect
   group->sequence = comm->messages + 1;
   group->references = 1 + group->members;   // the caller's, and one for each member
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    comm->count(false);
-    Operation* operation = enlist(make_operation(comm, calls[i], options, *routes[i]->lane), options);
+    count(*comm, calls[i], options.backend);
+    const std::uint64_t begun = ticks();
+    Operation* operation = enlist(make_operation(comm, calls[i], options, *routes[i]->lane, begun), options);
     operation->group = group;
     group->batch.push_back(operation);
     board_.show(*operation);
-    operation->record = number_of(record(*comm, calls[i], *routes[i], options, ticks()));
+    operation->record = number_of(record(*comm, calls[i], *routes[i], options, begun));
     group->deadline = operation->deadline;
     scheduler_.add(*operation);
     if (operation->blockers == 0) start(*operation);

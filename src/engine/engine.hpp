@@ -34,6 +34,16 @@ class Device;
 
 namespace medley::core {
 
+/// For a complete transfer on a comm with exact sizes: throws if it received another number of bytes than was posted.
+[[gnu::cold]] void throw_if_other_size(const CommState& comm, const Call& call, const Transfer& transfer);
+inline void check_size(const CommState& comm, const Call& call, const Transfer& transfer) {
+  if (comm.exact && call.op == Op::recv) throw_if_other_size(comm, call, transfer);
+}
+/// The sender of a complete receive. A lane inside a host counts ranks in its own way, so only any_source asks the transfer.
+inline int sender_of(const Call& call, const Transfer& transfer) {
+  return call.op == Op::recv && call.root >= 0 ? call.root : transfer.source();
+}
+
 class Engine final : private Progress::Events {
  public:
   Engine() : scheduler_([this](Operation& operation) { start(operation); }), progress_(*this) {}
@@ -48,6 +58,15 @@ class Engine final : private Progress::Events {
   Operation* issue(const std::shared_ptr<CommState>& comm, Call& call, const Options& options, int& source);
   /// Issues several operations as a batch; the result is complete when all are.
   Operation* issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls, const Options& options);
+  /// Issues collectives in order, some of them fused messages (engine_fuse.cpp); all or none. The result is complete when all are.
+  Operation* issue_list(const std::shared_ptr<CommState>& comm, std::vector<fuse::Composed>& composed, const Options& options);
+  /// Opens a fuse scope on the comm, or one more inside it; closing the last issues what was collected.
+  void open_fuse(const std::shared_ptr<CommState>& comm);
+  void close_fuse(const std::shared_ptr<CommState>& comm);
+  /// Adds a call to the comm's open scope and returns the operation of its Work. Throws where it overlaps a collected tensor.
+  Operation* collect(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options);
+  /// Issues what was collected. An error completes the collected operations and is thrown.
+  void flush_fused(const std::shared_ptr<CommState>& comm);
   /// Waits until it is complete and throws its error.
   void wait(Operation& operation, Deadline deadline);
   /// On CUDA memory: makes the operation's stream wait for it instead, as soon as that is possible.
@@ -163,28 +182,53 @@ class Engine final : private Progress::Events {
   const Route& settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
                             PendingSize& open);
   const Route& route(CommState& comm, const Call& call, std::string_view backend) const;
+  static const Route* route_of_exact(const CommState& comm, const Call& call);
+  static void count(CommState& comm, const Call& call, std::string_view backend);
   Transfer* try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists,
                        const Route& route, const Options& options, int& source, Record*& recorded);
   Operation* start_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
                            const Route& route, int& source);
-  static OperationRef make_operation(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
-                                     LaneState& lane);
+  Operation* adopt_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, LaneState& lane,
+                           Transfer* transfer, Record* recorded, std::uint64_t begun);
+  Operation* fail_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, const Route& route,
+                          Transfer* transfer, std::uint64_t begun, const Error& error);
+  void settle_message(Operation& message);
+  OperationRef make_operation(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, LaneState& lane,
+                              std::uint64_t begun);
+  Deadline deadline_of(std::chrono::nanoseconds duration, std::uint64_t begun);
   Operation* enlist(OperationRef made, const Options& options);
   Operation* enlist_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
                            const Route& chosen, PendingSize open);
+  void queue(Operation& operation, const Route& chosen, const Options& options, std::uint64_t begun);
+  void refuse_collected(const CommState& comm, const Call& call) const;
+  void refuse_unissued(Operation& operation);
+  using Carried = std::function<void(Operation& carrier, const fuse::Composed& composed)>;
+  void issue_composed(const std::shared_ptr<CommState>& comm, std::vector<fuse::Composed>& composed, const Options& options,
+                      const Carried& carried);
+  void flush_locked(const std::shared_ptr<CommState>& comm);
+  // Automatic fusion (engine_auto_fuse.cpp).
+  static bool collects(const CommState& comm, const Call& call, const Options& options);
+  Operation* collect_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, const Route& chosen);
+  bool seek_agreement(CommState& comm);
+  void take_agreement(Operation& agreement);
+  void issue_agreed(CommState& comm, std::size_t count);
+  void carry(Operation& message, const std::vector<Operation*>& members);
+  Operation* enlist_internal(const std::shared_ptr<CommState>& comm, const Call& call, const Route& route);
+  void finish_tensors(Operation& operation);
   Operation* issue_on_device(const std::shared_ptr<CommState>& comm, Call& call, const Options& options);
   void use_device(const CommState& comm);
   void admit_on_device(const CommState& comm, Call& call, const LaneState& lane);
   /// Null where nothing is recorded. Valid while the lock is held.
   Record* record(const CommState& comm, const Call& call, const Route& route, const Options& options,
-                 std::uint64_t issued);
+                 std::uint64_t issued, std::uint64_t started = 0, std::uint64_t completed = 0);
   void note_route(const Operation& operation, const Route& route) noexcept;
   void note_start(std::uint64_t record, std::uint64_t moment) noexcept;
   /// From here to the operation's end, nothing overlaps the time.
   void note_wait(const Operation& operation) noexcept;
   void note_device_times(std::uint64_t record, const DeviceTimes& times) noexcept;
   void note_end(std::uint64_t record, bool failed) noexcept;
-  void note_end(Record* record, bool failed) noexcept;
+  void note_end(Record* record, bool failed) noexcept { note_end(record, failed, record ? ticks() : 0); }
+  void note_end(Record* record, bool failed, std::uint64_t moment) noexcept;
   bool assign_lane_orders(CommState& comm);
   void take_agreed_route(Operation& operation);
   void await_check(Operation& operation);
@@ -200,7 +244,10 @@ class Engine final : private Progress::Events {
   void complete(Operation& operation);
   void finish(Operation& operation);
   void finish_with_error(Operation& operation, const Error& error);
-  void on_complete(Operation& operation) override { settle(operation); }
+  void on_complete(Operation& operation) override {
+    check_size(*operation.comm, operation.call, *operation.transfer);   // throws into on_error()
+    operation.started_at_issue ? settle_message(operation) : settle(operation);
+  }
   void on_error(Operation& operation, const Error& error) override { finish_with_error(operation, error); }
   void on_poll(Operation& operation) override { look_for_launch(operation); }
   void on_lane_error(LaneState& lane, const Error& error) override;
@@ -243,6 +290,7 @@ class Engine final : private Progress::Events {
   std::set<CommState*> open_routes_;       ///< comms with collectives that wait for their lane order
   std::vector<CommState*> aborting_;       ///< comms whose lanes have not finished their abort
   std::vector<std::unique_ptr<CommState>> closing_;   ///< comms without references, whose destruction is deferred
+  std::vector<const CommState*> collecting_;   ///< comms with an open fuse scope
   bool ending_ = false;                    ///< one of the two above is not empty; one load for quiet()
   bool some_complete_ = false;             ///< since the lock was taken: releasing it wakes sleepers
   std::vector<std::function<void()>> due_callbacks_;   ///< callbacks of complete operations, run when the lock is released
@@ -253,10 +301,18 @@ class Engine final : private Progress::Events {
   std::unique_ptr<ProgressThread> thread_;
   std::shared_ptr<Device> device_;         ///< opened by the first operation on CUDA memory
   std::atomic<bool> device_used_{false};   ///< its acquire in use_device() pairs with the release there: device_ is set before
+  /// The deadline last computed: of operations that may take `duration` and are issued in the same millisecond.
+  struct {
+    std::chrono::nanoseconds duration{-1};
+    std::uint64_t begun = 0;
+    Deadline deadline{};
+  } last_deadline_;
   unsigned launches_ = 0;                  ///< number of launches on CUDA memory
   IssuedBefore order_checked_;                ///< in check mode: collectives issued on each comm that has a stream lane
   std::atomic<bool> thread_allowed_{true};
 };
+
+inline std::uint64_t number_of(const Record* record) { return record ? record->index : 0; }
 
 /// Puts the operation, its comm, its sequence number and its backend in front of the error.
 Error with_context(const Error& error, const CommState& comm, const Call& call, std::uint64_t sequence,
@@ -264,7 +320,9 @@ Error with_context(const Error& error, const CommState& comm, const Call& call, 
 Error with_context(const Error& error, const Operation& operation);
 
 /// Whether this error in a call makes the comm unusable: a collective that failed on one rank leaves the others in the middle
-/// of it, and a lost rank is lost for every operation.
-bool ends_comm(const Call& call, const Error& error);
+/// of it, a lost rank is lost for every operation, and where sizes are exact the other end of a message must learn of a wrong one.
+bool ends_comm(const CommState& comm, const Call& call, const Error& error);
+/// An error of a lane, with the ranks of its comm.
+Error in_ranks_of_comm(const LaneState& lane, const Error& error);
 
 }  // namespace medley::core

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <iterator>
 #include <medley/sdk/current_error.hpp>
+#include <medley/sdk/device.hpp>
 #include <thread>
 #include <utility>
 
 #include "engine/engine.hpp"
+#include "fuse/packed_transfer.hpp"
 
 namespace medley::core {
 namespace {
@@ -41,8 +43,23 @@ Error with_context(const Error& error, const Operation& operation) {
                       operation.lane && !operation.size ? operation.lane->name : "");
 }
 
-bool ends_comm(const Call& call, const Error& error) {
-  return (call.op != Op::send && call.op != Op::recv) || error.kind() == ErrorKind::rank_lost;
+bool ends_comm(const CommState& comm, const Call& call, const Error& error) {
+  return is_collective(call.op) || error.kind() == ErrorKind::rank_lost || (comm.exact && error.kind() == ErrorKind::mismatch);
+}
+
+Error in_ranks_of_comm(const LaneState& lane, const Error& error) {
+  return lane.inside ? lane.inside->in_ranks_of_comm(error) : error;
+}
+
+void throw_if_other_size(const CommState& comm, const Call& call, const Transfer& transfer) {
+  const std::int64_t came = transfer.received();
+  const std::int64_t posted = call.out_count * static_cast<std::int64_t>(size_of(call.dtype));
+  if (came < 0 || came == posted) return;
+  const int sender = sender_of(call, transfer);
+  throw Error(ErrorKind::mismatch,
+              fmt::format("rank {} sent {} bytes with tag {} but rank {} posted a receive of {} bytes; this comm was declared to have "
+                          "messages of exact size", sender, came, call.tag, comm.rank, posted),
+              {.ranks = {sender, comm.rank}});
 }
 
 void Engine::start(Operation& operation) {
@@ -52,7 +69,9 @@ void Engine::start(Operation& operation) {
   const std::vector<Transfer*> before = running_before(operation);
   operation.dependencies.transfers = before;
   try {
-    transfer = lane.lane->start(operation.call);
+    transfer = operation.fusion && !operation.call.list
+                   ? fuse::start_packed(*lane.lane, operation.call, operation.fusion, operation.comm->rank, operation.comm->size)
+                   : lane.lane->start(operation.call);
   } catch (...) {
     operation.dependencies.transfers = {};
     return finish_with_error(operation, current_error());
@@ -85,13 +104,13 @@ void Engine::adopt(Operation& operation, Transfer* transfer, std::uint64_t start
 void Engine::settle(Operation& operation) {
   LaneState& lane = *operation.lane;
   if (operation.transfer) {
-    operation.source.store(operation.transfer->source(),
+    operation.source.store(sender_of(operation.call, *operation.transfer),
                            std::memory_order_relaxed);  // relaxed: as Operation::source says
     if (lane.in_streams && !operation.error) note_device_times(operation.record, operation.transfer->device_times());
     progress_.remove(operation);
     Transfer* const transfer = std::exchange(operation.transfer, nullptr);
     if (operation.error) {
-      transfer->abandon(operation.lists);
+      transfer->abandon(operation.fusion ? std::shared_ptr<const void>(operation.fusion) : operation.lists);
     } else {
       transfer->release();
     }
@@ -131,6 +150,8 @@ void Engine::complete(Operation& operation) {
   note_end(operation.record, operation.error.has_value());
   finish(operation);
   scheduler_.finished(operation);
+  if (!operation.tensors.empty()) [[unlikely]] finish_tensors(operation);
+  if (operation.comm->auto_fuse && operation.comm->auto_fuse->agreement == &operation) [[unlikely]] take_agreement(operation);
   if (Operation* group = std::exchange(operation.group, nullptr)) {
     if (operation.error && !group->error) group->error = operation.error;
     if (operation.source >= 0) group->source = operation.source.load();
@@ -140,9 +161,9 @@ void Engine::complete(Operation& operation) {
 }
 
 void Engine::finish_with_error(Operation& operation, const Error& error) {
-  const Error full = with_context(error, operation);
+  const Error full = with_context(operation.lane ? in_ranks_of_comm(*operation.lane, error) : error, operation);
   // This aborts the lanes before it settles the operation: until then a library may use the operation's memory.
-  if (ends_comm(operation.call, error) && !operation.comm->failure) return fail_locked(*operation.comm, full);
+  if (ends_comm(*operation.comm, operation.call, error) && !operation.comm->failure) return fail_locked(*operation.comm, full);
   if (operation.comm->aborting && operation.transfer) return;   // its comm failed meanwhile: it completes with the abort
   if (!operation.error) {
     operation.error = full;

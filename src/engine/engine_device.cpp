@@ -61,7 +61,7 @@ Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, Cal
     if (++launches_ % look_after == 0) progress_locked();   // before the call is counted: it may fail the comm
     const Route* route = &admit(comm, call, options.backend);
     admit_on_device(comm, call, *route->lane);   // where the route is open, all its candidates stage alike
-    comm.count(is_collective(call.op));
+    count(comm, call, options.backend);
     PendingSize open;
     if (comm.sizes) route = &settle_route(comm, call, options.backend, *route, open);
     const Route& chosen = *route;
@@ -103,7 +103,7 @@ bool Engine::order_stream_behind_locked(Operation& operation, void* stream) {
   const auto ordered = [stream](Operation& one) {
     if (one.complete() || one.error) return one.complete() && !one.error;
     if (one.call.memory != Memory::cuda || !one.launched || !one.transfer || !one.transfer->order(stream)) return false;
-    one.source = one.transfer->source();
+    one.source = sender_of(one.call, *one.transfer);
     one.stream_waits = true;
     return true;
   };

@@ -13,13 +13,13 @@ std::uint32_t Engine::note_comm(const std::string& name, const std::vector<int>&
 }
 
 Record* Engine::record(const CommState& comm, const Call& call, const Route& route, const Options& options,
-                       std::uint64_t issued) {
+                       std::uint64_t issued, std::uint64_t started, std::uint64_t completed) {
   if (!recorder_) return nullptr;
   Record& record = recorder_->next();
   record.sequence = is_collective(call.op) ? comm.collectives : comm.messages;
   record.issued = issued;
-  record.started = 0;
-  record.completed = 0;
+  record.started = started;
+  record.completed = completed;
   record.waited = 0;
   record.in_count = call.in_count;
   record.out_count = call.out_count;
@@ -36,9 +36,9 @@ Record* Engine::record(const CommState& comm, const Call& call, const Route& rou
   record.reason = route.reason;
   record.backend = route.lane->note;
   record.algorithm = call.algorithm.empty() ? 0 : recorder_->algorithm(call.algorithm);
-  record.flags = options.async ? record_async : 0;
+  record.flags = static_cast<std::uint8_t>((options.async ? record_async : 0) | (completed ? record_inline : 0));
   write_barrier();   // for readers of a running job, and of a killed one
-  record.state = RecordState::issued;
+  record.state = completed ? RecordState::complete : started ? RecordState::started : RecordState::issued;
   return &record;
 }
 
@@ -64,6 +64,7 @@ void Engine::note_wait(const Operation& operation) noexcept {
     Record* record = waited_for.record ? recorder_->find(waited_for.record) : nullptr;
     if (record && record->waited == 0 && !waited_for.complete()) record->waited = ticks();
   };
+  if (operation.collected) operation.comm->auto_fuse->asked = true;
   stamp(operation);
   for (const Operation* member : operation.batch) stamp(*member);
 }
@@ -87,9 +88,9 @@ void Engine::note_end(std::uint64_t number, bool failed) noexcept {
   note_end(number ? recorder_->find(number) : nullptr, failed);
 }
 
-void Engine::note_end(Record* record, bool failed) noexcept {
+void Engine::note_end(Record* record, bool failed, std::uint64_t moment) noexcept {
   if (!record) return;
-  record->completed = ticks();
+  record->completed = moment;
   if (record->started == 0 && !failed) {
     record->started = record->issued;   // it ran inside the call
     record->flags |= record_inline;

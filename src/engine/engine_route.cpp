@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <medley/sdk/current_error.hpp>
 
+#include "algorithms/compressed.hpp"
 #include "engine/engine.hpp"
 
 namespace medley::core {
@@ -12,9 +13,18 @@ namespace {
 std::string available(const CommState& comm) {
   std::string names;
   for (const auto& lane : comm.lanes) {
-    if (!lane->staged) names += (names.empty() ? "" : ", ") + lane->name;
+    if (!lane->staged && !lane->inside) names += (names.empty() ? "" : ", ") + lane->name;
   }
   return names.empty() ? "none" : names;
+}
+
+/// Names are a few characters long: a call of memcmp() takes longer than the comparison.
+bool equal(const std::string& name, std::string_view wanted) {
+  if (name.size() != wanted.size()) return false;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (name[i] != wanted[i]) return false;
+  }
+  return true;
 }
 
 std::string why_not_staged(const CommState& comm, const Call& call) {
@@ -22,8 +32,23 @@ std::string why_not_staged(const CommState& comm, const Call& call) {
   return ", and it is not staged: " + comm.why_no_cuda;
 }
 
+/// What a rule or the table says about compression applies where it can: not to a call that forbids it, to integers by a lossy codec,
+/// or to a barrier. A function of the call alone, so equal on all ranks.
+[[gnu::noinline]] void take_compression(Call& call, const Route& route) {
+  const bool forbidden = call.algorithm == compress::forbidden;
+  if (!forbidden && !call.algorithm.empty()) return;
+  const bool drop = compress::is_compressed(route.algorithm) && (forbidden || !algorithms::why_not_compressed(call, route.algorithm).empty());
+  call.algorithm = drop ? std::string_view{} : std::string_view(route.algorithm);
+}
+
 /// The call's algorithm if it names one, else the route's.
 void take_algorithm(Call& call, const Route& route) {
+  if (call.algorithm.empty() && route.algorithm.empty()) [[likely]] return;
+  if (compress::is_compressed(route.algorithm) || call.algorithm == compress::forbidden) [[unlikely]] {
+    take_compression(call, route);
+    if (!call.algorithm.empty()) route.lane->filled->check_algorithm(call, route.lane->staged ? Memory::host : call.memory);
+    return;
+  }
   const bool from_table = call.algorithm.empty() && route.reason == RouteReason::table;   // checked with the table
   if (call.algorithm.empty()) call.algorithm = route.algorithm;
   if (call.algorithm.empty() || from_table) return;
@@ -44,16 +69,30 @@ bool goes_by_agreed_size(const CommState& comm, const Call& call, std::string_vi
 
 }  // namespace
 
+/// On a comm with exact sizes: messages inside a host stay there, unless a rule says otherwise.
+const Route* Engine::route_of_exact(const CommState& comm, const Call& call) {
+  const Route* const found = comm.routing.find(call, comm.size);
+  const bool inside = comm.inside && call.memory == Memory::host && found && found->reason != RouteReason::rule;
+  if (call.root == any_source && (inside || comm.routing.splits_messages(call.memory))) {
+    throw Error(ErrorKind::invalid,
+                fmt::format("recv on comm {}: its messages have exact sizes and take several routes, so a receive from any source would have "
+                            "to look in several libraries; name the source or the backend, or make a comm without exact sizes", comm.name),
+                {.op = call.op, .comm = comm.name});
+  }
+  return inside && comm.inside->inside->reaches(call.root) ? &comm.inside->named : found;
+}
+
 const Route& Engine::route(CommState& comm, const Call& call, std::string_view backend) const {
   if (backend.empty() || backend == "auto") {
-    if (const Route* found = comm.routing.find(call, comm.size)) return *found;
+    const bool exact = comm.exact && !is_collective(call.op);
+    if (const Route* found = exact ? route_of_exact(comm, call) : comm.routing.find(call, comm.size)) return *found;
     throw Error(ErrorKind::unavailable, fmt::format("{} on comm {}: no backend of this comm ({}) moves {} memory{}",
                                                     name(call.op), comm.name, available(comm), name(call.memory),
                                                     why_not_staged(comm, call)),
                 {.op = call.op, .comm = comm.name});
   }
   for (auto& lane : comm.lanes) {
-    if (lane->name == backend && lane->moves(call.op, call.memory)) return lane->named;
+    if (equal(lane->name, backend) && lane->moves(call.op, call.memory)) return lane->named;
   }
   if (std::any_of(comm.lanes.begin(), comm.lanes.end(), [&](const auto& lane) { return lane->name == backend; })) {
     throw Error(ErrorKind::unavailable,
@@ -74,13 +113,22 @@ const Route& Engine::admit(CommState& comm, Call& call, std::string_view backend
   if (comm.failure) {
     throw with_context(*comm.failure, comm, call, (is_collective(call.op) ? comm.collectives : comm.messages) + 1, "");
   }
+  if (!collecting_.empty()) [[unlikely]] refuse_collected(comm, call);
   const Route& chosen = route(comm, call, backend);
   if (comm.sizes && goes_by_agreed_size(comm, call, backend)) [[unlikely]] {
     check_all_algorithms(comm, call);
   } else {
     take_algorithm(call, chosen);
   }
+  if (call.feedback) [[unlikely]] algorithms::FeedbackAccess::prepare(call, comm.rank, comm.size);
   return chosen;
+}
+
+/// Counts an admitted call, and notes its size where the ranks compare them.
+void Engine::count(CommState& comm, const Call& call, std::string_view backend) {
+  comm.count(is_collective(call.op));
+  if (!comm.message_sizes || is_collective(call.op) || call.root == any_source) [[likely]] return;
+  if (backend.empty() || backend == "auto") comm.message_sizes->note(call);
 }
 
 /// The route of an admitted, counted call. If it is open, sets `open` and returns a placeholder.
@@ -110,6 +158,7 @@ bool Engine::assign_lane_orders(CommState& comm) {
   bool any = false;
   while (!comm.awaiting_lane_order.empty()) {
     Operation& next = *comm.awaiting_lane_order.front();
+    if (next.collected) return seek_agreement(comm) || any;
     if (next.size) {
       try {
         if (!next.size.answered()) return any;

@@ -65,7 +65,7 @@ Poll Engine::advance(Operation& operation, bool first, Waiting& waiting) {
   if (operation.complete()) return Poll::complete;
   if (moved) return Poll::moved;
   waiting = progress_.how_to_wait();
-  waiting.undelivered = waiting.undelivered || !aborting_.empty();
+  waiting.undelivered = waiting.undelivered || !aborting_.empty() || !open_routes_.empty();
   return Poll::waiting;
 }
 
@@ -100,6 +100,7 @@ Operation& Engine::blamed_for(Operation& operation) {
   for (Operation* member : operation.batch) {
     if (!member->complete()) return *member;
   }
+  if (operation.collected && operation.comm->auto_fuse->agreement) return *operation.comm->auto_fuse->agreement;
   return operation;
 }
 
@@ -236,6 +237,7 @@ class Engine::Caller {
 /// the first two happened; past `deadline` the operation fails.
 bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream) {
   refuse_forked_child();
+  if (operation.of_tensor) [[unlikely]] refuse_unissued(operation);
   const bool on_device = operation.call.memory == Memory::cuda;
   if (!on_device && !operation.complete()) poll_briefly(operation);
   const bool ordered =
@@ -334,6 +336,7 @@ void Engine::run_progress_thread(ProgressThread& thread) {
       moved = progress_locked();
       in_streams = !pending_.empty() && !scheduler_.streams().any_needs_host();
       waiting = progress_.how_to_wait();
+      waiting.undelivered = waiting.undelivered || !open_routes_.empty();
       if (quiet()) return thread.going_idle();
     }
     if (in_streams) {   // the device makes the progress; only deadlines and lost ranks need checks

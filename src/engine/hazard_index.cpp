@@ -1,5 +1,7 @@
 #include "engine/hazard_index.hpp"
 
+#include "compress/spec.hpp"
+
 #include <algorithm>
 
 namespace medley::core {
@@ -28,8 +30,37 @@ void add_all(Accesses& list, const void* base, std::int64_t count, const std::in
 
 void find_accesses(const Call& call, int ranks, Accesses& accesses) {
   accesses.clear();
-  add_all(accesses, call.in, call.in_count, call.in_counts, call.in_offsets, ranks, call.dtype, false);
+  // The root of a compressed broadcast gets what it sent, rounded as for everybody else.
+  const bool writes_input = call.op == Op::broadcast && compress::is_compressed(call.algorithm);
+  add_all(accesses, call.in, call.in_count, call.in_counts, call.in_offsets, ranks, call.dtype, writes_input);
   add_all(accesses, call.out, call.out_count, call.out_counts, call.out_offsets, ranks, call.dtype, true);
+  if (call.feedback) {   // operations that share the residual of a tensor follow each other
+    const auto* begin = reinterpret_cast<const std::byte*>(call.feedback);
+    accesses.push_back({begin, begin + 1, true});
+  }
+}
+
+void find_accesses(const fuse::Fusion& fusion, const Call& call, int ranks, Accesses& accesses) {
+  const auto element = static_cast<std::int64_t>(size_of(call.dtype));
+  std::vector<Access> all;
+  all.reserve(2 * fusion.tensors().size());
+  for (const FusedTensor& tensor : fusion.tensors()) {
+    const auto see = [&](const void* base, bool many, bool write) {
+      const auto* begin = static_cast<const std::byte*>(base);
+      if (begin && tensor.count > 0) all.push_back({begin, begin + tensor.count * (many ? ranks : 1) * element, write});
+    };
+    if (tensor.in != tensor.out || fuse::many_in(call.op)) see(tensor.in, fuse::many_in(call.op), false);
+    see(tensor.out, fuse::many_out(call.op), true);
+  }
+  std::sort(all.begin(), all.end(), [](const Access& a, const Access& b) {
+    return a.write != b.write ? a.write < b.write : a.begin < b.begin;
+  });
+  accesses.clear();
+  for (std::size_t i = 0; i < all.size();) {
+    Access united = all[i];
+    for (++i; i < all.size() && all[i].write == united.write && all[i].begin <= united.end; ++i) united.end = std::max(united.end, all[i].end);
+    accesses.push_back(united);
+  }
 }
 
 Access access_of(const Call& message) {
@@ -116,7 +147,8 @@ HazardIndex::Segments::iterator HazardIndex::cover(const std::byte* begin, const
 }
 
 bool HazardIndex::conflicts_with_few(const Access& access) const {
-  return std::any_of(few_.begin(), few_.begin() + few_count_,
+  return few_count_ > 0 && !outside_hull(access) &&
+         std::any_of(few_.begin(), few_.begin() + few_count_,
                      [&access](const FewEntry& entry) { return conflict(entry.access, access); });
 }
 
@@ -129,7 +161,7 @@ bool HazardIndex::add_to_few(Operation& operation) {
     index_few();
     return false;
   }
-  for (const Access& access : operation.accesses) few_[few_count_++] = {access, &operation};
+  append_to_few(operation);
   return true;
 }
 
@@ -144,7 +176,7 @@ void HazardIndex::index_few() {
   few_count_ = 0;
 }
 
-bool HazardIndex::conflicts(const Access& access) const {
+bool HazardIndex::conflicts_inside(const Access& access) const {
   if (segments_.empty()) return conflicts_with_few(access);
   auto at = segments_.upper_bound(access.begin);
   if (at != segments_.begin() && std::prev(at)->second.end > access.begin) --at;
@@ -165,9 +197,11 @@ HazardIndex::Segments::iterator HazardIndex::drop(Segments::iterator at) {
 }
 
 void HazardIndex::remove(Operation& operation) {
-  for (std::size_t i = 0; i < few_count_;) {
+  std::size_t left = few_count_ > 0 ? operation.accesses.size() : 0;
+  for (std::size_t i = 0; left > 0 && i < few_count_;) {
     if (few_[i].operation == &operation) {
       few_[i] = few_[--few_count_];
+      --left;
     } else {
       ++i;
     }

@@ -25,8 +25,17 @@ class MEDLEY_API HazardIndex {
     if (segments_.empty() && add_to_few(operation)) return;
     add_to_segments(operation, visit);
   }
+  /// Adds an operation that was found to conflict with none.
+  void add_without_conflict(Operation& operation) {
+    if (!segments_.empty() || few_count_ + operation.accesses.size() > few_.size()) [[unlikely]]
+      return add(operation, [](Operation&) {});
+    append_to_few(operation);
+  }
   /// Whether a pending operation conflicts with this access.
-  bool conflicts(const Access& access) const;
+  bool conflicts(const Access& access) const {
+    if (empty() || (segments_.empty() && outside_hull(access))) return false;
+    return conflicts_inside(access);
+  }
   /// Removes a complete operation. One that fails before it has started hides the operations it waited for: rebuild then.
   void remove(Operation& operation);
   void clear();
@@ -63,6 +72,15 @@ class MEDLEY_API HazardIndex {
     visit(*earlier);
   }
   bool add_to_few(Operation& operation);
+  void append_to_few(Operation& operation) {
+    for (const Access& access : operation.accesses) {
+      if (few_count_ == 0 || access.begin < hull_begin_) hull_begin_ = access.begin;
+      if (few_count_ == 0 || access.end > hull_end_) hull_end_ = access.end;
+      few_[few_count_++] = {access, &operation};
+    }
+  }
+  bool outside_hull(const Access& access) const { return access.end <= hull_begin_ || access.begin >= hull_end_; }
+  bool conflicts_inside(const Access& access) const;
   template <class Visit>
   void add_to_segments(Operation& operation, Visit&& visit) {
     for (const Access& access : operation.accesses) {
@@ -89,12 +107,16 @@ class MEDLEY_API HazardIndex {
 
   std::array<FewEntry, 16> few_;  ///< unordered; empty while there are segments
   std::size_t few_count_ = 0;
+  /// Every entry of the list lies in here: what lies outside needs no look at the entries. It grows until the list is empty.
+  const std::byte *hull_begin_ = nullptr, *hull_end_ = nullptr;
   Segments segments_;
   std::vector<Segments::node_type> spare_;   ///< nodes of removed segments, reused: no allocations in the steady state
 };
 
 /// Exact intervals, one per part of a v-collective: a false conflict would add a dependency that the program does not have.
 MEDLEY_API void find_accesses(const Call& call, int ranks, Accesses& accesses);
+/// The same for a fused message: the memory of its tensors, adjacent ranges united.
+MEDLEY_API void find_accesses(const fuse::Fusion& fusion, const Call& call, int ranks, Accesses& accesses);
 /// For a send or a receive.
 Access access_of(const Call& message);
 

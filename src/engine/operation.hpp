@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/size_agreement.hpp"
+#include "fuse/fusion.hpp"
 
 namespace medley::core {
 
@@ -34,6 +35,11 @@ class Accesses {
   void clear() {
     count_ = 0;
     many_.clear();
+  }
+  void assign(const Access& access) {
+    few_[0] = access;
+    count_ = 1;
+    if (!many_.empty()) many_.clear();
   }
   void push_back(const Access& access) {
     if (count_ < few_.size()) {
@@ -88,6 +94,7 @@ class Operation final : public Recycled<Operation> {
   std::uint64_t last_dependent = 0;            ///< the order of the last operation that was made to follow this one
   bool orphaned = false;                       ///< an operation that it waited for failed before it started
   PendingSize size;                            ///< of a v-collective routed by size: its route is undecided until the ranks agree on the size
+  bool started_at_issue = false;               ///< a message on host memory that nothing held (engine_message.cpp)
   bool launched = false;                       ///< started, and on CUDA memory also in its stream
   bool stream_waits = false;                   ///< wait() has made a stream wait for it: complete for the caller
   std::vector<Operation*> follows;            ///< operations whose streams this one's stream waits for; a reference each
@@ -100,13 +107,21 @@ class Operation final : public Recycled<Operation> {
   Operation* group = nullptr;                 ///< the batch it belongs to
   std::vector<Operation*> batch;              ///< if it is a batch: its members, a reference each
   int members = 0;                            ///< if it is a batch: how many members are not complete
+  std::shared_ptr<fuse::Fusion> fusion;       ///< if it is a fused message: its tensors
+  std::vector<Operation*> tensors;            ///< if it carries tensors of a fuse scope: the operations of their Works, a reference each
+  bool collected = false;                     ///< by automatic fusion; it starts inside the message that the ranks agree on
+  std::string named_backend;                  ///< of a collected operation, if its call named one
+  bool of_tensor = false;                     ///< the operation of a Work in a fuse scope; once issued, `batch` is what carries it
   std::vector<std::function<void()>> callbacks;   ///< called, without the lock, when it is complete
 
   bool collective() const { return is_collective(call.op); }
   /// The ranks that it waits for, as far as known.
   std::vector<int> awaited() const {
     if (size) return size.awaited();
-    return transfer ? transfer->awaited() : std::vector<int>{};
+    if (!transfer) return {};
+    std::vector<int> ranks = transfer->awaited();
+    if (!ranks.empty() && !collective() && call.root >= 0) ranks = {call.root};   // a lane inside a host counts in its own way
+    return ranks;
   }
   bool complete() const { return state.load(std::memory_order_acquire) == State::complete; }   // pairs with Engine::finish()
   bool ended_well() const { return complete() && !error; }  // the error is final by then

@@ -19,6 +19,7 @@ void Progress::remove(Operation& operation) {
 }
 
 bool Progress::add_lane(LaneState& lane) {
+  if (!lanes_.empty() && lanes_.front() == &lane) return false;   // mostly there is one
   if (std::find(lanes_.begin(), lanes_.end(), &lane) != lanes_.end()) return false;
   lanes_.push_back(&lane);
   return true;
@@ -54,6 +55,7 @@ bool Progress::poll(Operation& operation) {
   if (!ActiveList::contains(operation)) return false;
   try {
     const Poll seen = operation.transfer->poll();
+    if (seen == Poll::moved) moment_ = 0;
     if (seen == Poll::complete) {
       events_.on_complete(operation);
     } else if (!operation.launched) {
@@ -78,6 +80,7 @@ bool Progress::poll_from(Operation* first, std::size_t count) {
 }
 
 bool Progress::run(Extent extent) {
+  moment_ = 0;
   for (std::size_t i = 0; i < lanes_.size(); ++i) move_lane(*lanes_[i]);
   const std::size_t all = active_.size();
   bool moved = poll_from(active_.front(), all <= polled_in_a_pass ? all : oldest);

@@ -5,6 +5,7 @@
 #include <medley/error.hpp>
 #include <vector>
 
+#include "base/ticks.hpp"
 #include "engine/backoff.hpp"
 #include "engine/comm_state.hpp"
 #include "engine/operation.hpp"
@@ -43,6 +44,8 @@ class MEDLEY_API Progress {
   /// round-robin part of the others, so that a pass takes as long with many as with few. `all`: every operation, unless one has
   /// moved; only after such a pass may a thread sleep.
   bool run(Extent extent = Extent::some);
+  /// The time, for operations that a pass finds complete one after the other: read once until a poll has done more than look.
+  std::uint64_t moment() { return moment_ ? moment_ : moment_ = ticks(); }
   /// Polls one operation that somebody waits for; true if it moved.
   bool poll(Operation& operation);
 
@@ -66,6 +69,7 @@ class MEDLEY_API Progress {
   Operation* resume_ = nullptr;          ///< where the next pass resumes beyond the oldest
   std::vector<LaneState*> lanes_;        ///< with active operations, or undelivered
   int owing_lanes_ = 0;
+  std::uint64_t moment_ = 0;             ///< 0: not read yet
 };
 
 }  // namespace medley::core

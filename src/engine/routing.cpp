@@ -4,6 +4,7 @@
 
 #include "algorithms/registry.hpp"
 #include "base/v_collectives.hpp"
+#include "compress/codec.hpp"
 #include "engine/comm_state.hpp"
 #include "route/choose.hpp"
 
@@ -34,10 +35,22 @@ LaneState* built_in_choice(const Lanes& lanes, Op op, Memory memory) {
   return nullptr;
 }
 
+/// The algorithm of a rule on a lane. Codecs apply to host and staged memory, and to messages only where a rule names messages.
+std::string algorithm_of(const Rules::Rule& rule, const LaneState& lane, Op op, Memory memory) {
+  if (!compress::is_compressed(rule.choice.algorithm)) return rule.choice.algorithm;
+  const bool applies = (memory == Memory::host || lane.staged) && (is_collective(op) || rule.op);
+  return applies ? rule.choice.algorithm : std::string{};
+}
+
 /// Algorithms over messages run on host memory, which includes staged operations.
 bool has_algorithm(const LaneState& lane, Op op, Memory memory, const std::string& algorithm) {
   if (algorithm == algorithms::native || lane.filled->has_own(op, algorithm)) return true;
   return (memory == Memory::host || lane.staged) && algorithms::find(op, algorithm);
+}
+
+compress::Permission permission_of(const Rules::Rule* rule) {
+  if (!rule || !compress::is_compressed(rule->choice.algorithm)) return {};
+  return compress::Permission::parse(std::string_view(rule->choice.algorithm).substr(1));
 }
 
 bool covers_all(std::int64_t from, std::int64_t to) { return from == 0 && to == INT64_MAX; }
@@ -67,6 +80,11 @@ bool Routing::by_size(Op op, Memory memory) const noexcept {
   });
 }
 
+bool Routing::splits_messages(Memory memory) const noexcept {
+  const Steps& steps = of(Op::send, memory, route::DTypeClass::any);
+  return std::any_of(steps.begin(), steps.end(), [&](const Step& step) { return step.route.lane != steps.front().route.lane; });
+}
+
 Routing::Routing(const RoutingSources& sources, const Lanes& lanes) {
   for (const Memory memory : {Memory::host, Memory::cuda}) {
     for (int i = 0; i < op_count; ++i) {
@@ -86,35 +104,42 @@ Routing::Steps Routing::steps_for(Op op, Memory memory, route::DTypeClass dtype,
   Steps steps;
   for (const Rules* rules : {&sources.of_comm, &sources.of_context}) {
     for (const Rules::Rule& rule : rules->list()) {
+      if (!rule.fits(op, memory, sources.exact)) continue;
+      if (rule.choice.backend == "auto") {   // the table decides, with what this rule allows
+        add_rows(steps, op, memory, dtype, sources, lanes, &rule);
+        continue;
+      }
       LaneState* lane = lane_named(lanes, rule.choice.backend, op, memory);
-      if (!lane || !rule.fits(op, memory)) continue;
-      steps.push_back({rule.from, rule.to, {lane, rule.choice.algorithm, RouteReason::rule}});
+      if (!lane) continue;
+      steps.push_back({rule.from, rule.to, {lane, algorithm_of(rule, *lane, op, memory), RouteReason::rule}});
       if (covers_all(rule.from, rule.to)) return steps;
     }
   }
-  add_rows(steps, op, memory, dtype, sources, lanes);
-  if (!steps.empty() && steps.back().to == INT64_MAX && steps.back().route.reason == RouteReason::table) return steps;
+  if (add_rows(steps, op, memory, dtype, sources, lanes, nullptr)) return steps;   // they cover all sizes
   if (LaneState* lane = built_in_choice(lanes, op, memory)) steps.push_back({0, INT64_MAX, {lane, {}, RouteReason::fallback}});
   return steps;
 }
 
-void Routing::add_rows(Steps& steps, Op op, Memory memory, route::DTypeClass dtype, const RoutingSources& sources,
-                       const Lanes& lanes) {
-  if (!sources.table || sources.shape == route::Shape{}) return;   // a comm of one rank needs no rows
+bool Routing::add_rows(Steps& steps, Op op, Memory memory, route::DTypeClass dtype, const RoutingSources& sources,
+                       const Lanes& lanes, const Rules::Rule* allowing) {
+  if (!sources.table || sources.shape == route::Shape{}) return false;   // a comm of one rank needs no rows
   const auto usable = [&](const Choice& choice) {
     const LaneState* lane = lane_named(lanes, choice.backend, op, memory);
     return lane && has_algorithm(*lane, op, memory, choice.algorithm);
   };
-  const route::Chosen chosen = route::choose(*sources.table, op, memory, dtype, sources.shape, usable);
-  if (chosen.ranges.empty()) return;
+  const route::Chosen chosen = route::choose(*sources.table, op, memory, dtype, sources.shape, usable, permission_of(allowing), sources.exact);
+  if (chosen.ranges.empty()) return false;
   if (chosen.shape != sources.shape) fallback_shape_ = chosen.shape;
   for (const route::SizeRange& range : chosen.ranges) {
+    const std::int64_t from = std::max(range.from, allowing ? allowing->from : 0), to = std::min(range.to, allowing ? allowing->to : INT64_MAX);
+    if (from > to) continue;
     // "native" leaves the choice to the lane, which also has a fallback where the library lacks a type.
     const bool own = range.route.algorithm == algorithms::native;
-    steps.push_back({range.from, range.to,
+    steps.push_back({from, to,
                      {lane_named(lanes, range.route.backend, op, memory), own ? std::string{} : range.route.algorithm,
                       RouteReason::table}});
   }
+  return true;
 }
 
 }  // namespace medley::core

@@ -35,6 +35,7 @@ struct RoutingSources {
   const Rules& of_context;
   const route::Table* table = nullptr;   ///< applies where no rule matches
   route::Shape shape{};
+  bool exact = false;                    ///< both ends of a message know its size, so it may decide the route
 };
 
 class MEDLEY_API Routing {
@@ -55,6 +56,8 @@ class MEDLEY_API Routing {
   /// Whether the size of a v-collective decides its route. Never where a route is stream-ordered: such an operation launches at
   /// issue, so that CUDA graphs can capture it and all comms keep one launch order, and cannot wait for an agreement.
   bool by_size(Op op, Memory memory) const noexcept;
+  /// Whether messages in this memory go to several lanes, which only comms with exact sizes allow.
+  bool splits_messages(Memory memory) const noexcept;
   /// Calls `see` with every route that the call may take.
   template <typename See>
   void each_route(const Call& call, const See& see) const {
@@ -84,8 +87,9 @@ class MEDLEY_API Routing {
   static std::int64_t equal_bytes(const Call& call, int ranks) noexcept;
   Steps steps_for(Op op, Memory memory, route::DTypeClass dtype, const RoutingSources& sources,
                   const std::vector<std::unique_ptr<LaneState>>& lanes);
-  void add_rows(Steps& steps, Op op, Memory memory, route::DTypeClass dtype, const RoutingSources& sources,
-                const std::vector<std::unique_ptr<LaneState>>& lanes);
+  /// `allowing`: the rule that allows codecs; only its sizes, then. Returns whether the table has rows.
+  bool add_rows(Steps& steps, Op op, Memory memory, route::DTypeClass dtype, const RoutingSources& sources,
+                const std::vector<std::unique_ptr<LaneState>>& lanes, const Rules::Rule* allowing);
 
   std::array<std::array<std::array<Steps, route::dtype_class_count>, op_count>, 2> steps_;
   std::optional<route::Shape> fallback_shape_;

@@ -98,13 +98,23 @@ void Scheduler::add(Operation& operation) {
   if (!operation.collective()) return order_message(operation);
   CommState& comm = *operation.comm;
   // Behind an operation that may yet go to the same lane, no lane order is known. A stream-ordered route is never open.
-  if (lane.in_streams || (!operation.size && comm.awaiting_lane_order.empty())) return order_in_lane(operation, false);
+  if (lane.in_streams || (!operation.size && !operation.collected && comm.awaiting_lane_order.empty())) return order_in_lane(operation, false);
   comm.awaiting_lane_order.push_back(&operation);
   hold(operation);
 }
 
+void Scheduler::add_ahead(Operation& operation) {
+  operation.order = ++issued_;
+  streams_.add(operation);
+  order_in_lane(operation, false);
+}
+
 void Scheduler::assign_lane_order(Operation& operation) {
   operation.comm->awaiting_lane_order.pop_front();
+  take_lane_order(operation);
+}
+
+void Scheduler::take_lane_order(Operation& operation) {
   order_in_lane(operation, true);
   release(operation);
 }
@@ -153,9 +163,9 @@ void Scheduler::finished(Operation& operation) {
   if (!operation.follows.empty()) {
     for (Operation* earlier : std::exchange(operation.follows, {})) earlier->release();
   }
-  for (auto* list : {&operation.after_completion, &operation.after_start, &operation.after_connecting}) {
-    if (!list->empty()) release_all(std::exchange(*list, {}));
-  }
+  if (!operation.after_completion.empty()) release_all(std::exchange(operation.after_completion, {}));
+  if (!operation.after_start.empty()) release_all(std::exchange(operation.after_start, {}));
+  if (!operation.after_connecting.empty()) release_all(std::exchange(operation.after_connecting, {}));
 }
 
 void Scheduler::look_for_connections() {

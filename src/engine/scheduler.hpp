@@ -24,8 +24,19 @@ class MEDLEY_API Scheduler {
   bool may_start(const Call& message, const LaneState& lane) const;
   /// Adds an operation that was just issued and sets its `blockers`. The cost does not depend on how many are pending.
   void add(Operation& operation);
+  /// Adds an operation of the engine's own, which touches no user memory and takes its lane order before all that wait for theirs.
+  void add_ahead(Operation& operation);
+  /// Adds a message on host memory that may_start() allowed and its library has started.
+  void add_started(Operation& message) {
+    message.order = ++issued_;
+    message.launched = true;
+    hazards_.add_without_conflict(message);
+    streams_.add(message);
+  }
   /// The route of the comm's first collective that waits for its lane order is now known: puts it behind the previous one on its lane.
   void assign_lane_order(Operation& operation);
+  /// The same for a collective that has left that queue.
+  void take_lane_order(Operation& operation);
   /// Adds a blocker from outside the scheduler, until release().
   static void hold(Operation& operation);
   void release(Operation& operation);

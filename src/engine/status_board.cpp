@@ -30,7 +30,7 @@ std::uint64_t third_word(const Operation& operation) {
 
 }  // namespace
 
-void StatusBoard::Slot::write(const std::uint64_t* from, std::size_t count) noexcept {
+inline void StatusBoard::Slot::write(const std::uint64_t* from, std::size_t count) noexcept {
   const std::uint32_t now = version.load(std::memory_order_relaxed);   // relaxed: written by the holder of the engine's lock alone
   version.store(now + 1, std::memory_order_relaxed);   // relaxed: ordered by the stores of the words, which release it
   for (std::size_t i = 0; i < count; ++i) words[i].store(from[i], std::memory_order_release);   // pairs with read()
@@ -54,6 +54,7 @@ std::shared_ptr<CommStatus> StatusBoard::add(const CommState& comm) {
   made->rank = comm.rank;
   made->world_ranks = comm.world_ranks;
   for (const auto& lane : comm.lanes) made->lanes.push_back(lane->name);
+  made->message_sizes = comm.message_sizes;
   const std::lock_guard lock(comms_mutex_);
   std::erase_if(comms_, [](const auto& entry) { return entry.second.expired(); });
   made->number = ++next_;
@@ -89,10 +90,16 @@ void StatusBoard::show_awaited(Operation& operation) {
 
 void StatusBoard::hide(Operation& operation) noexcept {
   if (operation.slot < 0) return;
-  const Words nothing{};
   const std::uint32_t bit = 1u << operation.slot;
-  slots_[static_cast<std::size_t>(operation.slot)].write(nothing.data(), awaited_shown_ & bit ? nothing.size() : 1);
-  awaited_shown_ &= ~bit;
+  Slot& slot = slots_[static_cast<std::size_t>(operation.slot)];
+  if (awaited_shown_ & bit) [[unlikely]] {
+    const Words nothing{};
+    slot.write(nothing.data(), nothing.size());
+    awaited_shown_ &= ~bit;
+  } else {
+    const std::uint64_t free = 0;
+    slot.write(&free, 1);
+  }
   free_ |= bit;
   operation.slot = -1;
 }
@@ -120,14 +127,24 @@ nlohmann::json StatusBoard::describe(const Words& words) const {
   return text;
 }
 
-nlohmann::json StatusBoard::status(const std::string& name) const {
-  std::shared_ptr<const CommStatus> comm;
-  {
-    const std::lock_guard lock(comms_mutex_);
-    for (const auto& [number, weak] : comms_) {
-      if (auto found = weak.lock(); found && found->name == name) comm = std::move(found);
-    }
+std::vector<std::shared_ptr<const CommStatus>> StatusBoard::comms() const {
+  std::vector<std::shared_ptr<const CommStatus>> all;
+  const std::lock_guard lock(comms_mutex_);
+  for (const auto& [number, weak] : comms_) {
+    if (auto found = weak.lock()) all.push_back(std::move(found));
   }
+  return all;
+}
+
+std::shared_ptr<const CommStatus> StatusBoard::find(const std::string& name) const {
+  for (auto& comm : comms()) {
+    if (comm->name == name) return std::move(comm);
+  }
+  return nullptr;
+}
+
+nlohmann::json StatusBoard::status(const std::string& name) const {
+  const std::shared_ptr<const CommStatus> comm = find(name);
   if (!comm) return {{"unknown", true}};
   const std::uint64_t issued = comm->collectives.load(std::memory_order_relaxed);   // relaxed: as is `messages`, a count alone
   nlohmann::json status{{"rank", comm->rank}, {"world_rank", comm->world_ranks[static_cast<std::size_t>(comm->rank)]}, {"issued", issued},

@@ -19,6 +19,7 @@
 
 namespace medley::core {
 
+class MessageSizes;
 class Operation;
 class CommState;
 
@@ -29,6 +30,7 @@ struct CommStatus {
   int rank = 0;
   std::vector<int> world_ranks;
   std::vector<std::string> lanes;   ///< by LaneState::place
+  std::shared_ptr<MessageSizes> message_sizes;   ///< null where none are compared
   std::atomic<std::uint64_t> collectives{0}, messages{0};   ///< issued; relaxed: each is read on its own
 };
 
@@ -56,7 +58,11 @@ class StatusBoard {
   // relaxed: a liveness counter; one writer, the holder of the engine's lock
   void note_poll() noexcept { polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 
-  /// Called by any thread, without the engine's lock; diagnose() parses it.
+  // Called by any thread, without the engine's lock.
+  /// The comms that exist.
+  std::vector<std::shared_ptr<const CommStatus>> comms() const;
+  std::shared_ptr<const CommStatus> find(const std::string& comm) const;
+  /// What diagnose() parses.
   nlohmann::json status(const std::string& comm) const;
   /// How often the engine has polled (relaxed: only compared with its earlier value). A rank with pending operations that does
   /// not poll is inside a library, or away.

@@ -2,10 +2,12 @@
 // MEDLEY_TRACE=FOLDER, all of them. Called by the engine under its lock.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <medley/backend.hpp>
 #include <medley/sdk/memory_barrier.hpp>
+#include <medley/sdk/pause.hpp>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -45,6 +47,8 @@ class Recorder {
   Record& next() noexcept {
     if (header_->issued >= capacity_) make_room();
     Record& record = records_[slot(header_->issued)];
+    prefetch_to_write(&record + 1);   // the ring is larger than the first-level cache; past its end this does no harm
+    prefetch_to_write(reinterpret_cast<const std::byte*>(&record + 1) + 64);
     record.state = RecordState::writing;
     record.index = ++header_->issued;
     // Before the fields change, for readers of a killed or running process's file: pairs with the second

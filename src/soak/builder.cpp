@@ -69,12 +69,16 @@ void Builder::choose_route(Step& step) {
 }
 
 /// Random routing rules that depend on the message size.
-std::string Builder::rules_by_size() {
+std::string Builder::rules_by_size(bool exact) {
   std::string rules;
   for (const Op op : {Op::gatherv, Op::scatterv, Op::all_to_allv}) {
     const std::int64_t border = random_.below(program_.memory / 8);
     const std::string &small = random_.one_of(options_.backends), &large = random_.one_of(options_.backends);
     rules += fmt::format("{0}{1}:0-{2}={3};{1}={4}", rules.empty() ? "" : ";", name(op), border, small, large);
+  }
+  if (exact) {
+    const std::int64_t border = random_.one_of<std::int64_t>({0, 64, 4'000, random_.below(program_.memory / 16)});
+    rules += fmt::format(";p2p:0-{}={};p2p={}", border, random_.one_of(options_.backends), random_.one_of(options_.backends));
   }
   return rules;
 }
@@ -155,10 +159,12 @@ bool Builder::add_comm(Step& step, Section& section) {
     made.name = "c" + std::to_string(number);
     made.made_by = static_cast<int>(program_.steps.size());
     for (int r : members) made.members.push_back(parent[static_cast<std::size_t>(r)]);
+    made.exact = random_.chance(40);
     if (random_.chance(50)) {
-      made.rules = rules_by_size();
+      made.rules = rules_by_size(made.exact);
       by_size_ = number;
     }
+    made.fuse = random_.chance(35);
     program_.comms.push_back(made);
     step.made.push_back(number);
     alive_.push_back(number);

@@ -31,9 +31,10 @@ class Builder {
   bool add_drop(Step& step, Section& section);
   bool add_touch(Step& step, const Section& section);
   void choose_route(Step& step);
-  std::string rules_by_size();
+  std::string rules_by_size(bool exact);
   /// Whether the step runs on nccl: named explicitly, or chosen because the memory is CUDA.
   bool over_nccl(const Step& step) const;
+  bool may_take_any_source(const Step& step) const;
   void choose_reduction(Step& step);
   void place_collective(Step& step, const Section& section);
   void place_parts(Step& step, const Section& section);

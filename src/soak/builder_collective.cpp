@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "algorithms/registry.hpp"
+#include "compress/codec.hpp"
 #include "soak/builder.hpp"
 #include "soak/values.hpp"
 
@@ -19,6 +20,9 @@ bool Builder::add_collective(Step& step, const Section& section) {
   }
   if (rooted(step.op)) step.root = random_.between(0, size_of_comm(step.comm) - 1);
   if (random_.chance(25)) step.algorithm = random_.one_of(algorithms::names(step.op));
+  // Losslessly compressed: exact like everything else.
+  const bool has_lossless = compress::why_unavailable(compress::Kind::lz4).empty() && compress::why_unavailable(compress::Kind::zstd).empty();
+  if (has_lossless && step.op != Op::barrier && step.algorithm.empty() && random_.chance(10)) step.algorithm = random_.one_of({"+lz4", "+zstd"});
   if (over_nccl(step)) step.algorithm.clear();   // our own algorithms run on host memory
   step.deterministic = reduces(step.op) && random_.chance(10);
   step.shares.resize(static_cast<std::size_t>(size_of_comm(step.comm)));
@@ -28,6 +32,11 @@ bool Builder::add_collective(Step& step, const Section& section) {
     place_collective(step, section);
   }
   if (reduces(step.op)) choose_reduction(step);
+  if ((step.op == Op::all_reduce || step.op == Op::broadcast) && random_.chance(40)) {
+    step.tensors = random_.between(1, 12);
+    step.in_scope = random_.chance(50);
+    step.algorithm.clear();   // the message may take another route than its tensors, which may lack it
+  }
   return true;
 }
 

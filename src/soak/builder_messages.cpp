@@ -20,6 +20,7 @@ bool Builder::add_messages(Step& step, const Section& section) {
   step.dtype = static_cast<DType>(random_.below(dtype_count));
   choose_route(step);
   const int n = size_of_comm(step.comm);
+  const bool exact = program_.comms[static_cast<std::size_t>(step.comm)].exact;
   const auto route =
       static_cast<int>(std::find(options_.backends.begin(), options_.backends.end(), step.backend) -
                        options_.backends.begin());
@@ -45,7 +46,7 @@ bool Builder::add_messages(Step& step, const Section& section) {
   for (const auto& [from, to] : pairs) {
     const std::int64_t count = count_up_to(most);
     const std::int64_t room =
-        count + (!over_nccl(step) && random_.chance(15) ? random_.below(std::max<std::int64_t>(most / 4, 1)) : 0);
+        count + (!over_nccl(step) && !exact && random_.chance(15) ? random_.below(std::max<std::int64_t>(most / 4, 1)) : 0);
     step.packets.push_back({from, to, tag, count, 0, 0, room});
   }
   for (int r = 0; r < n; ++r) {
@@ -58,11 +59,16 @@ bool Builder::add_messages(Step& step, const Section& section) {
     const auto at = place_apart(counts, step.dtype, section);
     for (std::size_t i = 0; i < at.size(); ++i) *places[i] = at[i];
   }
-  if (!over_nccl(step) && pairs.size() == 1 && pairs[0].first != pairs[0].second && random_.chance(15)) {
+  if (!over_nccl(step) && may_take_any_source(step) && pairs.size() == 1 && pairs[0].first != pairs[0].second && random_.chance(15)) {
     step.packets[0].any_source = true;
     step.packets[0].tag = first_unique_tag + static_cast<int>(program_.steps.size());
   }
   return true;
+}
+
+/// Where messages have exact sizes they may take several routes, so that a receive from any source must name one.
+bool Builder::may_take_any_source(const Step& step) const {
+  return !step.backend.empty() || !program_.comms[static_cast<std::size_t>(step.comm)].exact;
 }
 
 bool Builder::add_any_source(Step& step, const Section& section) {
@@ -71,7 +77,7 @@ bool Builder::add_any_source(Step& step, const Section& section) {
   step.kind = Kind::any_source;
   step.dtype = static_cast<DType>(random_.below(dtype_count));
   choose_route(step);
-  if (over_nccl(step)) return false;
+  if (over_nccl(step) || !may_take_any_source(step)) return false;
   const int to = random_.between(0, n - 1), tag = first_unique_tag + static_cast<int>(program_.steps.size());
   const int packets = random_.between(1, 2 * (n - 1));
   const auto element = static_cast<std::int64_t>(size_of(step.dtype));

@@ -27,7 +27,7 @@ class InvalidRank {
  public:
   InvalidRank(const InvalidPlan& plan, Comm comm)
       : plan_(plan),
-        comm_(std::move(comm)),
+        comm_(plan.fault == Fault::other_size ? comm.dup({.rules = plan.rules, .exact = true}) : std::move(comm)),
         beside_(survives(plan.fault) ? comm_.dup() : Comm()),
         faulty_(comm_.rank() == plan.victim),
         values_(static_cast<std::size_t>(plan.count) + 1) {}
@@ -112,6 +112,9 @@ class InvalidRank {
       case Fault::other_type:
         all_reduce(plan_.count, faulty_ ? DType::i32 : DType::f32);
         break;
+      case Fault::other_size:
+        exchange_sizes();
+        break;
       case Fault::killed:
       case Fault::stopped:
         if (faulty_) kill(getpid(), plan_.fault == Fault::killed ? SIGKILL : SIGSTOP);
@@ -131,6 +134,18 @@ class InvalidRank {
         if (faulty_ && plan_.async) std::this_thread::sleep_for(lateness);
         return work.wait();
       }
+    }
+  }
+
+  /// A right message, then one whose receive is larger or smaller by one element.
+  void exchange_sizes() {
+    const int receiver = (plan_.victim + 1) % comm_.size();
+    for (const std::int64_t more : {0, 1}) {
+      const bool larger = plan_.before % 2 == 0;   // on either side
+      const Buffer sent(values_.data(), plan_.count + (larger ? 0 : more), DType::f32), posted(values_.data(), plan_.count + (larger ? more : 0), DType::f32);
+      const Options how{.async = plan_.async, .tag = 7};
+      if (faulty_) comm_.send(sent, receiver, how).wait();
+      if (comm_.rank() == receiver) comm_.recv(posted, plan_.victim, how).wait();
     }
   }
 
@@ -161,6 +176,8 @@ std::string_view name(Fault fault) {
       return "abort with data in flight";
     case Fault::late:
       return "rank after the deadline";
+    case Fault::other_size:
+      return "message of another size";
     default:
       return "stopped rank";
   }
@@ -184,6 +201,11 @@ InvalidPlan plan_invalid(std::uint64_t seed, int ranks, const std::vector<std::s
     plan.checked = random.chance(15);
     plan.async = random.chance(80);
   }
+  if (!survives(plan.fault) && random.chance(12)) {
+    plan.fault = Fault::other_size;
+    const std::int64_t border = plan.count * 4;   // the larger of the two sizes lies beyond it
+    plan.rules = fmt::format("p2p:0-{}={};p2p={}", border, random.one_of(backends), random.one_of(backends));
+  }
   return plan;
 }
 
@@ -192,7 +214,8 @@ bool survives(Fault fault) { return fault == Fault::aborted || fault == Fault::l
 std::string to_text(const InvalidPlan& plan) {
   return fmt::format("{} on rank {} after {} collectives of {} elements over {}{}{}{}", name(plan.fault), plan.victim,
                      plan.before, plan.count, plan.backend, plan.async ? ", async" : "",
-                     survives(plan.fault) && plan.filled_in ? ", bf16" : "", plan.checked ? ", check mode" : "");
+                     survives(plan.fault) && plan.filled_in ? ", bf16" : "", plan.checked ? ", check mode" : "") +
+         (plan.rules.empty() ? "" : ", rules " + plan.rules);
 }
 
 namespace {

@@ -21,6 +21,7 @@ std::string route(const Step& s) {
   if (!s.backend.empty()) text += ", over " + s.backend;
   if (!s.algorithm.empty()) text += " by " + s.algorithm;
   if (s.deterministic) text += ", deterministic";
+  if (s.tensors > 0) text += fmt::format(", as {} tensors in a {}", s.tensors, s.in_scope ? "fuse scope" : "list");
   return text;
 }
 
@@ -115,8 +116,8 @@ std::string to_text(const Program& program) {
                                  program.progress_thread ? ", with a progress thread" : "");
   for (const CommPlan& comm : program.comms) {
     if (comm.made_by >= 0 && program.steps[static_cast<std::size_t>(comm.made_by)].removed) continue;
-    text += fmt::format("  {} = ranks {}{}{}\n", comm.name, fmt::join(comm.members, ", "), comm.rules.empty() ? "" : ", rules ",
-                        comm.rules);
+    text += fmt::format("  {} = ranks {}{}{}{}{}\n", comm.name, fmt::join(comm.members, ", "), comm.fuse ? ", fuses" : "",
+                        comm.exact ? ", exact sizes" : "", comm.rules.empty() ? "" : ", rules ", comm.rules);
   }
   for (int r = 0; r < program.ranks; ++r) {
     text += fmt::format("rank {}:\n", r);

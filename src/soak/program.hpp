@@ -60,6 +60,9 @@ struct Step {
   ReduceOp reduce{};
   int root = 0;
   std::vector<Share> shares{};  ///< of a collective, by rank in the comm
+  /// An all_reduce or a broadcast: a list of this many tensors, which are parts of its buffers; 0: one tensor.
+  int tensors = 0;
+  bool in_scope = false;  ///< the tensors are issued one by one, in a fuse scope
   std::vector<Packet> packets{};
   std::vector<int> made{};            ///< comms, by color
   std::vector<int> colors{}, keys{};  ///< by rank of the parent
@@ -72,6 +75,8 @@ struct CommPlan {
   std::vector<int> members;  ///< ranks of the world
   int made_by = -1;          ///< the step that made it; -1 for the world
   std::string rules{};       ///< the routing rules it is made with
+  bool fuse = false;         ///< it fuses small async collectives without being asked to
+  bool exact = false;        ///< its messages have exact sizes, which its rules may route
 };
 
 enum class Act : std::uint8_t {

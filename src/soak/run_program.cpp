@@ -39,7 +39,8 @@ class Runner {
         kind_(memory),
         memory_(initial_memory(program, rank_), memory),
         comms_(program.comms.size()),
-        works_(program.steps.size()) {
+        works_(program.steps.size()),
+        of_tensors_(program.steps.size()) {
     comms_[0] = context.world();
   }
 
@@ -88,12 +89,13 @@ class Runner {
         break;
       case Act::finish:
         finish(work, action.wait), check_source(action.step, work);
+        for (Work& tensor : of_tensors_[static_cast<std::size_t>(action.step)]) finish(tensor, action.wait);
         break;
       case Act::issue:
         work = issue(action);
         if (action.max_wait > 0) work.wait();
         if (!action.async) check_source(action.step, work);
-        if (action.dropped) work = Work();
+        if (action.dropped) work = Work(), of_tensors_[static_cast<std::size_t>(action.step)].clear();
     }
   }
 
@@ -148,7 +150,7 @@ class Runner {
                           .deterministic = s.deterministic};
     switch (s.kind) {
       case Kind::collective:
-        return collective(s, options);
+        return s.tensors > 0 ? fused(action, s, options) : collective(s, options);
       case Kind::messages:
         return messages(s, options);
       case Kind::any_source:
@@ -203,6 +205,36 @@ class Runner {
       default:
         return c.barrier(options);
     }
+  }
+
+  /// Parts of the buffers as tensors of their own: the result is that of the whole.
+  Work fused(const Action& action, const Step& s, Options options) {
+    Comm& c = comm(s);
+    const Share& share = s.shares[static_cast<std::size_t>(c.rank())];
+    const bool broadcast = s.op == Op::broadcast;
+    const Side& from = broadcast && c.rank() != s.root ? share.out : share.in;
+    const Side& to = broadcast ? from : share.out;
+    std::vector<ConstBuffer> in;
+    std::vector<Buffer> out;
+    const auto element = static_cast<std::int64_t>(size_of(s.dtype));
+    for (int t = 0; t < s.tensors; ++t) {
+      const std::int64_t begin = from.count * t / s.tensors, count = from.count * (t + 1) / s.tensors - begin;
+      in.push_back(memory_.buffer(from.at + begin * element, count, s.dtype));
+      out.push_back(memory_.buffer(to.at + begin * element, count, s.dtype));
+    }
+    if (!s.in_scope) return broadcast ? c.broadcast(out, s.root, options) : c.all_reduce(in, out, s.reduce, options);
+    std::vector<Work>& works = of_tensors_[static_cast<std::size_t>(action.step)];
+    options.async = true;
+    {
+      const Fuse scope(c);
+      for (std::size_t t = 0; t < in.size(); ++t) {
+        works.push_back(broadcast ? c.broadcast(out[t], s.root, options) : c.all_reduce(in[t], out[t], s.reduce, options));
+      }
+    }
+    if (!action.async) {
+      for (Work& work : works) work.wait();
+    }
+    return works.back();
   }
 
   Work messages(const Step& s, const Options& options) {
@@ -273,7 +305,11 @@ class Runner {
     Comm made;
     const int number = s.colors[me] < 0 ? -1 : s.made[static_cast<std::size_t>(s.colors[me])];
     CommOptions options;
-    if (number >= 0) options.rules = program_.comms[static_cast<std::size_t>(number)].rules;
+    if (number >= 0) {
+      options.rules = program_.comms[static_cast<std::size_t>(number)].rules;
+      options.fuse = program_.comms[static_cast<std::size_t>(number)].fuse;
+      options.exact = program_.comms[static_cast<std::size_t>(number)].exact;
+    }
     if (s.kind == Kind::split) made = parent.split(s.colors[me], s.keys[me], options);
     if (s.kind == Kind::dup) made = parent.dup(options);
     if (s.kind == Kind::subset) {
@@ -317,6 +353,7 @@ class Runner {
   RankMemory memory_;
   std::vector<Comm> comms_;
   std::vector<Work> works_;
+  std::vector<std::vector<Work>> of_tensors_;   ///< by step: those of the tensors of a fuse scope
   std::mutex mutex_;
   std::string wrong_;
   std::exception_ptr failure_;

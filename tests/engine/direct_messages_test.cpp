@@ -101,6 +101,58 @@ TEST(DirectMessages, AReceiveIntoWhatAPendingSendReadsWaitsForIt) {
   });
 }
 
+TEST(DirectMessages, OfManyPostedReceivesEachHoldsItsOwnMemory) {
+  constexpr std::size_t count = 40;   // more than the hazard index keeps in its list
+  test::run_threads(2, [](Context& context) {
+    Comm world = context.world();
+    std::vector<Values> values(count);
+    if (world.rank() == 0) {
+      std::vector<Work> works;
+      for (std::size_t i = 0; i < count; ++i) works.push_back(world.recv(values[i], 1, tagged(static_cast<int>(i))));
+      std::vector<Work> echoes;
+      for (std::size_t i = 0; i < count; ++i) echoes.push_back(world.send(values[i], 1, tagged(100 + static_cast<int>(i))));
+      for (const Work& echo : echoes) EXPECT_FALSE(echo.complete()) << "a receive still writes what it sends";
+      Values free{1, 2};
+      EXPECT_TRUE(world.send(free, 1, tagged(99)).complete()) << "nothing touches this one's memory";
+      world.barrier();
+      for (Work& echo : echoes) echo.wait();
+      for (const Work& work : works) EXPECT_TRUE(work.complete());
+    } else {
+      world.barrier();
+      for (std::size_t i = count; i-- > 0;) {
+        const auto number = static_cast<std::int32_t>(i);
+        world.send(Values{number, -number}, 0, tagged(number));
+      }
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto number = static_cast<std::int32_t>(i);
+        world.recv(values[i], 0, tagged(100 + number)).wait();
+        EXPECT_EQ(values[i], (Values{number, -number}));
+      }
+      world.recv(values[0], 0, tagged(99)).wait();
+      EXPECT_EQ(values[0], (Values{1, 2}));
+    }
+  });
+}
+
+TEST(DirectMessages, AnEmptyPostedReceiveHoldsNothing) {
+  test::run_threads(2, [](Context& context) {
+    Comm world = context.world();
+    Values values{6, 7};
+    if (world.rank() == 0) {
+      Work empty = world.recv(std::span(values).subspan(1, 0), 1, tagged(1));   // inside what the next one reads
+      EXPECT_FALSE(empty.complete());
+      EXPECT_TRUE(world.send(values, 1, tagged(2)).complete());
+      world.barrier();
+      empty.wait();
+      EXPECT_EQ(empty.source(), 1);
+    } else {
+      world.barrier();
+      world.send(std::span(values).first(0), 0, tagged(1));
+      world.recv(values, 0, tagged(2)).wait();
+    }
+  });
+}
+
 TEST(DirectMessages, ASendStaysBehindAnEarlierOneOfItsTagThatIsHeld) {
   test::run_threads(2, [](Context& context) {
     Comm world = context.world();

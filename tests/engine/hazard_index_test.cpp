@@ -13,7 +13,7 @@
 namespace medley::core {
 namespace {
 
-std::byte arena[256];
+std::byte arena[8192];
 
 struct Pending {
   OperationRef operation;
@@ -23,7 +23,8 @@ struct Pending {
 /// Random intervals, several per operation; completes them in any order that the reports allow.
 class RandomHazards {
  public:
-  explicit RandomHazards(unsigned seed) : random_(seed) {}
+  /// The smaller the memory, the more conflicts.
+  RandomHazards(unsigned seed, std::size_t bytes) : random_(seed), bytes_(bytes) {}
 
   void run(int operations) {
     for (int i = 0; i < operations; ++i) {
@@ -43,9 +44,10 @@ class RandomHazards {
     Operation& operation = *made->operation;
     operation.order = all_.size() + 1;
     for (unsigned intervals = 1 + random_() % 4; intervals > 0; --intervals) {
-      const std::size_t begin = random_() % 255, length = 1 + random_() % std::min<std::size_t>(40, 256 - begin);
+      const std::size_t begin = random_() % (bytes_ - 1), length = 1 + random_() % std::min<std::size_t>(40, bytes_ - begin);
       operation.accesses.push_back({arena + begin, arena + begin + length, random_() % 2 == 0});
     }
+    if (!compare_conflicts(operation)) return add_free(std::move(made));
     std::set<std::size_t> reported;
     index_.add(operation, [&](Operation& earlier) {
       const std::size_t number = earlier.order - 1;
@@ -59,6 +61,25 @@ class RandomHazards {
       if (!all_[number] || !conflict(all_[number]->operation->accesses, operation.accesses)) continue;
       EXPECT_TRUE(made->after.contains(number)) << "operation " << operation.order << " does not wait for " << number + 1;
     }
+    all_.push_back(std::move(made));
+  }
+
+  /// Whether a pending operation conflicts with it, which the index must know of each access.
+  bool compare_conflicts(const Operation& operation) {
+    bool any = false;
+    for (const Access& access : operation.accesses) {
+      Accesses alone;
+      alone.assign(access);
+      const bool conflicts = std::any_of(all_.begin(), all_.end(), [&](const auto& other) {
+        return other && conflict(other->operation->accesses, alone);
+      });
+      EXPECT_EQ(index_.conflicts(access), conflicts) << "of operation " << operation.order;
+      any = any || conflicts;
+    }
+    return any;
+  }
+  void add_free(std::unique_ptr<Pending> made) {
+    index_.add_without_conflict(*made->operation);
     all_.push_back(std::move(made));
   }
 
@@ -78,6 +99,7 @@ class RandomHazards {
   }
 
   std::mt19937 random_;
+  std::size_t bytes_;
   HazardIndex index_;
   std::vector<std::unique_ptr<Pending>> all_;
 };
@@ -85,7 +107,8 @@ class RandomHazards {
 TEST(HazardIndex, reports_what_must_come_before_and_nothing_else) {
   for (unsigned seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(seed);
-    RandomHazards(seed).run(120);
+    RandomHazards(seed, 256).run(120);
+    RandomHazards(seed, sizeof arena).run(120);
   }
 }
 

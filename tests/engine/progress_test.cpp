@@ -44,6 +44,7 @@ class Polling : public testing::Test, protected Progress::Events {
   }
   void on_complete(Operation& operation) override {
     ++complete_;
+    moments_.push_back(progress_.moment());
     progress_.remove(operation);
   }
   void on_error(Operation& operation, const Error& error) override {
@@ -58,6 +59,7 @@ class Polling : public testing::Test, protected Progress::Events {
   std::vector<std::unique_ptr<Counted>> transfers_;
   std::vector<std::string> errors_;
   int complete_ = 0;
+  std::vector<std::uint64_t> moments_;   ///< when each was found complete
   Progress progress_{*this};
 };
 
@@ -65,6 +67,26 @@ TEST_F(Polling, looks_at_all_of_few) {
   add(100);
   EXPECT_FALSE(progress_.run());
   EXPECT_EQ(polls(), 100);
+}
+
+TEST_F(Polling, reads_the_clock_once_for_what_it_finds_complete_and_again_after_work) {
+  add(5);
+  for (const int i : {0, 1, 3, 4}) transfers_[static_cast<std::size_t>(i)]->result = Poll::complete;
+  transfers_[2]->result = Poll::moved;   // it copied something, which took time
+  transfers_[2]->on_poll = [] {
+    for (const std::uint64_t begun = ticks(); ticks() == begun;) {
+    }
+  };
+  progress_.run();
+  ASSERT_EQ(moments_.size(), 4u);
+  EXPECT_EQ(moments_[0], moments_[1]);
+  EXPECT_LT(moments_[1], moments_[2]);
+  EXPECT_EQ(moments_[2], moments_[3]);
+  const std::uint64_t end = ticks();
+  add(1);
+  transfers_.back()->result = Poll::complete;
+  progress_.run();
+  EXPECT_GE(moments_.back(), end) << "each pass has its own time";
 }
 
 TEST_F(Polling, looks_at_a_part_of_many_and_at_each_in_time) {

@@ -1,5 +1,6 @@
 // Fuzzes the reader of route tables and rules: each must return or reject, and what was read can be written,
 // read again and chosen from.
+#include <algorithm>
 #include <medley/error.hpp>
 
 #include "route/choose.hpp"
@@ -14,7 +15,12 @@ void use(const medley::route::Table& table) {
   for (const auto& cell : table.cells()) {
     const auto chosen = route::choose(table, cell.key.op, cell.key.memory, cell.key.dtype, cell.key.shape,
                                       [](const Choice&) { return true; });
-    if (chosen.ranges.empty() && is_collective(cell.key.op)) __builtin_trap();
+    const bool plain = std::any_of(cell.routes.begin(), cell.routes.end(),
+                                   [](const route::Timing& timing) { return !compress::is_compressed(timing.route.algorithm); });
+    if (chosen.ranges.empty() && plain && is_collective(cell.key.op)) __builtin_trap();
+    for (const route::SizeRange& range : chosen.ranges) {
+      if (compress::is_compressed(range.route.algorithm)) __builtin_trap();   // nobody allowed it
+    }
     if (!route::nearest_size(chosen.cells, cell.key.bytes)) __builtin_trap();
   }
 }

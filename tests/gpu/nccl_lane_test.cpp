@@ -2,10 +2,15 @@
 // the case of a lost store. Over mocks of CUDA and NCCL.
 #include "backends/nccl/lane.hpp"
 
+#include <cuda_runtime_api.h>
+
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <thread>
+#include <vector>
+
+#include "mock.hpp"
 
 namespace medley::nccl {
 namespace {
@@ -81,6 +86,60 @@ TEST(NcclLane, KeepsFindingAPeersAbort) {
   rank.lane->abort(Error(ErrorKind::aborted, "the test is over"));
   EXPECT_NO_THROW(rank.lane->check());
 }
+
+/// Sends `count` messages from rank 0 to rank 1, all started before any is polled if `at_once` is set.
+void exchange(int count, bool at_once) {
+  const auto store = make_local_store();
+  const auto rank = [&](int me) {
+    StoreAgent agent;
+    CommParams group;
+    group.name = "world";
+    group.rank = me;
+    group.size = 2;
+    group.world_ranks = {0, 1};
+    group.store = store;
+    group.deadline = deadline_after(60s);
+    group.progress = [] {};
+    NcclLane lane(group, agent, 0, nullptr);
+    void* memory = nullptr;
+    ASSERT_EQ(cudaMalloc(&memory, 1 << 16), cudaSuccess);
+    std::vector<Transfer*> open;
+    std::size_t next = 0;
+    const auto poll_oldest = [&] {
+      while (open[next]->poll() != Poll::complete) std::this_thread::yield();
+      open[next++]->release();
+    };
+    for (int i = 0; i < count; ++i) {
+      Call call;
+      call.op = me == 0 ? Op::send : Op::recv;
+      call.dtype = DType::u8;
+      call.memory = Memory::cuda;
+      call.root = 1 - me;
+      (me == 0 ? call.in_count : call.out_count) = 1 + i;
+      (me == 0 ? const_cast<void*&>(call.in) : call.out) = memory;
+      open.push_back(lane.start(call));
+      // The engine starts a message when the one before it is in its stream.
+      while (!open.back()->launched() && next + 1 < open.size()) poll_oldest();
+      while (!open.back()->launched()) static_cast<void>(open.back()->poll());
+      if (!at_once) poll_oldest();
+    }
+    while (next < open.size()) poll_oldest();
+    cudaFree(memory);
+  };
+  std::thread other(rank, 1);
+  rank(0);
+  other.join();
+}
+
+TEST(NcclLane, MessagesAfterTheFirstAreInTheStreamAtOnce) {
+  const int before = mock_nccl_background_launches();
+  exchange(1, false);
+  const int connecting = mock_nccl_background_launches() - before;
+  exchange(20, false);
+  EXPECT_EQ(mock_nccl_background_launches() - before, 2 * connecting) << "a message after the first was handed to a thread";
+}
+
+TEST(NcclLane, MoreMessagesThanNcclTakesAtOnceWaitForEarlierOnes) { exchange(100, true); }
 
 }  // namespace
 }  // namespace medley::nccl

@@ -50,12 +50,12 @@ class Recycled {
   /// The first use on a thread: the list takes blocks until the thread ends.
   static bool open(FreeList& list) noexcept {
     if (std::exchange(list.opened, true)) return false;
-    static_cast<void>(&at_thread_end_);   // registers its destructor
+    static thread_local AtThreadEnd at_end;   // local: GCC 12 rejects two inline thread_local members with destructors in one file
+    static_cast<void>(at_end);
     list.free_slots = capacity;
     return capacity > 0;
   }
   static inline constinit thread_local FreeList list_{};
-  static inline thread_local AtThreadEnd at_thread_end_;
 };
 
 }  // namespace medley

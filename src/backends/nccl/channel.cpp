@@ -1,6 +1,7 @@
 #include "backends/nccl/channel.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "backends/nccl/rendezvous.hpp"
 
@@ -44,21 +45,26 @@ bool Channel::connected() {
     });
   }
   if (!comm_) comm_ = std::make_unique<Communicator>(2, sends_ ? 0 : 1, *id_);
-  // No second communicator as in the lane: making this one in the middle of a run is enough (docs/guarantees.md).
+  if (!comm_->idle()) return false;
+  // Both ranks at once, so that messages after the first need not wait for the peer.
+  if (Communicator::shares_connections() && !std::exchange(splitting_, true)) comm_->make_fast(sends_ ? 0 : 1);
   connected_ = comm_->idle();
   return connected_;
 }
 
 bool Channel::launch(const Call& call, MessageHeader* header) {
   const int peer = sends_ ? 1 : 0;
+  // By the message's place in the channel alone: both ranks must take the same communicator.
+  const bool first = !std::exchange(pair_connected_, true);
+  const ncclComm_t comm = first || !Communicator::shares_connections() ? comm_->get() : comm_->fast();
   const auto count = static_cast<std::size_t>(sends_ ? call.in_count : call.out_count) * size_of(call.dtype);
   ncclResult_t results[4] = {ncclGroupStart(), ncclSuccess, ncclSuccess, ncclSuccess};
   if (sends_) {
-    results[1] = ncclSend(header, sizeof *header, ncclInt8, peer, comm_->get(), track_.stream());
-    if (count > 0) results[2] = ncclSend(call.in, count, ncclInt8, peer, comm_->get(), track_.stream());
+    results[1] = ncclSend(header, sizeof *header, ncclInt8, peer, comm, track_.stream());
+    if (count > 0) results[2] = ncclSend(call.in, count, ncclInt8, peer, comm, track_.stream());
   } else {
-    results[1] = ncclRecv(header, sizeof *header, ncclInt8, peer, comm_->get(), track_.stream());
-    if (count > 0) results[2] = ncclRecv(call.out, count, ncclInt8, peer, comm_->get(), track_.stream());
+    results[1] = ncclRecv(header, sizeof *header, ncclInt8, peer, comm, track_.stream());
+    if (count > 0) results[2] = ncclRecv(call.out, count, ncclInt8, peer, comm, track_.stream());
   }
   results[3] = ncclGroupEnd();
   bool done = true;

@@ -1,5 +1,6 @@
 // Messages of one pair of ranks in one direction: a two-rank communicator and a stream of their own, since in a shared stream a
-// receive would block a send. The first message connects it.
+// receive would block a send. The first message connects it. Later ones need not wait for the peer, so they use the communicator
+// whose calls return when the work is in the stream, and NCCL starts no thread for them (Communicator::fast).
 #pragma once
 
 #include <chrono>
@@ -39,7 +40,9 @@ class Channel {
 
   /// Progresses the connection; true once messages can be launched. Throws what went wrong.
   bool connected();
-  /// Enqueues one message and its header; false if NCCL continues in the background.
+  /// Whether NCCL takes another message without waiting for an earlier one.
+  bool has_room() const { return track_.outstanding() < most_outstanding; }
+  /// Enqueues one message and its header; false if NCCL continues in the background, which it does with the first message only.
   bool launch(const Call& call, MessageHeader* header);
   bool idle() { return comm_->idle(); }
   void look_for_errors();
@@ -54,6 +57,8 @@ class Channel {
   std::uint64_t next_number() { return ++messages_; }
 
  private:
+  /// NCCL hands up to 32 pieces of a message to its network thread, through a list of 2,048 entries, and waits when the list is full.
+  static constexpr std::size_t most_outstanding = 32;
   StoreAgent& store_agent_;
   std::shared_ptr<Store> store_;
   StoreAgent::TicketRef looked_;   ///< for the peer's NCCL id
@@ -64,7 +69,9 @@ class Channel {
   std::optional<ncclUniqueId> id_;
   std::chrono::steady_clock::time_point next_look_{};
   std::unique_ptr<Communicator> comm_;
+  bool splitting_ = false;         ///< fast() is being made
   bool connected_ = false;
+  bool pair_connected_ = false;    ///< by the first message
   std::optional<Error> broken_;
   Track track_;
   std::vector<MessageHeader*> headers_;

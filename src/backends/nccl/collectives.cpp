@@ -134,13 +134,59 @@ Task exchange_in_place(const Place place, const Call& call) {
   }
 }
 
+/// One tensor of a fused collective as a call of its own.
+Call single(const Call& call, const FusedTensor& tensor, int size) {
+  Call one = call;
+  one.list = nullptr;
+  one.in = tensor.in;
+  one.out = tensor.out;
+  const bool many_in = call.op == Op::scatter || call.op == Op::reduce_scatter || call.op == Op::all_to_all;
+  const bool many_out = call.op == Op::gather || call.op == Op::all_gather || call.op == Op::all_to_all;
+  one.in_count = call.in_count == 0 ? 0 : tensor.count * (many_in ? size : 1);
+  one.out_count = call.out_count == 0 ? 0 : tensor.count * (many_out ? size : 1);
+  return one;
+}
+
+/// Whether NCCL has a call for the operation, so that a group of them is one launch. The others are groups of messages each.
+bool has_own_call(Op op) {
+  return op == Op::broadcast || op == Op::all_reduce || op == Op::reduce || op == Op::reduce_scatter || op == Op::all_gather;
+}
+
+/// A fused collective of which NCCL cannot make one launch: tensor after tensor.
+Task one_by_one(const Place place, const Call& call) {
+  for (const FusedTensor& tensor : call.list->tensors) {
+    const Call one = single(call, tensor, place.size);
+    if (!one_launch(one)) {
+      co_await steps(place, one);
+    } else if (!launch(place, one)) {
+      co_await until([&] { return place.comm.idle(); });
+    }
+  }
+}
+
+/// The tensors of a fused collective as one NCCL group, which is one launch.
+bool launch_group(const Place& place, const Call& call) {
+  // A group continues in the background only where a communicator may: fast() returns when everything is in the stream.
+  place.comm.accept(ncclGroupStart(), "ncclGroupStart");
+  bool done = true;
+  try {
+    for (const FusedTensor& tensor : call.list->tensors) done = launch(place, single(call, tensor, place.size)) && done;
+  } catch (...) {
+    ncclGroupEnd();
+    throw;
+  }
+  return place.comm.accept(ncclGroupEnd(), "ncclGroupEnd") && done;
+}
+
 }  // namespace
 
 bool one_launch(const Call& call) {
+  if (call.list) return has_own_call(call.op) && !(reduces(call.op) && !combined_by_nccl(call));
   return !(reduces(call.op) && !combined_by_nccl(call)) && !in_place_exchange(call);
 }
 
 bool launch(const Place& place, const Call& call) {
+  if (call.list) return launch_group(place, call);
   const auto type = arithmetic_type(call.dtype).value_or(ncclInt8);
   const auto op = reduction(call.reduce).value_or(ncclSum);
   const auto in_count = static_cast<std::size_t>(call.in_count), out_count = static_cast<std::size_t>(call.out_count);
@@ -187,6 +233,7 @@ bool launch(const Place& place, const Call& call) {
 }
 
 Task steps(const Place place, const Call& call) {
+  if (call.list) return one_by_one(place, call);
   return reduces(call.op) ? gather_and_combine(place, call) : exchange_in_place(place, call);
 }
 

@@ -27,6 +27,7 @@ class NcclLane final : public Lane {
 
   Transfer* start(const Call& call) override;
   bool in_streams() const override { return true; }
+  bool takes_lists() const override { return true; }
   void check() override;
   void abort(const Error& why) noexcept override;
   bool poll_abort() noexcept override;

@@ -29,6 +29,8 @@ class Track {
   /// Launches of this process that are not known to be complete.
   static int under_way() { return under_way_.load(std::memory_order_relaxed); }
   cudaStream_t stream() const { return stream_.get(); }
+  /// Launches that are not known to be complete.
+  std::size_t outstanding() const { return marks_.size(); }
 
   /// Before a launch: makes its stream wait for the call's dependencies.
   void follow(const Call& call) {

@@ -103,6 +103,7 @@ bool MessageTransfer::begin() {
 bool MessageTransfer::launch() {
   if (!channel_.connected()) return false;
   if (begun_) return channel_.idle();
+  if (!channel_.has_room()) return false;   // earlier messages of this pair complete first in any case
   begun_ = true;
   return channel_.launch(call_, header_);
 }

@@ -136,7 +136,7 @@ void ShmLane::make_matcher() {
 
 Transfer* ShmLane::start(const Call& call) {
   if (call.op == Op::send || call.op == Op::recv) {
-    if (!matcher_) make_matcher();
+    if (!matcher_) [[unlikely]] make_matcher();
     return matcher_->start(call);
   }
   if (exchanger_.ready_bytes() < view_.geometry().slot_bytes) {

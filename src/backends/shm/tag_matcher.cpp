@@ -50,7 +50,7 @@ bool TagMatcher::is_eager(int to, std::size_t bytes) const {
 Transfer* TagMatcher::start_send(const Call& call) {
   const auto to = static_cast<std::size_t>(call.root);
   const std::size_t bytes = static_cast<std::size_t>(call.in_count) * size_of(call.dtype);
-  send_queued(call.root);
+  if (!queued_[to].empty()) [[unlikely]] send_queued(call.root);
   // It must not overtake messages that wait for space.
   if (queued_[to].empty() && is_eager(call.root, bytes) &&
       outgoing_[to].write_eager(call.tag, call.in, bytes)) {

@@ -22,6 +22,9 @@ extern "C" void mock_nccl_async_error(int on);
 // With MOCK_NCCL_WRONG=BYTES in the environment every collective of that size leaves one wrong element, for
 // tests of programs that check.
 
+/// How many launches continued on a thread of their own so far, in this process.
+extern "C" int mock_nccl_background_launches();
+
 /// The next communicators fail while connecting; 0 turns this off.
 extern "C" void mock_nccl_fail_init(int on);
 /// The result of cudaGetDeviceCount (1 at first); 0 makes it fail as if there were no driver.

@@ -26,6 +26,7 @@ using medley::mock::Parcel;
 namespace {
 
 std::atomic<bool> async_error{false}, init_fails{false};
+std::atomic<int> background_launches{0};
 
 struct State {
   medley::mock::Wire wire;
@@ -180,6 +181,7 @@ ncclResult_t enqueue(const std::vector<Launch>& launches) {
     return ncclSuccess;
   }
   comm->status = ncclInProgress;
+  ++background_launches;
   std::thread([launches, comm, stream] {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     medley::mock::enqueue(stream, [launches] { run(launches); });
@@ -219,6 +221,7 @@ ncclResult_t add(Kind kind, const void* in, std::size_t in_parts, void* out, std
 extern "C" {
 
 void mock_nccl_async_error(int on) { async_error = on != 0; }
+int mock_nccl_background_launches() { return background_launches; }
 void mock_nccl_fail_init(int on) { init_fails = on != 0; }
 
 ncclResult_t ncclGetVersion(int* version) {

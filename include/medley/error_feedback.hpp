@@ -1,0 +1,39 @@
+// What lossy compression left out of a tensor so far, to be sent with its next values. One per tensor, held by the program.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace medley {
+
+namespace algorithms {
+class FeedbackAccess;
+}
+
+/// Passed to every all_reduce, reduce or reduce_scatter of one tensor (Options::feedback). Like a buffer it belongs to the operation
+/// until that is complete, and operations with the same object run in the order of issue. It takes 4 bytes for each element.
+class ErrorFeedback {
+ public:
+  ErrorFeedback() = default;
+  ErrorFeedback(const ErrorFeedback&) = delete;
+  ErrorFeedback& operator=(const ErrorFeedback&) = delete;
+
+  /// Elements of the tensor; 0 before the first operation.
+  std::int64_t count() const noexcept { return static_cast<std::int64_t>(residual_.size()); }
+  /// What is still to be sent of this rank's values; for checkpoints and statistics.
+  std::span<float> residual() noexcept { return residual_; }
+  /// The same for the part of the result that this rank computes and sends to the others; empty for reduce_scatter.
+  std::span<float> result_residual() noexcept { return result_; }
+  /// Forgets everything: the next operation may have another number of elements.
+  void reset() noexcept {
+    residual_.clear();
+    result_.clear();
+  }
+
+ private:
+  friend class algorithms::FeedbackAccess;
+  std::vector<float> residual_, result_;
+};
+
+}  // namespace medley

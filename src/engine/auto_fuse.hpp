@@ -1,0 +1,24 @@
+// Automatic fusion on one comm: the agreement of its ranks on how many of the collected collectives travel together
+// (docs/guarantees.md, "Fused collectives"). Owned by the comm, under the engine's lock.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <medley/store.hpp>
+
+namespace medley::core {
+
+class Operation;
+
+struct AutoFuse {
+  /// How long a collective waits for others to travel with, where nobody waits for it: a fraction of the time that a program
+  /// takes to issue the gradients of a few layers. Only this rank's part in the agreement depends on it.
+  static constexpr std::chrono::microseconds longest_collection{100};
+
+  std::int64_t number = 0;          ///< memory of the agreement: this rank's offer, then the smallest of all
+  Operation* agreement = nullptr;   ///< under way; the engine's pending list holds the reference
+  bool asked = false;               ///< somebody waits for a collected operation
+  Deadline due = Deadline::max();   ///< of the oldest collected operation
+};
+
+}  // namespace medley::core

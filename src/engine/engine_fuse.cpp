@@ -1,0 +1,207 @@
+// Fused collectives: lists of tensors that are issued together, and the scopes that collect them (docs/guarantees.md,
+// "Fused collectives"). Which tensors share a message is decided by fuse::compose.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <medley/sdk/current_error.hpp>
+#include <utility>
+
+#include "engine/engine.hpp"
+#include "fuse/compose.hpp"
+
+namespace medley::core {
+namespace {
+
+[[noreturn]] void refuse(const CommState& comm, const Call& call, const std::string& why) {
+  throw Error(ErrorKind::invalid, fmt::format("{} on comm {}: {}", name(call.op), comm.name, why), {.op = call.op, .comm = comm.name});
+}
+
+template <class Calls, class CallOf>
+bool any_on_device(const Calls& calls, CallOf call_of) {
+  return std::any_of(calls.begin(), calls.end(), [&](const auto& one) { return call_of(one).memory == Memory::cuda; });
+}
+
+}  // namespace
+
+/// Under the lock: issues all or none. `carried` links an operation to its Works; it is called before the operation may start, and
+/// owns the reference that it gets.
+void Engine::issue_composed(const std::shared_ptr<CommState>& comm, std::vector<fuse::Composed>& composed, const Options& options,
+                            const Carried& carried) {
+  std::vector<const Route*> routes;
+  for (fuse::Composed& one : composed) {
+    routes.push_back(&admit(*comm, one.call, one.first->backend));
+    const LaneState& lane = *routes.back()->lane;
+    if (one.call.memory == Memory::cuda) admit_on_device(*comm, one.call, lane);
+    if (one.fusion && lane.lane->takes_lists()) one.call.list = &one.fusion->list();
+  }
+  const std::uint64_t begun = ticks();
+  for (std::size_t i = 0; i < composed.size(); ++i) {
+    Options own = options;
+    own.deadline = composed[i].deadline;
+    comm->count(true);
+    OperationRef made = make_operation(comm, composed[i].call, own, *routes[i]->lane, begun);
+    made->fusion = composed[i].fusion;
+    Operation* const operation = enlist(std::move(made), own);
+    carried(*operation, composed[i]);
+    queue(*operation, *routes[i], own, begun);
+  }
+}
+
+Operation* Engine::issue_list(const std::shared_ptr<CommState>& comm, std::vector<fuse::Composed>& composed, const Options& options) {
+  refuse_forked_child();
+  handle_events();
+  if (any_on_device(composed, [](const fuse::Composed& one) -> const Call& { return one.call; })) use_device(*comm);
+  OperationRef group(new Operation);
+  group->comm = comm;
+  group->call = composed.front().first->call;
+  group->call.algorithm = {};
+  const Hold hold(*this);
+  group->sequence = comm->collectives + 1;
+  issue_composed(comm, composed, options, [&](Operation& operation, const fuse::Composed&) {
+    if (group->members == 0) {   // all were admitted
+      group->members = static_cast<int>(composed.size());
+      group->references = 1 + group->members;   // the caller's, and one for each member
+    }
+    operation.group = group.get();
+    group->batch.push_back(&operation);
+    group->deadline = operation.deadline;
+  });
+  return group.release();
+}
+
+void Engine::open_fuse(const std::shared_ptr<CommState>& comm) {
+  refuse_forked_child();
+  const Hold hold(*this);
+  if (comm->collector) {
+    ++comm->collector->depth;
+    return;
+  }
+  if (comm->failure) throw *comm->failure;
+  comm->collector = std::make_unique<fuse::Collector>();
+  collecting_.push_back(comm.get());
+}
+
+void Engine::close_fuse(const std::shared_ptr<CommState>& comm) {
+  refuse_forked_child();
+  std::optional<Error> failed;
+  try {
+    flush_fused(comm);
+  } catch (const Error& error) {
+    failed = error;
+  }
+  {
+    const Hold hold(*this);
+    if (--comm->collector->depth == 0) {
+      std::erase(collecting_, comm.get());
+      comm->collector.reset();
+    }
+  }
+  if (failed) throw *failed;
+}
+
+Operation* Engine::collect(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options) {
+  refuse_forked_child();
+  handle_events();
+  bool full = false;
+  OperationRef handle(new Operation);
+  {
+    const Hold hold(*this);
+    fuse::Collector& collector = *comm->collector;
+    if (comm->failure) throw with_context(*comm->failure, *comm, call, comm->collectives + 1, "");
+    static_cast<void>(route(*comm, call, options.backend));   // reports a backend that the comm lacks at the call, not at the flush
+    refuse_collected(*comm, call);
+    if (!collector.members.empty() && call.memory == Memory::cuda && collector.members.front().call.stream != call.stream) {
+      refuse(*comm, call, "operations on CUDA memory in one fuse scope use one stream; flush the scope before using another");
+    }
+    handle->comm = comm;
+    handle->call = call;
+    handle->call.algorithm = {};
+    handle->of_tensor = true;
+    handle->deadline = Deadline::max();
+    collector.footprint.add(call);
+    collector.members.emplace_back(call, options);
+    handle->retain();
+    collector.handles.push_back(handle.get());
+    collector.bytes += fuse::larger_side(call, comm->rank, comm->size);
+    full = collector.full();
+  }
+  if (full) flush_fused(comm);
+  return handle.release();
+}
+
+void Engine::flush_fused(const std::shared_ptr<CommState>& comm) {
+  refuse_forked_child();
+  handle_events();
+  fuse::Collector& collector = *comm->collector;
+  if (any_on_device(collector.members, [](const fuse::Member& one) -> const Call& { return one.call; })) use_device(*comm);
+  const Hold hold(*this);
+  flush_locked(comm);
+}
+
+/// The Works of the members complete with the operations that carry them. If the comm has failed, they complete with its error.
+void Engine::flush_locked(const std::shared_ptr<CommState>& comm) {
+  fuse::Collector& collector = *comm->collector;
+  if (collector.members.empty()) return;
+  const std::vector<fuse::Member> members = std::exchange(collector.members, {});
+  const std::vector<Operation*> handles = std::exchange(collector.handles, {});
+  collector.footprint.clear();
+  collector.bytes = 0;
+  try {
+    std::vector<fuse::Composed> composed = fuse::compose(members, comm->rank, comm->size, comm->fuse_limits);
+    issue_composed(comm, composed, {.async = true}, [&](Operation& operation, const fuse::Composed& made) {
+      for (const std::uint32_t i : made.members) {
+        Operation& handle = *handles[i];
+        handle.deadline = operation.deadline;
+        handle.sequence = operation.sequence;
+        operation.retain();
+        handle.batch.push_back(&operation);
+        operation.tensors.push_back(&handle);
+      }
+      operation.release();   // the handles have it now
+    });
+  } catch (...) {
+    const Error error = current_error();
+    for (std::size_t i = 0; i < handles.size(); ++i) {
+      Operation& handle = *handles[i];
+      if (!handle.batch.empty()) continue;   // issued: it ends with the operation that carries it
+      handle.error = with_context(error, *comm, handle.call, comm->collectives, "");
+      finish(handle);
+      handle.release();
+    }
+    throw error;
+  }
+}
+
+/// Completes the operations of the tensors that a message carried, each with the message's error. Those that automatic fusion
+/// collected are pending operations themselves, which the failure of their comm may have completed already.
+void Engine::finish_tensors(Operation& operation) {
+  for (Operation* tensor : std::exchange(operation.tensors, {})) {
+    const OperationRef held(tensor);
+    if (tensor->complete()) continue;
+    tensor->error = operation.error;
+    if (tensor->of_tensor) {
+      finish(*tensor);
+    } else {
+      settle(*tensor);
+    }
+  }
+}
+
+/// An operation that touches collected tensors would have to wait for a flush, which only the program can decide: an error is
+/// better than a wait that never ends, or than results in another order.
+void Engine::refuse_collected(const CommState& comm, const Call& call) const {
+  for (const CommState* collecting : collecting_) {
+    if (!collecting->collector->footprint.conflicts(call)) continue;
+    refuse(comm, call, fmt::format("its memory overlaps a tensor that the open fuse scope of comm {} has collected; flush or end the "
+                                   "scope first", collecting->name));
+  }
+}
+
+/// Waiting for an operation that was collected and not issued would never end.
+void Engine::refuse_unissued(Operation& operation) {
+  const std::lock_guard lock(mutex_);
+  if (operation.complete() || !operation.batch.empty()) return;
+  refuse(*operation.comm, operation.call, "it is collected in an open fuse scope and not issued yet; flush or end the scope before waiting for it");
+}
+
+}  // namespace medley::core

@@ -1,0 +1,57 @@
+// Which tensors travel together: a function of the calls alone, so that all ranks of a comm decide alike.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <medley/backend.hpp>
+#include <medley/options.hpp>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fuse/fusion.hpp"
+
+namespace medley::fuse {
+
+/// Fused messages have at most this many bytes on their larger side: at the largest tensors that fusion pays for, a message of
+/// this size has spread its fixed cost over dozens of them, and its buffer still fits a core's cache.
+inline constexpr std::int64_t most_message_bytes = 4 << 20;
+
+/// Bytes of the largest tensors that are fused; the same on all ranks. The defaults apply where no table says what pays.
+struct Limits {
+  std::int64_t host = 32 << 10;   ///< packing copies a tensor twice, which takes longer than a message of more bytes saves
+  std::int64_t cuda = 256 << 10;  ///< a group on nccl copies nothing; a staged tensor is copied in any case
+  std::int64_t of(Memory memory) const { return memory == Memory::cuda ? cuda : host; }
+};
+
+/// One collective, with the options of its call that decide its route.
+struct Member {
+  Call call{};
+  std::string backend{};
+  std::string algorithm{};
+  std::chrono::nanoseconds deadline{0};
+
+  Member() = default;
+  Member(const Call& made, const Options& options)
+      : call(made), backend(options.backend == "auto" ? "" : options.backend), algorithm(options.algorithm), deadline(options.deadline) {}
+};
+
+/// One operation to issue: a fused message of several members, or one member as it is.
+struct Composed {
+  Call call{};
+  std::shared_ptr<Fusion> fusion{};          ///< null: a single member
+  std::vector<std::uint32_t> members{};      ///< by index, in issue order
+  const Member* first = nullptr;             ///< its route's options; all members have the same
+  std::chrono::nanoseconds deadline{0};      ///< the shortest of the members'; 0: the comm's
+};
+
+/// Bytes of the larger side of a call; the same on all ranks.
+MEDLEY_API std::int64_t larger_side(const Call& call, int rank, int ranks);
+
+/// Tensors within the limits are fused where they agree in operation, root, memory, options and, if they are combined, in type and
+/// reduction; all others move as bytes. Larger ones, and those that are alone, stay as they are. Messages are ordered by their
+/// first tensors. `members` outlive the result.
+MEDLEY_API std::vector<Composed> compose(std::span<const Member> members, int rank, int ranks, const Limits& limits);
+
+}  // namespace medley::fuse

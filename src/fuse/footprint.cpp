@@ -1,0 +1,56 @@
+#include "fuse/footprint.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+
+namespace medley::fuse {
+namespace {
+
+/// Calls `see(begin, end, write)` for the memory that a call touches. v-collectives are taken as the range from their first part to
+/// the end of their last one: a conflict with collected tensors is refused, so it need not be exact.
+template <class See>
+void each_range(const Call& call, See&& see) {
+  const auto element = static_cast<std::int64_t>(size_of(call.dtype));
+  const auto* in = static_cast<const std::byte*>(call.in);
+  const auto* out = static_cast<const std::byte*>(call.out);
+  if (in && call.in_count > 0) see(in, in + call.in_count * element, false);
+  if (out && call.out_count > 0) see(out, out + call.out_count * element, true);
+}
+
+}  // namespace
+
+bool Footprint::meets(const Ranges& ranges, const std::byte* begin, const std::byte* end) {
+  const auto after = ranges.lower_bound(end);
+  return after != ranges.begin() && std::prev(after)->second > begin;
+}
+
+void Footprint::unite(Ranges& ranges, const std::byte* begin, const std::byte* end) {
+  auto at = ranges.upper_bound(begin);
+  if (at != ranges.begin() && std::prev(at)->second >= begin) at = std::prev(at);
+  while (at != ranges.end() && at->first <= end) {
+    begin = std::min(begin, at->first);
+    end = std::max(end, at->second);
+    at = ranges.erase(at);
+  }
+  ranges.emplace_hint(at, begin, end);
+}
+
+bool Footprint::conflicts(const Call& call) const {
+  bool found = false;
+  each_range(call, [&](const std::byte* begin, const std::byte* end, bool write) {
+    found = found || meets(writes_, begin, end) || (write && meets(reads_, begin, end));
+  });
+  return found;
+}
+
+void Footprint::add(const Call& call) {
+  each_range(call, [&](const std::byte* begin, const std::byte* end, bool write) { unite(write ? writes_ : reads_, begin, end); });
+}
+
+void Footprint::clear() {
+  reads_.clear();
+  writes_.clear();
+}
+
+}  // namespace medley::fuse
