@@ -2,10 +2,10 @@
 #include "tune/bench_job.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "base/write_file.hpp"
 #include "cli/bench_ranks.hpp"
@@ -13,6 +13,7 @@
 #include "cli/own_ranks.hpp"
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
+#include "cli/terminal.hpp"
 #include "tune/rank_setup.hpp"
 #include "tune/sizes.hpp"
 
@@ -103,19 +104,19 @@ void say(const tune::BenchJob& job) {
 }
 
 int bench_here(const BenchArguments& given) {
-  bool on_terminal = false;
+  std::optional<ProgressBar> bar;
   const tune::BenchHooks hooks{.begin =
                                    [&](const tune::BenchJob& job) {
-                                     on_terminal = job.rank == 0 && isatty(STDERR_FILENO) == 1;
+                                     bar.emplace(job.rank == 0);
                                      say(job);
                                    },
                                .progress =
                                    [&](std::size_t done, std::size_t of) {
-                                     if (on_terminal)
-                                       fmt::print(stderr, "\r{} of {} cells{}", done, of,
-                                                  done == of ? "\r\033[K" : "");
+                                     bar->show(static_cast<double>(done), static_cast<double>(of),
+                                               fmt::format("{} of {} cells", done, of));
                                    }};
   const auto measured = tune::run_bench(request_of(given), hooks);
+  bar.reset();
   if (const auto* mixes = std::get_if<tune::MixResult>(&measured)) {
     if (mixes->job.rank != 0) return 0;
     if (given.json != "-") fmt::print("{}", table_of(*mixes));

@@ -28,13 +28,20 @@ CLI::Validator known_backends();
 
 /// Throws Error(invalid) when the first word is neither an option nor a command, naming the command that is spelled most like it.
 void check_command(const CLI::App& app, const std::vector<std::string>& words);
+/// The names of the commands below one, without hidden ones.
+std::vector<std::string> command_names(const CLI::App& app);
+/// After parsing failed for words that nobody expected: a sentence with the option or command that is spelled most like the first of
+/// them. Empty where there are none.
+std::string unexpected_words(const CLI::App& app);
 
 /// Lets `medley run … -- PROGRAM` through the parser; call it on the words of the command line before parsing.
 void keep_double_dash(std::vector<std::string>& words);
 
 // One per file, in alphabetical order.
 void add_bench(CLI::App& app);
+void add_completion(CLI::App& app);
 void add_explain(CLI::App& app);
+void add_help(CLI::App& app);
 void add_info(CLI::App& app);
 void add_list(CLI::App& app);
 void add_plan(CLI::App& app);

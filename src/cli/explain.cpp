@@ -1,14 +1,20 @@
-// medley explain: the route a table selects for an operation, the runners-up with their margins, and why.
+// medley explain: the route a table selects for an operation, the runners-up with their margins, and why; or what each operation of a
+// whole step takes and what that buys.
 #include "tune/explain.hpp"
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <medley/error.hpp>
 
 #include "cli/bench_ranks.hpp"
 #include "cli/command.hpp"
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
+#include "replay/replayed_step.hpp"
+#include "tune/explain_step.hpp"
+#include "tune/mix_step.hpp"
+#include "tune/step_report.hpp"
 
 namespace medley::cli {
 namespace {
@@ -17,20 +23,21 @@ struct ExplainArguments {
   std::string table, op, bytes;
   std::string memory = "host";
   std::string dtype = "f32";
-  std::string backends;
+  std::string backends, allow;
   std::string json;
+  std::string step;
+  replay::ReplayOptions replay{.tflops = 100};   // of --step SCHEDULE, as in tune --for
   tune::ExplainRequest request{.ranks = 0, .hosts = 1};
 };
 
 tune::ExplainRequest request_of(const ExplainArguments& given) {
   tune::ExplainRequest request = given.request;
-  const auto op = parse_op(given.op);
-  if (!op) throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not an operation; see medley info", given.op));
-  request.op = *op;
+  request.op = tune::op_of_word(given.op);
   request.dtype = dtype_of_word(given.dtype);
   request.bytes = static_cast<std::int64_t>(parse_size(given.bytes));
   request.memory = given.memory == "cuda" ? Memory::cuda : Memory::host;
   request.backends = parse_list(given.backends);
+  request.allow = given.allow;
   return request;
 }
 
@@ -47,6 +54,7 @@ void print(const tune::Explanation& answer, const std::string& path) {
   }
   fmt::print("route: {}/{}\n", answer.route.backend, answer.route.algorithm);
   for (const std::string& line : answer.why) fmt::print("  {}\n", line);
+  if (answer.routes.empty()) return;
   fmt::print("  confidence that the row's first is the fastest: {:.1f} %\n\n", 100 * answer.confidence);
   Table rows({"", "route", "median µs", "95 % interval", "samples", "against the route"});
   for (const auto& [timing, slower, taken] : answer.routes) {
@@ -58,7 +66,71 @@ void print(const tune::Explanation& answer, const std::string& path) {
   fmt::print("{}", rows.str());
 }
 
+/// The world's shape: as asked for, or as the table was tuned.
+route::Shape world_of(const ExplainArguments& given, const route::Table& table) {
+  const int ranks = given.request.ranks, hosts = given.request.hosts;
+  if (ranks > 0 && (hosts > ranks || ranks % hosts != 0))
+    throw Error(ErrorKind::invalid, fmt::format("--step needs hosts with the same number of ranks each; {} ranks are not on {} hosts so", ranks, hosts));
+  if (ranks > 0) return {hosts, ranks / hosts};
+  if (!table.step) throw Error(ErrorKind::invalid, fmt::format("{} was not tuned for a step; add --ranks, and --hosts for several", given.table));
+  return table.step->shape;
+}
+
+tune::StepExplanation explain_step_of(const ExplainArguments& given) {
+  const route::Table table = route::Table::load(given.table);
+  const route::Shape world = world_of(given, table);
+  const Memory memory = given.memory == "cuda" ? Memory::cuda : Memory::host;
+  if (tune::is_mix(given.step)) {
+    const std::vector<tune::StepOperation> operations = tune::operations_of_mix(given.step, world);
+    return tune::explain_step(table, given.step, operations, tune::fingerprint(operations, 0), memory);
+  }
+  const replay::WorldSchedule schedule = replay::read_schedule(given.step);
+  std::vector<int> hosts;
+  for (int rank = 0; rank < world.hosts * world.ranks_per_host; ++rank) hosts.push_back(rank / world.ranks_per_host);
+  const std::vector<tune::StepOperation> operations = replay::operations_of(schedule, given.replay, hosts);
+  return tune::explain_step(table, std::filesystem::path(given.step).filename(), operations,
+                            tune::fingerprint(operations, replay::busiest_us(schedule, given.replay)), memory);
+}
+
+std::string against_library(const tune::ExplainedOperation& one) {
+  if (one.same_as_library) return "the same";
+  if (one.alone_us <= 0 || one.library_us <= 0) return "-";
+  return fmt::format("{:.2f}x", one.library_us / one.alone_us);
+}
+
+void print(const tune::StepExplanation& answer, const std::string& path) {
+  fmt::print("{}\ntable {} ({}), measured on {}\n\n", answer.name, path, answer.table_hash, answer.measured_on);
+  const std::string library = answer.library.empty() ? "the best library" : answer.library;
+  Table rows({"op", "dtype", "shape", "bytes", "count", "route", "by", "alone µs", "over " + library + " µs", "against it", "sure"});
+  for (const tune::ExplainedOperation& one : answer.operations) {
+    const tune::StepOperation& o = one.operation;
+    rows.add({std::string(name(o.op)), std::string(name(o.dtype)), fmt::format("{} x {}", o.shape.hosts, o.shape.ranks_per_host),
+              size_text(o.bytes), std::to_string(o.count), one.route ? one.route->backend + "/" + one.route->algorithm : "built-in order",
+              !one.route ? "" : one.by_step ? "the step" : "itself", one.alone_us > 0 ? fmt::format("{:.1f}", one.alone_us) : "-",
+              one.library_us > 0 ? fmt::format("{:.1f}", one.library_us) : "-", against_library(one),
+              one.confidence > 0 ? fmt::format("{:.0f} %", 100 * one.confidence) : ""});
+  }
+  fmt::print("{}\n", rows.str());
+  if (!answer.tuned) {
+    fmt::print("{}\n", answer.note);
+    return;
+  }
+  const route::TunedStep& tuned = *answer.tuned;
+  fmt::print("the whole step, {}: auto {:.1f} µs ({:.1f} to {:.1f})", route::text(tuned.shape), tuned.chosen.median_us, tuned.chosen.low_us,
+             tuned.chosen.high_us);
+  for (const route::StepTiming& one : tuned.libraries) fmt::print(", {} {:.1f}", one.name, one.median_us);
+  fmt::print("\n{}; confidence {:.1f} %\n", tune::conclusion(tuned), 100 * tuned.confidence);
+}
+
 int run_explain(const ExplainArguments& given) {
+  if (!given.step.empty()) {
+    const tune::StepExplanation answer = explain_step_of(given);
+    if (given.json != "-") print(answer, given.table);
+    write_json(given.json, tune::to_json(answer));
+    return 0;
+  }
+  if (given.op.empty() || given.bytes.empty() || given.request.ranks == 0)
+    throw Error(ErrorKind::invalid, "name an operation with --op, --bytes and --ranks, or a step with --step");
   const tune::ExplainRequest request = request_of(given);
   const tune::Explanation answer = tune::explain(route::Table::load(given.table), request);
   if (given.json != "-") print(answer, given.table);
@@ -72,19 +144,25 @@ void add_explain(CLI::App& app) {
   auto given = std::make_shared<ExplainArguments>();
   CLI::App* explain =
       add_command(app, "explain", "The route an operation would take, the runners-up and why",
-                  "medley explain --table routes.json --op all_reduce --bytes 64K --ranks 4 --hosts 2",
+                  "medley explain --table routes.json --op all_reduce --bytes 64K --ranks 4 --hosts 2\n"
+                  "  medley explain --table moe.json --step moe",
                   [given] { return run_explain(*given); });
   explain->add_option("--table", given->table, "a route table, as medley tune writes it")->required();
-  explain->add_option("--op", given->op, "the operation")->required();
-  explain->add_option("--bytes", given->bytes, "size of the whole tensor, such as 64K")->required();
-  explain->add_option("--ranks", given->request.ranks, "ranks of the comm")
-      ->required()
+  explain->add_option("--op", given->op, "the operation");
+  explain->add_option("--step", given->step, "a whole step instead: a file that medley plan --schedule wrote, or one of the mixes moe, dlrm and dense")
+      ->excludes("--op");
+  explain->add_option("--scale", given->replay.scale, "with --step SCHEDULE: as it was given to tune --for")->check(CLI::Range(1e-9, 1e3))->capture_default_str();
+  explain->add_option("--tflops", given->replay.tflops, "with --step SCHEDULE: as it was given to tune --for")->check(CLI::Range(0.0, 1e6))->capture_default_str();
+  explain->add_option("--bytes", given->bytes, "size of the whole tensor, such as 64K");
+  explain->add_option("--ranks", given->request.ranks, "ranks of the comm, or of the step's world (default there: as it was tuned)")
       ->check(CLI::Range(1, 1 << 24));
   explain->add_option("--hosts", given->request.hosts, "hosts they are on")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 24));
   explain->add_option("--memory", given->memory, "where the tensor lies")->capture_default_str()->check(CLI::IsMember({"host", "cuda"}));
   explain->add_option("--dtype", given->dtype, "element type")->capture_default_str();
+  explain->add_flag("--exact", given->request.exact, "for sends: on a comm that declares exact message sizes");
+  explain->add_option("--allow", given->allow, "codecs that a rule allows, such as int8,bf16 or error:0.01 (default: none)");
   explain->add_option("--backends", given->backends, "backends that the job has (default: all of the table)");
   explain->add_option("--json", given->json, "write the answer as JSON; - for stdout");
 }

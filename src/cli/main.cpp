@@ -10,6 +10,16 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/terminal.hpp"
+
+namespace {
+
+int refuse(const std::string& what, int status) {
+  fmt::print(stderr, "{} {}\n", medley::cli::alarming("medley:", stderr), what);
+  return status;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"Medley: mix-and-match communication for deep learning"};
@@ -17,7 +27,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("medley ") + MEDLEY_VERSION_TEXT);
   app.require_subcommand(1);
   medley::cli::add_bench(app);
+  medley::cli::add_completion(app);
   medley::cli::add_explain(app);
+  medley::cli::add_help(app);
   medley::cli::add_info(app);
   medley::cli::add_list(app);
   medley::cli::add_plan(app);
@@ -36,16 +48,15 @@ int main(int argc, char** argv) {
     medley::cli::keep_double_dash(words);
     std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
     app.parse(std::move(words));
+  } catch (const CLI::ExtrasError& error) {
+    const std::string unexpected = medley::cli::unexpected_words(app);
+    return refuse(unexpected.empty() ? error.what() : unexpected, 2);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    fmt::print(stderr, "medley: {}\n", error.what());
-    return 2;
+    return error.get_exit_code() == 0 ? app.exit(error) : refuse(error.what(), 2);  // 0: --help
   } catch (const medley::Error& error) {
-    fmt::print(stderr, "medley: {}\n", error.what());
-    return error.kind() == medley::ErrorKind::invalid ? 2 : 1;
+    return refuse(error.what(), error.kind() == medley::ErrorKind::invalid ? 2 : 1);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "medley: {}\n", error.what());
-    return 1;
+    return refuse(error.what(), 1);
   }
   return medley::cli::exit_status();
 }

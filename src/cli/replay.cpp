@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 
@@ -11,6 +12,7 @@
 #include "cli/own_ranks.hpp"
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
+#include "cli/terminal.hpp"
 #include "replay/trace_folder.hpp"
 #include "tune/rank_setup.hpp"
 
@@ -40,7 +42,7 @@ void print_rows(const replay::ReplayResult& result) {
   for (const trace::Row& r : result.summary.rows) {
     rows.add({std::string(name(r.op)), std::to_string(t.groups[r.group].size), std::to_string(r.bytes),
               std::to_string(r.count), r.phase, r.module, fmt::format("{:.2f}", r.median_us),
-              r.total_us > 0 ? fmt::format("{:.0f} %", 100 * r.exposed_us / r.total_us) : "-"});
+              r.total_us > 0 ? fmt::format("{:.0f} %", 100 * std::min(1.0, r.exposed_us / r.total_us)) : "-"});
   }
   fmt::print("rank {} of {}, one step of {}\n{}\n", result.summary.rank, result.ranks, result.schedule,
              rows.str());
@@ -69,7 +71,11 @@ int replay_here(const ReplayArguments& given) {
   replay::ReplayRequest request = given.request;
   request.backends = parse_list(given.backends);
   request.folder = folder.path();
+  const auto place = find_place(process_environment());
+  ProgressBar bar(!place || place->rank == 0);
+  request.progress = [&](int done, int of) { bar.show(done, of, fmt::format("{} of {} rounds", done, of)); };
   const replay::ReplayResult result = replay::run_replay(request);
+  bar.clear();
   if (result.rank != 0) return 0;
   if (result.unknown > 0) {
     fmt::print(stderr,

@@ -5,32 +5,16 @@
 #include <algorithm>
 #include <cstdlib>
 #include <medley/error.hpp>
-#include <numeric>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "base/closest.hpp"
 #include "base/split.hpp"
 #include "cli/command.hpp"
 #include "comm/backend_loader.hpp"
 
 namespace medley::cli {
 namespace {
-
-/// Insertions, deletions and replacements that lead from one word to the other.
-std::size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
 
 bool is_known(const std::string& backend) {
   if (backend == "auto") return true;
@@ -60,25 +44,48 @@ CLI::Validator known_backends() {
           if (parse_only || is_known(backend)) continue;
           std::vector<std::string> names;
           for (const auto& known : core::known_backends()) names.push_back(known->name());
-          return fmt::format("\"{}\" is not a backend; there are {}", backend, fmt::join(names, ", "));
+          return fmt::format("\"{}\" is not a backend{}; there are {}", backend, did_you_mean(backend, names), fmt::join(names, ", "));
         }
         return std::string();
       },
       "");
 }
 
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); }))
+    names.push_back(command->get_name());
+  return names;
+}
+
 void check_command(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.empty() || words.front().starts_with("-")) return;
-  std::string nearest;
-  std::size_t least = SIZE_MAX;   // twice the distance; among equals the one with the same first letter
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     if (command->get_name() == words.front()) return;
-    const std::string name = command->get_name();
-    const std::size_t here = 2 * edit_distance(words.front(), name) + (words.front().starts_with(name.front()) ? 0 : 1);
-    if (here < least) nearest = name, least = here;
-  }
   throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not a command{}; see medley --help", words.front(),
-                                              least <= 5 ? fmt::format("; did you mean {}?", nearest) : ""));
+                                              did_you_mean(words.front(), command_names(app))));
+}
+
+std::string unexpected_words(const CLI::App& app) {
+  const CLI::App* command = &app;
+  std::string name = "medley";
+  for (auto below = command->get_subcommands(); !below.empty(); below = command->get_subcommands()) {
+    command = below.front();
+    name += " " + command->get_name();
+  }
+  const std::vector<std::string> extra = app.remaining(true);
+  if (extra.empty()) return "";
+  const std::string word = extra.front().substr(0, extra.front().find('='));
+  std::vector<std::string> known = command_names(*command);
+  if (word.starts_with("-")) {
+    known.clear();
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->get_group().empty()) continue;   // hidden
+      for (const std::string& each : option->get_lnames()) known.push_back("--" + each);
+    }
+  }
+  return fmt::format("{} knows no {} {}{}; see {} --help", name, word.starts_with("-") ? "option" : "word", word,
+                     did_you_mean(word, known), name);
 }
 
 }  // namespace medley::cli

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <medley/scope.hpp>
 
+#include "route/pair_name.hpp"
 #include "trace/trace.hpp"
 #include "tune/statistics.hpp"
 #include "tune/interleave.hpp"
@@ -29,9 +30,9 @@ InterleavedRounds::InterleavedRounds(Context& context, const WorldSchedule& sche
 void InterleavedRounds::run(std::size_t round) {
   for (const std::size_t b : tune::interleaved_order(backends_.size(), round)) {
     const std::string& backend = backends_[b];
-    const Router route = [&](const Action& action) {
-      if (backend == "auto") return std::string_view{};
-      return backend_on(shape_of(mine_.groups.at(action.group), places_.hosts), backend);
+    const Router route = [&](const Action& action) -> Via {
+      if (backend == "auto") return {};
+      return {route::backend_on(shape_of(mine_.groups.at(action.group), places_.hosts), backend)};
     };
     // The first backend changes too: it runs with the caches and threads that the previous backend left.
     for (const bool parts : {round % 2 == 0, round % 2 != 0}) {

@@ -6,6 +6,7 @@
 #include "algorithms/registry.hpp"
 #include "base/v_collectives.hpp"
 #include "replay/places.hpp"
+#include "route/pair_name.hpp"
 
 namespace medley::replay {
 namespace {
@@ -29,19 +30,19 @@ const route::Timing* chosen_of(const route::Cell& cell, const std::vector<route:
 }  // namespace
 
 OperationTimes::OperationTimes(const route::Table& table, std::string backend,
-                               std::vector<std::string> usable)
-    : table_(table), backend_(std::move(backend)), usable_(std::move(usable)) {}
+                               std::vector<std::string> usable, Memory memory)
+    : table_(table), backend_(std::move(backend)), usable_(std::move(usable)), memory_(memory) {}
 
 OperationTimes::Curve OperationTimes::make_curve(Op op, route::DTypeClass dtype,
                                                  const route::Shape& shape) const {
   const route::Chosen chosen =
-      route::choose(table_, op, Memory::host, dtype, shape, [&](const Choice& choice) {
+      route::choose(table_, op, memory_, dtype, shape, [&](const Choice& choice) {
         return std::find(usable_.begin(), usable_.end(), choice.backend) != usable_.end();
       });
   Curve out;
   for (const route::Cell* cell : chosen.cells) {
     const route::Timing* timing =
-        backend_.empty() ? chosen_of(*cell, chosen.ranges) : native_of(*cell, std::string(backend_on(shape, backend_)));
+        backend_.empty() ? chosen_of(*cell, chosen.ranges) : native_of(*cell, std::string(route::backend_on(shape, backend_)));
     if (timing) out.push_back({cell->key.bytes, timing->median_us});
   }
   return out;

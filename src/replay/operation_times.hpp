@@ -14,7 +14,8 @@ namespace medley::replay {
 class OperationTimes {
  public:
   /// `backend` is one of `usable`, or empty for the table's own choice among them. The table must outlive this object.
-  OperationTimes(const route::Table& table, std::string backend, std::vector<std::string> usable);
+  OperationTimes(const route::Table& table, std::string backend, std::vector<std::string> usable,
+                 Memory memory = Memory::host);
 
   /// µs of one operation on a comm of this shape; none where the table has no applicable row, or only rows of far smaller sizes.
   std::optional<double> us(Op op, DType dtype, std::int64_t bytes, const route::Shape& shape);
@@ -32,6 +33,7 @@ class OperationTimes {
   const route::Table& table_;
   std::string backend_;
   std::vector<std::string> usable_;
+  Memory memory_;
   std::map<std::tuple<Op, route::DTypeClass, route::Shape>, Curve> curves_;
 };
 

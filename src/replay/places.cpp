@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "route/pair_name.hpp"
 #include "tune/job_clock.hpp"
 #include "tune/placement.hpp"
 
@@ -31,11 +30,6 @@ route::Shape shape_of(const std::vector<int>& who, const std::vector<int>& hosts
   std::vector<int> of_each;
   for (const int rank : who) of_each.push_back(hosts[static_cast<std::size_t>(rank)]);
   return route::shape_of(of_each);
-}
-
-std::string_view backend_on(const route::Shape& shape, std::string_view backend) {
-  if (shape.hosts > 1 && shape.ranks_per_host > 1) return backend;
-  return shape.hosts == 1 ? route::inside_of(backend) : route::between_of(backend);
 }
 
 }  // namespace medley::replay

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <medley/medley.hpp>
-#include <string_view>
 #include <vector>
 
 #include "route/table.hpp"
@@ -21,9 +20,5 @@ Places places_of(Comm& world);
 
 /// The shape of a comm of these ranks; `hosts` as in Places.
 route::Shape shape_of(const std::vector<int>& who, const std::vector<int>& hosts);
-
-/// The backend that carries the operations of such a comm when `backend` is requested: a hierarchical one such as shm+mpi is its
-/// first half within a host, and its second where no two ranks share one.
-std::string_view backend_on(const route::Shape& shape, std::string_view backend);
 
 }  // namespace medley::replay

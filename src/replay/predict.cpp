@@ -176,8 +176,11 @@ class Simulation {
 }  // namespace
 
 TimeOf time_on_machine(const cost::Machine& machine, double scale) {
-  return [machine, links = cost::LinkTime(machine), scale](const Action& action,
-                                                           const std::vector<int>& who) {
+  return time_on_links(cost::LinkTime(machine), machine, scale);
+}
+
+TimeOf time_on_links(cost::LinkTime links, const cost::Machine& machine, double scale) {
+  return [machine, links = std::move(links), scale](const Action& action, const std::vector<int>& who) {
     const auto bytes = static_cast<double>(scaled_bytes(action.bytes, action.dtype, scale));
     if (action.op == Op::send || action.op == Op::recv) {
       const int per_host = machine.gpus_per_host;

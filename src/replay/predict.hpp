@@ -16,6 +16,8 @@ namespace medley::replay {
 using TimeOf = std::function<std::optional<double>(const Action&, const std::vector<int>& who)>;
 /// From the cost model of a machine, with `gpus_per_host` ranks per host.
 TimeOf time_on_machine(const cost::Machine& machine, double scale);
+/// The same with these times of its links.
+TimeOf time_on_links(cost::LinkTime links, const cost::Machine& machine, double scale);
 /// From a route table.
 TimeOf time_by_table(OperationTimes& times, const std::vector<int>& hosts, double scale);
 

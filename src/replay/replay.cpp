@@ -67,7 +67,8 @@ Work Replayer::issue(const Action& a, const Router& route, Pending& pending) {
   const auto size = static_cast<std::int64_t>(size_of(a.dtype));
   const std::int64_t count = scaled_bytes(a.bytes, a.dtype, options_.scale) / size;
   const ReduceOp reduce = reducible(a.dtype, a.reduce) ? a.reduce : ReduceOp::max;
-  const Options options{.backend = route(a), .async = a.token != 0};
+  const Via via = route(a);
+  const Options options{.backend = via.backend, .async = a.token != 0, .algorithm = via.algorithm};
   const auto buffer = [&](std::int64_t elements) {
     pending.memory.push_back(
         pool_->take(static_cast<std::size_t>(std::max<std::int64_t>(1, elements * size))));
@@ -153,6 +154,11 @@ Span Replayer::step(const Router& route) {
     world_.barrier();
   }
   const double begin = machine_clock_us();
+  run(route);
+  return {begin, machine_clock_us()};
+}
+
+void Replayer::run(const Router& route) {
   const auto& actions = schedule_.actions;
   double computing = 0;  // seconds, adjacent actions together: one long sleep is more exact than many short ones
   for (std::size_t i = 0; i < actions.size();) {
@@ -178,7 +184,6 @@ Span Replayer::step(const Router& route) {
   if (computing > 0) pass_time(computing);
   for (Pending& pending : pending_) pending.work.wait();
   pending_.clear();
-  return {begin, machine_clock_us()};
 }
 
 }  // namespace medley::replay

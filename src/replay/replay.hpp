@@ -13,8 +13,11 @@
 
 namespace medley::replay {
 
-/// Which backend carries an operation; empty: the runtime's own choice. The hook for route tables.
-using Router = std::function<std::string_view(const Action&)>;
+/// Which backend carries an operation, and by which of its algorithms; empty: the runtime's own choice.
+struct Via {
+  std::string_view backend{}, algorithm{};
+};
+using Router = std::function<Via(const Action&)>;
 
 struct ReplayOptions {
   double scale = 1;          ///< of all sizes and times
@@ -37,6 +40,8 @@ class Replayer {
 
   /// Runs one step, after a barrier under the scope "step". Returns when it began and ended on this rank.
   Span step(const Router& route);
+  /// The same without the barrier: returns when this rank has seen all its operations complete.
+  void run(const Router& route);
 
   /// Runs the operations of a step in isolation: the same comms, buffers and sizes, in this order, but one at a time, its ranks
   /// starting together. Returns when each began and ended on this rank; none where it takes no part. Recorded under "step".

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "replay/interleaved_rounds.hpp"
+#include "replay/replayed_step.hpp"
 #include "trace/export.hpp"
 #include "tune/candidates.hpp"
 #include "tune/rank_setup.hpp"
@@ -43,13 +44,6 @@ void predict_by_table(const ReplayRequest& request, const Context& context, cons
   }
 }
 
-bool overlaps(const WorldSchedule& schedule) {
-  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankSchedule& rank) {
-    return std::any_of(rank.actions.begin(), rank.actions.end(),
-                       [](const Action& a) { return a.token != 0; });
-  });
-}
-
 }  // namespace
 
 void check_replay(const ReplayRequest& request, int ranks) {
@@ -68,6 +62,7 @@ ReplayResult run_replay(const ReplayRequest& request) {
   ContextOptions options;
   options.backends = tune::without_auto(request.backends);
   options.table = request.table;
+  options.hierarchical = request.backends.empty();  // compares all, those that the table never chooses too
   if (overlaps(schedule) && request.options.tflops > 0) options.progress_thread = UseThread::always;
   Context context(options);
   ReplayResult result{.schedule = request.schedule,
@@ -80,7 +75,10 @@ ReplayResult run_replay(const ReplayRequest& request) {
                       .by_table_us = {},
                       .table = {}};
   InterleavedRounds rounds(context, schedule, request.options, result.backends, request.calibrate);
-  for (int round = 0; round < request.steps; ++round) rounds.run(static_cast<std::size_t>(round));
+  for (int round = 0; round < request.steps; ++round) {
+    rounds.run(static_cast<std::size_t>(round));
+    request.progress(round + 1, request.steps);
+  }
   result.step_us = rounds.step_us();
   result.by_parts_us = rounds.predicted_us();
   if (context.rank() != 0) return result;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -22,6 +23,7 @@ struct ReplayRequest {
   int steps = 5;                   ///< over each backend
   bool calibrate = false;  ///< also time a step's operations one at a time and predict the step from those
   ReplayOptions options{};
+  std::function<void(int, int)> progress = [](int, int) {};  ///< rounds done, of how many; on every rank
 };
 
 struct ReplayResult {

@@ -121,6 +121,7 @@ Action action_of(const Json& json, const std::string& place, const RankSchedule&
     refuse(place, fmt::format("peer {} is not in group {}", a.peer, a.group));
   }
   a.batch = static_cast<int>(f.number("batch", 0, 0, 1 << 30));
+  a.layer = f.number("layer", -1, -1, 1 << 30);
   a.why = f.text("why");
   return a;
 }

@@ -28,6 +28,7 @@ struct Action {
   int peer = -1;           ///< world rank
   int token = 0;           ///< not 0: asynchronous until a wait with it
   int batch = 0;           ///< adjacent entries with the same number start together
+  std::int64_t layer = -1; ///< of the model; -1: outside the layers, or not given
   std::string why;
 };
 

@@ -153,9 +153,39 @@ std::int64_t border(std::int64_t smaller, std::int64_t larger) noexcept {
   return std::clamp(static_cast<std::int64_t>(middle), smaller, larger - 1);
 }
 
-Chosen choose(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape shape, const Usable& usable) {
+namespace {
+
+/// The ranges of the step's routes for an operation; none if it does not have it or the comm cannot take one of them.
+std::vector<SizeRange> ranges_of_step(const TunedStep& step, Op op, DTypeClass dtype, const Shape& shape, const Usable& usable,
+                                      Chosen& chosen) {
+  for (const DTypeClass candidate : stand_ins(dtype)) {
+    std::optional<Shape> nearest;
+    for (const StepRoute& route : step.routes) {
+      if (route.op != op || route.dtype != candidate || !same_kind(route.shape, shape)) continue;
+      if (!nearest || distance(route.shape, shape) < distance(*nearest, shape)) nearest = route.shape;
+    }
+    if (!nearest) continue;
+    std::vector<SizeRange> ranges;
+    for (const StepRoute& route : step.routes) {
+      if (route.op != op || route.dtype != candidate || route.shape != *nearest) continue;
+      if (!usable(route.route)) return {};
+      ranges.push_back({route.from, route.to, route.route});
+    }
+    chosen.shape = *nearest, chosen.dtype = candidate;
+    return ranges;
+  }
+  return {};
+}
+
+/// Where the step's routes all name one library: that library, for every other operation too.
+std::vector<SizeRange> library_of_step(const TunedStep& step, const Shape& shape, const Usable& usable) {
+  Choice whole{std::string(backend_on(shape, step.library)), "native"};
+  if (step.library.empty() || !usable(whole)) return {};
+  return {{0, INT64_MAX, std::move(whole)}};
+}
+
+Chosen choose_by_cells(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape shape, const Usable& usable, bool exact) {
   Chosen chosen;
-  if (op == Op::recv) op = Op::send;
   std::optional<Shape> nearest;
   for (const DTypeClass candidate : stand_ins(dtype)) {
     chosen.dtype = candidate;
@@ -180,7 +210,35 @@ Chosen choose(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape 
     chosen.ranges = {{0, INT64_MAX, *one}};
   } else {
     PreferredLibrary preferred(table, memory, *nearest, usable);
-    chosen.ranges = is_collective(op) ? join(buckets, preferred) : one_for_all(buckets);
+    chosen.ranges = is_collective(op) || exact ? join(buckets, preferred) : one_for_all(buckets);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+Chosen choose(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape shape, const Usable& possible,
+              const compress::Permission& permission, bool exact) {
+  const Usable usable = [&](const Choice& route) {
+    return (!compress::is_compressed(route.algorithm) || compress::allows(permission, route.algorithm)) && possible(route);
+  };
+  if (op == Op::recv) op = Op::send;
+  if (!table.step || table.step->memory != memory) return choose_by_cells(table, op, memory, dtype, shape, usable, exact);
+  const TunedStep& step = *table.step;
+  const std::set<std::string> backends = step.backends();
+  // Another library for an operation outside the step would have to be opened, and polled beside those of the step.
+  const auto of_step = [&](const Choice& choice) { return backends.contains(choice.backend) && usable(choice); };
+  Chosen chosen = choose_by_cells(table, op, memory, dtype, shape, of_step, exact);
+  std::vector<SizeRange> ranges = ranges_of_step(step, op, dtype, shape, usable, chosen);
+  if (ranges.empty()) {
+    ranges = library_of_step(step, shape, usable);
+    if (!ranges.empty()) chosen.shape = shape, chosen.dtype = dtype;
+  }
+  if (!ranges.empty()) {
+    chosen.ranges = std::move(ranges);
+    chosen.by_step = true;
+  } else if (chosen.ranges.empty()) {
+    chosen = choose_by_cells(table, op, memory, dtype, shape, usable, exact);
   }
   return chosen;
 }

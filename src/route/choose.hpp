@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "compress/spec.hpp"
 #include "route/table.hpp"
 
 namespace medley::route {
@@ -35,6 +36,7 @@ struct Chosen {
   Shape shape{};                       ///< of the rows used
   DTypeClass dtype{};
   std::vector<const Cell*> cells{};    ///< those rows, by size
+  bool by_step = false;                ///< the ranges are those of the step that the table was tuned for
 };
 
 /// Whether a comm can take a route.
@@ -42,8 +44,12 @@ using Usable = std::function<bool(const Choice&)>;
 
 /// A pure function of its arguments, so equal on all ranks. For a shape that was not measured it uses the nearest
 /// one, by the ratio of hosts and of ranks per host, but never one host for several or the reverse. For a
-/// class of element types that was not measured it uses another. Sends and receives get one range for all sizes.
-MEDLEY_API Chosen choose(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape shape, const Usable& usable);
+/// class of element types that was not measured it uses another. Sends and receives get one range for all sizes, unless both ends
+/// know the size (`exact`). Compressed routes are left out unless they are permitted.
+/// A table that was tuned for a step gives that step's routes first; if these all name one library, every operation takes it, and
+/// otherwise operations that the step does not have take the best route among the backends that it has.
+MEDLEY_API Chosen choose(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape shape, const Usable& usable,
+                         const compress::Permission& permission = {}, bool exact = false);
 
 /// The cell whose size is nearest, by ratio; null if there is none.
 MEDLEY_API const Cell* nearest_size(const std::vector<const Cell*>& cells, std::int64_t bytes) noexcept;

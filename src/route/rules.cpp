@@ -4,6 +4,7 @@
 
 #include <medley/error.hpp>
 
+#include "compress/spec.hpp"
 #include "route/sizes.hpp"
 
 namespace medley {
@@ -27,7 +28,7 @@ std::string_view take(std::string_view& text, char mark, bool& found) {
 
 [[noreturn]] void refuse(std::string_view rule, const std::string& why) {
   throw Error(ErrorKind::invalid, fmt::format("rule \"{}\": {}; write OP[:FROM-TO][@MEMORY]=BACKEND[/ALGORITHM], such as "
-                                              "all_reduce:0-4K=shm", rule, why));
+                                              "all_reduce:0-4K=shm, or BACKEND+CODEC, such as all_reduce:1M-=mpi+int8", rule, why));
 }
 
 std::int64_t size_in(std::string_view rule, std::string_view text, std::int64_t otherwise) {
@@ -35,6 +36,22 @@ std::int64_t size_in(std::string_view rule, std::string_view text, std::int64_t 
   const std::optional<std::int64_t> bytes = route::read_size(text);
   if (!bytes) refuse(rule, fmt::format("\"{}\" is not a size", text));
   return *bytes;
+}
+
+/// Splits BACKEND+CODEC, or auto+CODECS. The codec becomes the algorithm, in its canonical spelling, with the plus sign in front.
+void take_codec(std::string_view rule, Choice& choice) {
+  constexpr std::string_view automatic = "auto+";
+  const bool permits = choice.backend.starts_with(automatic);
+  const std::size_t at = permits ? automatic.size() - 1 : compress::find_codec(choice.backend);
+  if (at == std::string::npos) return;
+  if (!choice.algorithm.empty()) refuse(rule, "a compressed operation has no other algorithm");
+  const std::string codec = choice.backend.substr(at + 1);
+  choice.backend.resize(at);
+  try {
+    choice.algorithm = compress::mark + (permits ? compress::Permission::parse(codec).text() : compress::parse_spec(codec).text());
+  } catch (const Error& error) {
+    refuse(rule, error.what());
+  }
 }
 
 bool is_message(std::optional<Op> op) { return op == Op::send || op == Op::recv; }
@@ -49,6 +66,8 @@ Rules::Rule parse_rule(std::string_view whole) {
   rule.choice.algorithm = choice;
   if (rule.choice.backend.empty()) refuse(whole, "it names no backend");
   if (has_algorithm && rule.choice.algorithm.empty()) refuse(whole, "it names no algorithm behind the slash");
+  if (compress::is_compressed(rule.choice.algorithm)) refuse(whole, "an algorithm does not begin with a plus sign");
+  take_codec(whole, rule.choice);
 
   std::string_view memory = what;
   what = take(memory, '@', has_memory);
@@ -71,18 +90,15 @@ Rules::Rule parse_rule(std::string_view whole) {
   rule.from = size_in(whole, from, 0);
   rule.to = size_in(whole, to, INT64_MAX);
   if (rule.from > rule.to) refuse(whole, fmt::format("{} is more than {}", from, to));
-  if (is_message(rule.op) && rule.sized()) {
-    refuse(whole, "sends and receives cannot be routed by size, since a receive may be larger than what is sent to it");
-  }
   return rule;
 }
 
 }  // namespace
 
-bool Rules::Rule::fits(Op what, Memory where) const noexcept {
+bool Rules::Rule::fits(Op what, Memory where, bool exact) const noexcept {
   if (memory && *memory != where) return false;
-  if (!op) return is_collective(what) || !sized();
-  return *op == what || (is_message(op) && is_message(what));
+  if (is_message(what) && sized() && !exact) return false;
+  return !op || *op == what || (is_message(op) && is_message(what));
 }
 
 Rules Rules::parse(std::string_view text) {
@@ -95,9 +111,9 @@ Rules Rules::parse(std::string_view text) {
   return rules;
 }
 
-const Choice* Rules::choose(Op op, std::int64_t bytes, Memory memory) const noexcept {
+const Choice* Rules::choose(Op op, std::int64_t bytes, Memory memory, bool exact) const noexcept {
   for (const Rule& rule : rules_) {
-    if (rule.fits(op, memory) && bytes >= rule.from && bytes <= rule.to) return &rule.choice;
+    if (rule.choice.backend != "auto" && rule.fits(op, memory, exact) && bytes >= rule.from && bytes <= rule.to) return &rule.choice;
   }
   return nullptr;
 }
@@ -110,7 +126,9 @@ std::string Rules::text() const {
     if (rule.sized()) text += fmt::format(":{}-{}", rule.from, rule.to == INT64_MAX ? "" : std::to_string(rule.to));
     if (rule.memory) text += fmt::format("@{}", name(*rule.memory));
     text += '=' + rule.choice.backend;
-    if (!rule.choice.algorithm.empty()) text += '/' + rule.choice.algorithm;
+    if (rule.choice.algorithm.empty()) continue;
+    if (!compress::is_compressed(rule.choice.algorithm)) text += '/';
+    text += rule.choice.algorithm;
   }
   return text;
 }

@@ -52,11 +52,13 @@ void Table::put(Cell cell) {
   }
 }
 
-std::string Table::hash() const {
+std::string hash_of(std::string_view text) {
   std::uint64_t value = 0xcbf29ce484222325u;   // FNV-1a
-  for (const char c : text()) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return fmt::format("{:016x}", value);
 }
+
+std::string Table::hash() const { return hash_of(text()); }
 
 std::filesystem::path cached_table() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
@@ -64,6 +66,34 @@ std::filesystem::path cached_table() {
   const char* preferred = std::getenv("HOME");
   if (!preferred || *preferred != '/') return {};
   return std::filesystem::path(preferred) / ".cache" / "medley" / "routes.json";
+}
+
+std::int64_t FusionRow::limit() const noexcept {
+  std::int64_t largest = 0;
+  for (const FusionTiming& timing : sizes) {
+    if (timing.fused_us > timing.separate_us) break;
+    largest = timing.bytes;
+  }
+  return largest;
+}
+
+void Table::put(FusionRow row) {
+  std::sort(row.sizes.begin(), row.sizes.end(), [](const FusionTiming& a, const FusionTiming& b) { return a.bytes < b.bytes; });
+  const auto key = [](const FusionRow& one) { return std::pair(one.memory, one.shape); };
+  const auto at = std::lower_bound(fusion_.begin(), fusion_.end(), row,
+                                   [&](const FusionRow& a, const FusionRow& b) { return key(a) < key(b); });
+  if (at != fusion_.end() && key(*at) == key(row)) {
+    *at = std::move(row);
+  } else {
+    fusion_.insert(at, std::move(row));
+  }
+}
+
+std::optional<std::int64_t> Table::fusion_limit(Memory memory, const Shape& shape) const noexcept {
+  for (const FusionRow& row : fusion_) {
+    if (row.memory == memory && row.shape == shape) return row.limit();
+  }
+  return std::nullopt;
 }
 
 }  // namespace medley::route

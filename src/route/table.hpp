@@ -2,64 +2,23 @@
 // each route took. Written by `medley tune`, read by contexts, `medley explain` and the planner.
 #pragma once
 
-#include <algorithm>
-#include <compare>
 #include <cstdint>
 #include <filesystem>
-#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <medley/export.hpp>
 #include <medley/rules.hpp>
-#include <medley/types.hpp>
 
+#include "route/key.hpp"
 #include "route/machine.hpp"
+#include "route/tuned_step.hpp"
 
 namespace medley::route {
 
-inline constexpr int table_version = 1;   ///< of the files; docs/formats.md has their history
-
-/// Classes of element types that take equally long: only reductions depend on them.
-enum class DTypeClass : std::uint8_t { any, floating, half, integer };
-inline constexpr int dtype_class_count = 4;
-MEDLEY_API std::string_view name(DTypeClass dtype) noexcept;
-
-constexpr DTypeClass class_of(Op op, DType dtype) noexcept {
-  if (!reduces(op)) return DTypeClass::any;
-  switch (dtype) {
-    case DType::f64: case DType::f32: return DTypeClass::floating;
-    case DType::f16: case DType::bf16: return DTypeClass::half;
-    default: return DTypeClass::integer;
-  }
-}
-
-/// How the ranks of a comm are placed. Two ranks of one host are 1 x 2, two ranks on two hosts 2 x 1.
-struct Shape {
-  int hosts = 1;
-  int ranks_per_host = 1;   ///< of the fullest host
-  auto operator<=>(const Shape&) const = default;
-};
-MEDLEY_API std::string text(const Shape& shape);
-/// From the host of each of a comm's ranks.
-template <class Host>
-Shape shape_of(const std::vector<Host>& host_of_each) {
-  std::map<Host, int> ranks_on;
-  Shape shape{0, 0};
-  for (const Host& host : host_of_each) shape.ranks_per_host = std::max(shape.ranks_per_host, ++ranks_on[host]);
-  shape.hosts = static_cast<int>(ranks_on.size());
-  return shape;
-}
-
-struct Key {
-  Op op{};                               ///< send covers recv too
-  Memory memory = Memory::host;
-  DTypeClass dtype = DTypeClass::any;
-  Shape shape{};
-  std::int64_t bytes = 0;                ///< of the whole tensor
-  auto operator<=>(const Key&) const = default;
-};
+inline constexpr int table_version = 2;   ///< of the files; docs/formats.md has their history
 
 /// One route's time in one cell.
 struct Timing {
@@ -76,9 +35,25 @@ struct MEDLEY_API Cell {
   const Timing* find(const Choice& route) const noexcept;
 };
 
+/// Many tensors of one size, all_reduced one by one and fused.
+struct FusionTiming {
+  std::int64_t bytes = 0;                ///< of one tensor
+  double separate_us = 0, fused_us = 0;  ///< medians, for all tensors together
+};
+
+/// When fusion pays on comms of one shape, over the table's own routes.
+struct MEDLEY_API FusionRow {
+  Memory memory = Memory::host;
+  Shape shape{};
+  std::vector<FusionTiming> sizes{};     ///< ascending, never empty
+  /// The largest size up to which tensors were faster fused at every size; 0: they never were.
+  std::int64_t limit() const noexcept;
+};
+
 class MEDLEY_API Table {
  public:
   Machine machine;
+  std::optional<TunedStep> step;   ///< the step that it was tuned for, whose routes come before those of the cells
 
   /// Throws Error(invalid) that names the wrong field; `name` is how messages call the table.
   static Table parse(std::string_view text, const std::string& name);
@@ -96,10 +71,21 @@ class MEDLEY_API Table {
   /// Adds the cell or replaces the one with its key; sorts its routes.
   void put(Cell cell);
 
+  /// Sorted by memory and shape.
+  const std::vector<FusionRow>& fusion() const noexcept { return fusion_; }
+  /// Adds the row or replaces the one for its memory and shape; sorts its sizes.
+  void put(FusionRow row);
+  /// Bytes of the largest tensors to fuse on a comm of this shape, where that was measured.
+  std::optional<std::int64_t> fusion_limit(Memory memory, const Shape& shape) const noexcept;
+
  private:
   void sort();
   std::vector<Cell> cells_;
+  std::vector<FusionRow> fusion_;
 };
+
+/// The hash that tables and the steps in them are named by.
+MEDLEY_API std::string hash_of(std::string_view text);
 
 /// routes.json in $XDG_CACHE_HOME/medley or ~/.cache/medley; empty when there is no preferred directory.
 MEDLEY_API std::filesystem::path cached_table();

@@ -10,72 +10,16 @@
 
 #include "base/format_version.hpp"
 #include "base/json_depth.hpp"
+#include "route/json_place.hpp"
 #include "route/table.hpp"
 
 namespace medley::route {
 namespace {
 
-using nlohmann::json;
-
 // A table of every operation, size and shape of a large cluster has some ten thousand cells; these limits are far above.
 constexpr std::size_t most_bytes = std::size_t{64} << 20;
-constexpr std::size_t most_routes = 1000;
-constexpr std::size_t longest_name = 200;
 
 constexpr core::FileFormat file_format{"route table", 1, table_version, "measure again with medley tune"};
-
-/// A value with its path, such as cells[3].routes[0].median_us.
-struct Place {
-  const std::string& table;
-  std::string path;
-  const json& value;
-
-  [[noreturn]] void refuse(const std::string& why) const {
-    throw Error(ErrorKind::invalid, fmt::format("route table {}: {}{}", table, path.empty() ? "" : path + ": ", why));
-  }
-  std::string shown() const {
-    const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
-    return text.size() > 60 ? text.substr(0, 60) + "…" : text;
-  }
-  Place at(const char* key) const {
-    if (!value.is_object()) refuse("it is not an object");
-    const auto found = value.find(key);
-    if (found == value.end()) refuse(fmt::format("\"{}\" is missing", key));
-    return {table, path.empty() ? key : path + "." + key, *found};
-  }
-  Place at(std::size_t index) const { return {table, fmt::format("{}[{}]", path, index), value[index]}; }
-  std::size_t length() const {
-    if (!value.is_array()) refuse("it is not a list");
-    return value.size();
-  }
-  std::string words() const {
-    if (!value.is_string()) refuse(fmt::format("{} is not a text", shown()));
-    const auto& text = value.get_ref<const std::string&>();
-    if (text.size() > longest_name) refuse(fmt::format("it is longer than {} characters", longest_name));
-    return text;
-  }
-  std::string named() const {
-    const std::string text = words();
-    const auto plain = [](char c) { return c > ' ' && c != '/' && c != ';' && c != '"' && c < 127; };
-    if (text.empty() || !std::all_of(text.begin(), text.end(), plain)) refuse(fmt::format("{} is not a name", shown()));
-    return text;
-  }
-  std::int64_t whole(std::int64_t from, std::int64_t to) const {
-    if (!value.is_number_integer()) refuse(fmt::format("{} is not a whole number", shown()));
-    const bool huge = value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
-    const std::int64_t number = huge ? INT64_MAX : value.get<std::int64_t>();
-    if (huge || number < from || number > to) refuse(fmt::format("{} is not between {} and {}", shown(), from, to));
-    return number;
-  }
-  double real(double from, double to) const {
-    const double number = value.is_number() ? value.get<double>() : NAN;
-    if (!(number >= from && number <= to)) refuse(fmt::format("{} is not a number between {} and {}", shown(), from, to));
-    return number;
-  }
-};
-
-// Up to eleven days; down to the smallest number that is not written as zero.
-constexpr double longest_us = 1e12, shortest_us = 0.001;
 
 Machine read_machine(const Place& place) {
   Machine machine;
@@ -103,25 +47,11 @@ Timing read_timing(const Place& place) {
 
 Key read_key(const Place& place) {
   Key key;
-  const Place op = place.at("op");
-  const auto found = parse_op(op.words());
-  if (!found || name(*found) != op.words() || *found == Op::recv) op.refuse(fmt::format("{} is not an operation", op.shown()));
-  key.op = *found;
+  key.op = read_op(place.at("op"));
   key.bytes = place.at("bytes").whole(0, std::int64_t{1} << 50);
-  key.shape.hosts = static_cast<int>(place.at("hosts").whole(1, 1 << 24));
-  key.shape.ranks_per_host = static_cast<int>(place.at("ranks_per_host").whole(1, 1 << 16));
-  const Place memory = place.at("memory");
-  if (memory.words() != "host" && memory.words() != "cuda") memory.refuse(fmt::format("{} is neither host nor cuda", memory.shown()));
-  key.memory = memory.words() == "cuda" ? Memory::cuda : Memory::host;
-  const Place dtype = place.at("dtype");
-  for (int i = 0;; ++i) {
-    if (i == dtype_class_count) dtype.refuse(fmt::format("{} is none of any, float, half and integer", dtype.shown()));
-    key.dtype = static_cast<DTypeClass>(i);
-    if (dtype.words() == name(key.dtype)) break;
-  }
-  if (reduces(key.op) == (key.dtype == DTypeClass::any)) {
-    dtype.refuse(fmt::format("{} does not go with {}: reductions name a class, other operations have any", dtype.shown(), name(key.op)));
-  }
+  key.shape = read_shape(place);
+  key.memory = read_memory(place.at("memory"));
+  key.dtype = read_dtype(place, key.op);
   return key;
 }
 
@@ -142,7 +72,52 @@ Cell read_cell(const Place& place) {
   return cell;
 }
 
+FusionRow read_fusion(const Place& place) {
+  FusionRow row;
+  row.shape = read_shape(place);
+  row.memory = read_memory(place.at("memory"));
+  const Place sizes = place.at("sizes");
+  const std::size_t count = sizes.length();
+  if (count == 0 || count > most_routes) sizes.refuse(fmt::format("it has {} sizes", count));
+  for (std::size_t i = 0; i < count; ++i) {
+    const Place size = sizes.at(i);
+    row.sizes.push_back({.bytes = size.at("bytes").whole(1, std::int64_t{1} << 50),
+                         .separate_us = size.at("separate_us").real(shortest_us, longest_us),
+                         .fused_us = size.at("fused_us").real(shortest_us, longest_us)});
+  }
+  return row;
+}
+
 }  // namespace
+
+Op read_op(const Place& op) {
+  const auto found = parse_op(op.words());
+  if (!found || name(*found) != op.words() || *found == Op::recv) op.refuse(fmt::format("{} is not an operation", op.shown()));
+  return *found;
+}
+
+Memory read_memory(const Place& memory) {
+  if (memory.words() != "host" && memory.words() != "cuda") memory.refuse(fmt::format("{} is neither host nor cuda", memory.shown()));
+  return memory.words() == "cuda" ? Memory::cuda : Memory::host;
+}
+
+Shape read_shape(const Place& place) {
+  return {static_cast<int>(place.at("hosts").whole(1, 1 << 24)), static_cast<int>(place.at("ranks_per_host").whole(1, 1 << 16))};
+}
+
+DTypeClass read_dtype(const Place& place, Op op) {
+  const Place dtype = place.at("dtype");
+  DTypeClass found{};
+  for (int i = 0;; ++i) {
+    if (i == dtype_class_count) dtype.refuse(fmt::format("{} is none of any, float, half and integer", dtype.shown()));
+    found = static_cast<DTypeClass>(i);
+    if (dtype.words() == name(found)) break;
+  }
+  if (reduces(op) == (found == DTypeClass::any)) {
+    dtype.refuse(fmt::format("{} does not go with {}: reductions name a class, other operations have any", dtype.shown(), name(op)));
+  }
+  return found;
+}
 
 Table Table::parse(std::string_view text, const std::string& name) {
   json whole;
@@ -158,7 +133,13 @@ Table Table::parse(std::string_view text, const std::string& name) {
   const Place top{name, "", whole};
   core::check_format(file_format, name, top.at("medley_routes").whole(0, INT64_MAX));
   Table table;
+  if (whole.contains("fusion")) {   // from version 2 on, where it was measured
+    const Place rows = top.at("fusion");
+    for (std::size_t i = 0, count = rows.length(); i < count; ++i) table.put(read_fusion(rows.at(i)));
+    if (table.fusion_.size() != rows.length()) rows.refuse("a shape is there twice");
+  }
   table.machine = read_machine(top.at("machine"));
+  if (whole.contains("tuned_for")) table.step = read_tuned_step(top.at("tuned_for"));
   const Place cells = top.at("cells");
   for (std::size_t i = 0, count = cells.length(); i < count; ++i) {
     table.cells_.push_back(read_cell(cells.at(i)));

@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <chrono>
 #include <cstring>
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
 
 #include "route/table.hpp"
+#include "route/tuned_step_text.hpp"
 
 namespace medley::route {
 namespace {
@@ -27,6 +29,9 @@ std::string text_of(const Machine& machine) {
                      in_quotes(machine.cpu), machine.cores, in_quotes(machine.gpu), in_quotes(machine.fabric), libraries);
 }
 
+/// As it is written, so that a table which was read writes the same text again.
+double rounded(double us) { return std::round(us * 1000) / 1000; }
+
 std::string text_of(const Cell& cell) {
   const Key& key = cell.key;
   std::string text = fmt::format(
@@ -38,7 +43,19 @@ std::string text_of(const Cell& cell) {
     text += fmt::format("{}      {{\"backend\": {}, \"algorithm\": {}, \"median_us\": {:.3f}, \"low_us\": {:.3f}, "
                         "\"high_us\": {:.3f}, \"samples\": {}, \"slower\": {:.3f}}}",
                         between, in_quotes(timing.route.backend), in_quotes(timing.route.algorithm), timing.median_us,
-                        timing.low_us, timing.high_us, timing.samples, timing.median_us / cell.routes.front().median_us);
+                        timing.low_us, timing.high_us, timing.samples, rounded(timing.median_us) / rounded(cell.routes.front().median_us));
+    between = ",\n";
+  }
+  return text + "]}";
+}
+
+std::string text_of(const FusionRow& row) {
+  std::string text = fmt::format("    {{\"hosts\": {}, \"ranks_per_host\": {}, \"memory\": \"{}\", \"sizes\": [", row.shape.hosts,
+                                 row.shape.ranks_per_host, name(row.memory));
+  const char* between = "\n";
+  for (const FusionTiming& timing : row.sizes) {
+    text += fmt::format("{}      {{\"bytes\": {}, \"separate_us\": {:.3f}, \"fused_us\": {:.3f}}}", between, timing.bytes,
+                        timing.separate_us, timing.fused_us);
     between = ",\n";
   }
   return text + "]}";
@@ -60,13 +77,21 @@ void write_all(int descriptor, std::string_view text, const std::filesystem::pat
 }  // namespace
 
 std::string Table::text() const {
-  std::string text = fmt::format("{{\n  \"medley_routes\": {},\n  \"machine\": {},\n  \"cells\": [", table_version, text_of(machine));
+  const int version = step || !fusion_.empty() ? table_version : 1;   // without those, format 1 says it all
+  std::string text = fmt::format("{{\n  \"medley_routes\": {},\n  \"machine\": {},\n{}  \"cells\": [", version, text_of(machine),
+                                 step ? text_of(*step) : "");
   const char* between = "\n";
   for (const Cell& cell : cells_) {
     text += between + text_of(cell);
     between = ",\n";
   }
-  return text + "\n  ]\n}\n";
+  text += "\n  ]";
+  between = ",\n  \"fusion\": [\n";
+  for (const FusionRow& row : fusion_) {
+    text += between + text_of(row);
+    between = ",\n";
+  }
+  return text + (fusion_.empty() ? "\n}\n" : "\n  ]\n}\n");
 }
 
 void Table::save(const std::filesystem::path& file) const {

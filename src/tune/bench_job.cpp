@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "route/table.hpp"
+#include "tune/mix_step.hpp"
 #include "tune/rank_setup.hpp"
 
 namespace medley::tune {
@@ -33,7 +34,7 @@ BenchJob job_of(const Context& context, const JobClock& clock, const std::vector
 
 void check_mixes(const std::vector<std::string>& mixes) {
   for (const std::string& mix : mixes) {
-    if (std::find(std::begin(mix_names), std::end(mix_names), mix) != std::end(mix_names)) continue;
+    if (is_mix(mix)) continue;
     throw Error(ErrorKind::invalid,
                 fmt::format("\"{}\" is not a mix; there are {}", mix, fmt::join(mix_names, ", ")));
   }

@@ -32,8 +32,8 @@ void Block::look() {
   if (device_) device_.read(host_.get(), 0, bytes());
 }
 
-std::size_t Block::first_other(std::size_t begin, std::size_t count, double value) const {
-  return begin + tune::first_other(host_.get() + begin * size_of(dtype_), count, dtype_, value);
+std::size_t Block::first_other(std::size_t begin, std::size_t count, double value, bool exact) const {
+  return begin + (exact ? tune::first_other : first_far)(host_.get() + begin * size_of(dtype_), count, dtype_, value);
 }
 
 }  // namespace medley::tune

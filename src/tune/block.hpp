@@ -22,7 +22,7 @@ class Block {
   void fill(double value);
   /// The first element from `begin` on with another value, or `begin + count`. For device memory it examines the copy
   /// from the last look().
-  std::size_t first_other(std::size_t begin, std::size_t count, double value) const;
+  std::size_t first_other(std::size_t begin, std::size_t count, double value, bool exact = true) const;
   /// Copies device memory to the host for first_other().
   void look();
 

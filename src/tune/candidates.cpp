@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algorithms/registry.hpp"
+#include "compress/spec.hpp"
 #include "route/pair_name.hpp"
 #include "tune/workload.hpp"
 
@@ -55,6 +56,10 @@ std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, Memory memory,
       if (algorithm == "native" ? native : comm.size() > 1 && worth_it(algorithm) && works(trial, {backend, algorithm})) {
         found.push_back({{backend, algorithm}, backend, algorithm});
       }
+    }
+    for (const std::string& codec : wanted.codecs) {
+      const std::string algorithm = compress::mark + codec;
+      if (op != Op::barrier && comm.size() > 1 && works(trial, {backend, algorithm})) found.push_back({{backend, algorithm}, backend, algorithm});
     }
   }
   return found;

@@ -12,6 +12,7 @@ struct Wanted {
   std::vector<std::string> backends;     ///< "auto": the routes of rules and table
   bool every_algorithm = false;
   std::vector<std::string> algorithms{}; ///< only these, where they exist; empty: the backend's own choice
+  std::vector<std::string> codecs{};     ///< collectives also compressed by these, where the element type allows it
 };
 
 /// A route as output rows show it.

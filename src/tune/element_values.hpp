@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <medley/types.hpp>
@@ -47,6 +48,19 @@ inline std::size_t first_other(const void* data, std::size_t count, DType dtype,
   with_element(dtype, value, [&]<typename T>(T element) {
     const auto* elements = static_cast<const T*>(data);
     for (at = 0; at < count && elements[at] == element; ++at) {
+    }
+  });
+  return at;
+}
+
+/// The same for results of lossy compression, which may be a few percent off.
+inline std::size_t first_far(const void* data, std::size_t count, DType dtype, double value) {
+  constexpr double slack = 0.05;
+  std::size_t at = count;
+  with_element(dtype, value, [&]<typename T>(T element) {
+    const auto* elements = static_cast<const T*>(data);
+    const double step = dtype == DType::f16 ? 1024 : dtype == DType::bf16 ? 128 : value;   // 16-bit floats are compared by their bits
+    for (at = 0; at < count && std::abs(static_cast<double>(elements[at]) - static_cast<double>(element)) <= slack * step; ++at) {
     }
   });
   return at;

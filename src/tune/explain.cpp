@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/v_collectives.hpp"
+#include "compress/spec.hpp"
 #include "engine/size_agreement.hpp"
+#include "fuse/fusion.hpp"
 #include "route/choose.hpp"
 #include "tune/size_text.hpp"
 
@@ -18,13 +21,32 @@ bool same(const Choice& a, const Choice& b) {
   return a.backend == b.backend && a.algorithm == b.algorithm;
 }
 
-/// Why this route, and how far the row behind it is from what was asked.
-std::vector<std::string> reasons(const Explanation& out, const route::Chosen& chosen,
-                                 const route::Cell& row) {
+/// Whether small tensors of the comm travel together, as far as the table says.
+std::optional<std::string> fusion_text(const route::Table& table, const Explanation& out) {
+  const auto limit = table.fusion_limit(out.asked.memory, out.shape);
+  if (!limit || !fuse::fusable(out.asked.op)) return std::nullopt;
+  if (*limit == 0) return "lists and fuse scopes send every tensor on its own: fusing was slower at every size measured";
+  const auto row = std::find_if(table.fusion().begin(), table.fusion().end(), [&](const route::FusionRow& one) {
+    return one.memory == out.asked.memory && one.shape == out.shape;
+  });
+  return fmt::format("in lists and fuse scopes, tensors of up to {} travel together: at {} all_reduce was {:.1f} times as fast as one by one",
+                     size_text(*limit), size_text(row->sizes.front().bytes), row->sizes.front().separate_us / row->sizes.front().fused_us);
+}
+
+/// Why this route, and how far the row behind it is from what was asked; `row` is null where the operation was not measured alone.
+std::vector<std::string> reasons(const Explanation& out, const route::Table& table, const route::Chosen& chosen,
+                                 const route::Cell* row) {
   std::vector<std::string> why;
-  if (!is_collective(out.asked.op)) {
+  if (chosen.by_step) {
+    why.push_back(table.step->library.empty()
+                      ? fmt::format("chosen on the running step {}, with what its operations do to each other", table.step->name)
+                      : fmt::format("no mix was surely faster than {} for the step {}, so everything takes it", table.step->library,
+                                    table.step->name));
+  }
+  if (!is_collective(out.asked.op) && !out.asked.exact) {
     why.emplace_back(
-        "sends and receives take one route for all sizes: a receive may be larger than what is sent to it");
+        "sends and receives take one route for all sizes: a receive may be larger than what is sent to it, unless the comm declares "
+        "exact sizes (--exact)");
   } else {
     why.push_back(fmt::format("this route holds from {} to {}", size_text(out.from),
                               out.to == INT64_MAX ? "any size" : size_text(out.to)));
@@ -43,9 +65,10 @@ std::vector<std::string> reasons(const Explanation& out, const route::Chosen& ch
     why.push_back(
         fmt::format("{} elements were not measured; {} ones stand in", name(out.dtype), name(chosen.dtype)));
   }
-  if (row.key.bytes != out.asked.bytes)
-    why.push_back(fmt::format("the row nearest in size is {}", size_text(row.key.bytes)));
-  if (const Choice& first = row.routes.front().route; !same(first, out.route)) {
+  if (!row) return why;
+  if (row->key.bytes != out.asked.bytes)
+    why.push_back(fmt::format("the row nearest in size is {}", size_text(row->key.bytes)));
+  if (const Choice& first = row->routes.front().route; !chosen.by_step && !same(first, out.route)) {
     why.push_back(
         fmt::format("{}/{} was fastest in that row, but near-equal routes (3 % or 0.1 µs) don't alternate, "
                     "or it is not in --backends",
@@ -66,27 +89,30 @@ Explanation explain(const route::Table& table, const ExplainRequest& request) {
                   .shape = {request.hosts, (request.ranks + request.hosts - 1) / request.hosts},
                   .table_hash = table.hash(),
                   .measured_on = table.machine.cpu};
+  const compress::Permission permission = request.allow.empty() ? compress::Permission() : compress::Permission::parse(request.allow);
   const auto usable = [&](const Choice& choice) {
     return request.backends.empty() || std::find(request.backends.begin(), request.backends.end(),
                                                  choice.backend) != request.backends.end();
   };
-  const route::Chosen chosen = route::choose(table, request.op, request.memory, out.dtype, out.shape, usable);
+  const route::Chosen chosen = route::choose(table, request.op, request.memory, out.dtype, out.shape, usable, permission, request.exact);
   const auto range =
       std::find_if(chosen.ranges.begin(), chosen.ranges.end(),
                    [&](const route::SizeRange& s) { return request.bytes >= s.from && request.bytes <= s.to; });
   if (range == chosen.ranges.end()) return out;
-  const route::Cell& row = *route::nearest_size(chosen.cells, request.bytes);
+  const route::Cell* const row = route::nearest_size(chosen.cells, request.bytes);
   out.found = true;
   out.route = range->route;
   out.from = range->from;
   out.to = range->to;
-  out.why = reasons(out, chosen, row);
-  out.row_bytes = row.key.bytes;
-  out.row_shape = chosen.shape;
-  out.confidence = row.confidence;
-  const route::Timing* taken = row.find(out.route);
-  const double best_us = (taken ? *taken : row.routes.front()).median_us;
-  for (const route::Timing& timing : row.routes)
+  out.why = reasons(out, table, chosen, row);
+  if (auto text = fusion_text(table, out)) out.why.push_back(*std::move(text));
+  if (!row) return out;
+  out.row_bytes = row->key.bytes;
+  out.row_shape = row->key.shape;
+  out.confidence = row->confidence;
+  const route::Timing* taken = row->find(out.route);
+  const double best_us = (taken ? *taken : row->routes.front()).median_us;
+  for (const route::Timing& timing : row->routes)
     out.routes.push_back({timing, timing.median_us / best_us, same(timing.route, out.route)});
   return out;
 }
@@ -102,6 +128,7 @@ nlohmann::ordered_json to_json(const Explanation& e) {
   out["from"] = e.from;
   out["to"] = e.to;
   out["why"] = e.why;
+  if (e.routes.empty()) return out;
   out["row"] = {{"bytes", e.row_bytes},
                 {"hosts", e.row_shape.hosts},
                 {"ranks_per_host", e.row_shape.ranks_per_host},

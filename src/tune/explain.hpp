@@ -16,6 +16,8 @@ struct ExplainRequest {
   Memory memory = Memory::host;
   DType dtype = DType::f32;
   std::vector<std::string> backends{};  ///< that the job has; empty: all of the table
+  bool exact = false;  ///< of sends: the comm declares exact message sizes
+  std::string allow{};                  ///< the codecs that a rule allows `auto`, such as "int8,bf16" or "error:0.01"
 };
 
 /// A route of the row that decides.
@@ -35,6 +37,7 @@ struct Explanation {
   Choice route{};
   std::int64_t from = 0, to = 0;  ///< sizes for which this route holds
   std::vector<std::string> why{};
+  // And these where the operation was measured alone: a step's library carries operations that were not.
   std::int64_t row_bytes = 0;  ///< the row nearest in size
   route::Shape row_shape{};
   double confidence = 0;                 ///< that its first route is the fastest

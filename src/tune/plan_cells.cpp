@@ -122,7 +122,6 @@ std::optional<route::Key> where_it_is_close(const route::Table& table, const std
   };
   const std::vector<route::Cell>& cells = table.cells();
   for (std::size_t i = 1; i < cells.size() && options.exactly.empty(); ++i) {
-    if (!is_collective(cells[i].key.op)) continue;   // one route for all sizes: no threshold to find
     const auto middle = between(cells[i - 1], cells[i]);
     if (middle && may_visit(*middle) && !table.find(*middle)) return middle;
   }

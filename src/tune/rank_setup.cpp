@@ -49,6 +49,10 @@ void bind_to_core(Context& context) {
   run_on(one_core(binding_order(core_mask())[place]));
 }
 
+BoundToCore::BoundToCore(Context& context) : before_(core_mask()) { bind_to_core(context); }
+
+BoundToCore::~BoundToCore() { run_on(before_); }
+
 std::vector<std::string> available_backends(const Context& context) {
   std::vector<std::string> names;
   for (const BackendInfo& backend : context.backends()) {

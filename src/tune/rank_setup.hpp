@@ -16,6 +16,17 @@ ContextOptions context_for(std::vector<std::string> backends, Memory memory);
 /// for seconds while another is free. Threads that libraries have started before stay free to go anywhere.
 /// Collective.
 void bind_to_core(Context& context);
+/// The same while it lives. Collective to make.
+class BoundToCore {
+ public:
+  explicit BoundToCore(Context& context);
+  ~BoundToCore();
+  BoundToCore(const BoundToCore&) = delete;
+  BoundToCore& operator=(const BoundToCore&) = delete;
+
+ private:
+  std::string before_;   ///< the cores of this thread before
+};
 std::vector<std::string> available_backends(const Context& context);
 /// Without the runtime's own choice, which is no library that a context or a launcher must know.
 std::vector<std::string> without_auto(std::vector<std::string> backends);

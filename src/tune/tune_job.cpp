@@ -7,7 +7,11 @@
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tune/job_clock.hpp"
+#include "tune/mix_step.hpp"
+#include "tune/placement.hpp"
 #include "tune/rank_setup.hpp"
+#include "tune/step_tuner.hpp"
 
 namespace medley::tune {
 namespace {
@@ -53,25 +57,41 @@ void measure_exactly(std::vector<NeededOperation> needed, TuneOptions& options) 
   options.exactly = std::move(needed);
 }
 
+std::function<std::unique_ptr<Step>(Context&)> mix_as_step(const std::string& mix, Memory memory) {
+  return [mix, memory](Context& context) -> std::unique_ptr<Step> {
+    Comm world = context.world();
+    return std::make_unique<MixStep>(world, mix, memory, route::shape_of(hosts_of(world)));
+  };
+}
+
 TuneResult run_tune(const TuneRequest& request, const TuneJobHooks& hooks) {
   TuneOptions options = request.options;
-  TuneResult result{.file = table_file(request), .table = {}};
-  Context context(context_for(options.backends, options.memory));
+  TuneResult result{.file = table_file(request), .table = {}, .advice = {}};
+  ContextOptions wishes = context_for(options.backends, options.memory);
+  if (request.progress_thread) wishes.progress_thread = UseThread::always;
+  Context context(wishes);
   result.rank = context.rank();
-  if (options.memory == Memory::host) bind_to_core(context);  // as in bench
+  Comm world = context.world();
+  result.advice = advice_on_cores(placement_of_all(world), hosts_of(world));
+  if (options.memory == Memory::host && !request.step) bind_to_core(context);  // as in bench
   if (options.backends.empty()) options.backends = available_backends(context);
   if (context.rank() == 0) result.table = table_to_resume(result.file, context);
   const std::size_t had = result.table.cells().size();
-  auto saved = steady_clock::now();
-  tune(context, options, result.table,
-       {.changed =
-            [&](const route::Table& now) {
-              if (steady_clock::now() - saved < save_every) return;
-              now.save(result.file);
-              saved = steady_clock::now();
-            },
-        .progress = hooks.progress,
-        .stop = hooks.stop});
+  auto saved = steady_clock::now() - save_every;
+  const TuneHooks inner{.changed =
+                            [&](const route::Table& now) {
+                              if (steady_clock::now() - saved < save_every) return;
+                              now.save(result.file);
+                              saved = steady_clock::now();
+                            },
+                        .progress = hooks.progress,
+                        .stop = hooks.stop};
+  if (request.step) {
+    const std::unique_ptr<Step> step = request.step(context);
+    tune_step(context, *step, {request.step_name, options.backends, options.memory, options.seconds}, result.table, inner);
+  } else {
+    tune(context, options, result.table, inner);
+  }
   if (context.rank() == 0) result.table.save(result.file);
   result.new_cells = result.table.cells().size() - std::min(had, result.table.cells().size());
   return result;

@@ -4,8 +4,10 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 
+#include "tune/step.hpp"
 #include "tune/tuner.hpp"
 #include "tune/winners.hpp"
 
@@ -15,13 +17,21 @@ struct TuneRequest {
   TuneOptions options;  ///< no backends: all that work here
   std::filesystem::path
       file{};  ///< the table; resumes if it exists. Empty: the one that contexts look for in the user's cache
+  /// Makes the step to tune for, on all ranks together; none: single operations.
+  std::function<std::unique_ptr<Step>(Context&)> step{};
+  std::string step_name{};
+  bool progress_thread = false;  ///< the step computes while operations are pending
 };
+
+/// A built-in mix (mix_names) as the step of a request.
+std::function<std::unique_ptr<Step>(Context&)> mix_as_step(const std::string& mix, Memory memory);
 
 struct TuneResult {
   int rank = 0;
   std::filesystem::path file;
   route::Table table;         ///< the same on all ranks
   std::size_t new_cells = 0;  ///< that rank 0 did not find in the file
+  std::string advice{};       ///< what to change about where the ranks run; empty: nothing
 };
 
 struct TuneJobHooks {

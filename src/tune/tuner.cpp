@@ -10,6 +10,8 @@
 #include "tune/candidates.hpp"
 #include "tune/race.hpp"
 #include "tune/job_clock.hpp"
+#include "tune/measure_fusion.hpp"
+#include "tune/nccl_variant.hpp"
 #include "tune/plan_cells.hpp"
 #include "tune/workload.hpp"
 
@@ -17,19 +19,16 @@ namespace medley::tune {
 namespace {
 
 constexpr double share_of_first_look = 0.7;   // of the time; the rest is for close routes
+constexpr double share_of_fusion = 0.05;      // of the time
 constexpr double least_seconds = 0.004;       // for one more measurement of a cell
 
 class Tuner {
  public:
   Tuner(Context& context, const TuneOptions& options, route::Table& table, const TuneHooks& hooks)
       : options_(options), table_(table), hooks_(hooks), world_(context.world()), clock_(context), groups_(groups_of(world_, clock_.hosts())) {
-    auto libraries = std::move(table_.machine.libraries);   // those that only cells of an earlier call were measured with
-    table_.machine = route::this_machine();
-    table_.machine.libraries = std::move(libraries);
-    for (const BackendInfo& backend : context.backends()) {
-      if (backend.available) table_.machine.libraries[backend.name] = backend.version;
-    }
-    share_table();
+    if (!options_.shapes.empty()) keep_shapes();
+    name_machine(context, table_);
+    share_table(world_, table_);
   }
 
   void run() {
@@ -41,6 +40,7 @@ class Tuner {
       // Cells that finish early leave their time to the others.
       measure(cells[i], left / static_cast<double>(cells.size() - i));
     }
+    measure_fusions();
     std::map<route::Key, int> visits;   // each cell gets more time every time, and the number of visits is bounded
     for (;;) {
       auto next = where_it_is_close(table_, shapes(), options_, visits);
@@ -55,24 +55,18 @@ class Tuner {
  private:
   double used() { return clock_.seconds(); }
 
+  /// Only the groups of the shapes asked for; all of them if the job has none of those.
+  void keep_shapes() {
+    const auto asked = [&](const ShapedComm& group) {
+      return std::find(options_.shapes.begin(), options_.shapes.end(), group.shape) != options_.shapes.end();
+    };
+    if (std::any_of(groups_.begin(), groups_.end(), asked)) std::erase_if(groups_, [&](const ShapedComm& group) { return !asked(group); });
+  }
+
   std::vector<route::Shape> shapes() const {
     std::vector<route::Shape> all;
     for (const ShapedComm& group : groups_) all.push_back(group.shape);
     return all;
-  }
-
-  /// Broadcasts rank 0's table: the other ranks may not even see its file.
-  void share_table() {
-    std::vector<std::uint8_t> text;
-    if (world_.rank() == 0) {
-      const std::string own = table_.text();
-      text.assign(own.begin(), own.end());
-    }
-    std::vector<std::int64_t> length{static_cast<std::int64_t>(text.size())};
-    world_.broadcast(length, 0);
-    text.resize(static_cast<std::size_t>(length[0]));
-    world_.broadcast(text, 0);
-    if (world_.rank() != 0) table_ = route::Table::parse(std::string(text.begin(), text.end()), "of rank 0");
   }
 
   bool stopped(const route::Key& next) {
@@ -90,7 +84,7 @@ class Tuner {
     auto& list = routes_[{group.shape, op, dtype}];
     if (list.empty()) {
       Comm comm = group.comm;
-      list = candidates(comm, op, dtype, options_.memory, {.backends = options_.backends, .every_algorithm = true});
+      list = candidates(comm, op, dtype, options_.memory, {.backends = options_.backends, .every_algorithm = true, .codecs = options_.codecs});
     }
     return list;
   }
@@ -119,6 +113,17 @@ class Tuner {
     keep(key, race);
   }
 
+  /// Where all_reduce was measured: from the same routes, when fusion pays. Takes a small share of the time.
+  void measure_fusions() {
+    const bool wanted = options_.memory == Memory::host && options_.exactly.empty() &&
+                        std::find(options_.ops.begin(), options_.ops.end(), Op::all_reduce) != options_.ops.end();
+    for (const ShapedComm& group : groups_) {
+      if (!wanted || !group.comm || group.comm.size() == 1 || table_.fusion_limit(Memory::host, group.shape)) continue;
+      table_.put(measure_fusion(group.comm, group.shape, table_, share_of_fusion * options_.seconds / static_cast<double>(groups_.size())));
+    }
+    if (wanted) share_table(world_, table_);   // rank 0 may not be in every group
+  }
+
   void sample(Workload& workload, Op op, Race& race, double end) {
     // Batches resolve operations of a fraction of a microsecond. But where a rank can run ahead within a batch (one that only
     // sends; any rank, where cores are oversubscribed), a batch measures how far it ran ahead, not how long an operation takes.
@@ -135,6 +140,11 @@ class Tuner {
 
   void keep(const route::Key& key, const Race& race) {
     route::Cell cell = race.cell(key);
+    if (nccl_variant_) {
+      for (route::Timing& timing : cell.routes) {
+        if (timing.route.backend == "nccl" && timing.route.algorithm == "native") timing.route.algorithm = route::name(*nccl_variant_);
+      }
+    }
     if (const route::Cell* before = table_.find(key)) cell = merged(std::move(cell), *before);
     table_.put(std::move(cell));
     if (world_.rank() == 0) hooks_.changed(table_);
@@ -147,10 +157,33 @@ class Tuner {
   JobClock clock_;
   std::vector<ShapedComm> groups_;
   std::map<std::tuple<route::Shape, Op, DType>, std::vector<Candidate>> routes_;
+  std::optional<route::NcclAlgorithm> nccl_variant_ = nccl_variant_of_environment();   ///< what nccl/native is in this process
   std::size_t done_ = 0, of_ = 0;
 };
 
 }  // namespace
+
+void name_machine(const Context& context, route::Table& table) {
+  auto libraries = std::move(table.machine.libraries);   // those that only cells of an earlier call were measured with
+  table.machine = route::this_machine();
+  table.machine.libraries = std::move(libraries);
+  for (const BackendInfo& backend : context.backends()) {
+    if (backend.available) table.machine.libraries[backend.name] = backend.version;
+  }
+}
+
+void share_table(Comm& world, route::Table& table) {
+  std::vector<std::uint8_t> text;
+  if (world.rank() == 0) {
+    const std::string own = table.text();
+    text.assign(own.begin(), own.end());
+  }
+  std::vector<std::int64_t> length{static_cast<std::int64_t>(text.size())};
+  world.broadcast(length, 0);
+  text.resize(static_cast<std::size_t>(length[0]));
+  world.broadcast(text, 0);
+  if (world.rank() != 0) table = route::Table::parse(std::string(text.begin(), text.end()), "of rank 0");
+}
 
 void tune(Context& context, const TuneOptions& options, route::Table& table, const TuneHooks& hooks) {
   Tuner(context, options, table, hooks).run();

@@ -25,7 +25,9 @@ struct TuneOptions {
   std::vector<DType> dtypes{DType::f32};   ///< one for each class of element types that reductions are measured with
   Memory memory = Memory::host;            ///< of the buffers; cells of the other kind in the table are kept
   double seconds = 60;
+  std::vector<std::string> codecs{};       ///< measured on every backend too; `auto` uses them only where a rule allows it
   std::vector<NeededOperation> exactly{};  ///< replaces all ops in all sizes: these, with ops and dtypes from above
+  std::vector<route::Shape> shapes{};      ///< only these, where the job has them; empty: all kinds of its comms
 };
 
 struct TuneProgress {
@@ -43,5 +45,10 @@ struct TuneHooks {
 /// Adds to `table`, which is read on rank 0 and is the same on all ranks afterwards. Cells it already has with confidence are not
 /// measured again. Collective. Ends when nothing is left to decide, the time is used, or `stop` on rank 0 returns true.
 void tune(Context& context, const TuneOptions& options, route::Table& table, const TuneHooks& hooks);
+
+/// Writes the hardware and the versions of the context's libraries into the table; others that it has stay.
+void name_machine(const Context& context, route::Table& table);
+/// Broadcasts rank 0's table: the other ranks may not even see its file. Collective.
+void share_table(Comm& world, route::Table& table);
 
 }  // namespace medley::tune

@@ -90,14 +90,26 @@ TEST(Formats, TheSentenceNamesFileNumberNumbersAndRemedy) {
 }
 
 TEST(Formats, RouteTable) {
-  const route::Table table = route::Table::load(sample("routes-1.json"));
-  ASSERT_EQ(table.cells().size(), 2u);
-  EXPECT_EQ(table.cells()[0].key.op, Op::all_reduce);
-  EXPECT_EQ(table.cells()[0].routes.front().route.backend, "shm");
+  for (const char* file : {"routes-1.json", "routes-2.json"}) {
+    const route::Table table = route::Table::load(sample(file));
+    ASSERT_EQ(table.cells().size(), 2u);
+    EXPECT_EQ(table.cells()[0].key.op, Op::all_reduce);
+    EXPECT_EQ(table.cells()[0].routes.front().route.backend, "shm");
+  }
+  EXPECT_TRUE(route::Table::load(sample("routes-1.json")).fusion().empty());
+  EXPECT_EQ(route::Table::load(sample("routes-2.json")).fusion_limit(Memory::host, {1, 4}), 16384);
   EXPECT_THAT(
-      refusal("routes-1.json", replaced("\"medley_routes\": 1", "\"medley_routes\": 2"), route::Table::load),
-      names("routes-1.json", "this route table has format 2, which a newer version", " 1;",
+      refusal("routes-2.json", replaced("\"medley_routes\": 2", "\"medley_routes\": 3"), route::Table::load),
+      names("routes-2.json", "this route table has format 3, which a newer version", "s 1 to 2;",
             "measure again with medley tune"));
+}
+
+TEST(Formats, RouteTableOfAStep) {
+  const route::Table table = route::Table::load(sample("routes-2.json"));
+  ASSERT_TRUE(table.step);
+  EXPECT_EQ(table.step->name, "moe");
+  EXPECT_EQ(table.step->best_library()->name, "ucx");
+  EXPECT_FALSE(table.step->routes.empty());
 }
 
 TEST(Formats, Trace) {

@@ -8,7 +8,7 @@
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
 
-#include "replay/needed_operations.hpp"
+#include "replay/replayed_step.hpp"
 #include "replay/trace_folder.hpp"
 
 namespace medley::replay {
@@ -69,23 +69,23 @@ TEST(TraceFolder, OfItsOwnGoesWithIt) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
-TEST(NeededOperations, AreEachOnceAndReceivesCountAsSends) {
+TEST(ReplayedStep, ListsEachOperationOnceWithItsShapeAndRunsOverAnyRoutes) {
   const auto comm = [](Op op, std::int64_t bytes) {
     Action action;
     action.op = op;
     action.bytes = bytes;
+    action.group = "dp";
     return action;
   };
   WorldSchedule schedule;
-  Action compute;
-  compute.kind = Kind::compute;
-  schedule.ranks = {{0, {}, {comm(Op::send, 8), compute, comm(Op::all_reduce, 64), comm(Op::all_reduce, 64)}},
-                    {1, {}, {comm(Op::recv, 8), comm(Op::all_reduce, 128)}}};
-  const auto needed = needed_operations(schedule);
-  ASSERT_EQ(needed.size(), 3u);
-  EXPECT_EQ(needed[0].op, Op::send);
-  EXPECT_EQ(needed[1].bytes, 64);
-  EXPECT_EQ(needed[2].bytes, 128);
+  schedule.world = 1;
+  schedule.ranks = {{0, {{"dp", {0}}}, {comm(Op::all_reduce, 64), comm(Op::all_reduce, 64)}}};
+  Context context({"shm"});
+  const auto alone = schedule_as_step(schedule, {})(context);
+  EXPECT_TRUE(alone->operations().empty());   // a comm of one rank needs no routes
+  const std::vector<tune::StepSlot> slots;
+  const std::vector<Choice> routes;
+  EXPECT_NO_THROW(alone->run(tune::StepRoutes(slots, routes)));
 }
 
 }  // namespace

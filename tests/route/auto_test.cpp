@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
 #include "engine/scheduling.hpp"
 #include "harness/ranks.hpp"
@@ -259,6 +260,30 @@ TEST(TableOfAContext, LiesInTheCacheAndIsPassedOverWhereItDoesNotFit) {
   std::ofstream(route::cached_table()) << "rubbish";
   test::run_threads(2, [&](Context& context) { EXPECT_THAT(context.table().note, HasSubstr("not JSON")); });
   unsetenv("XDG_CACHE_HOME");
+}
+
+TEST(TableOfAStep, OpensOnlyTheLibrariesOfItsRoutes) {
+  setenv("MEDLEY_CUDA", "0", 1);   // with CUDA tensors the table of a step on host memory does not say what is needed
+  const auto file = std::filesystem::temp_directory_path() / fmt::format("medley_auto_step_{}.json", getpid());
+  route::tuned_table("shm").save(file);
+  const auto open = [](const ContextOptions& options) {
+    std::map<std::string, std::string> reasons;   // by backend: why it is not open; empty: it is
+    const Context context(options);
+    for (const BackendInfo& backend : context.backends()) reasons[backend.name] = backend.reason;
+    return reasons;
+  };
+  const auto all = open({.table = file, .hierarchical = true}), needed = open({.table = file});
+  EXPECT_EQ(needed.at("shm"), "");
+  int closed = 0;
+  for (const auto& [name, reason] : all) {
+    if (name == "shm" || !reason.empty()) continue;   // only those that would work
+    EXPECT_THAT(needed.at(name), HasSubstr("never chooses it")) << name;
+    ++closed;
+  }
+  for (const auto& [name, reason] : open({.rules = "send=shm", .table = file})) EXPECT_EQ(reason.empty(), name == "shm" ? true : needed.at(name).empty());
+  std::filesystem::remove(file);
+  unsetenv("MEDLEY_CUDA");
+  if (closed == 0) GTEST_SKIP() << "shm is the only backend here";
 }
 
 }  // namespace

@@ -151,6 +151,22 @@ TEST(Choose, TakesTheNearestShapeOfItsKind) {
   EXPECT_TRUE(ask(small_table(), Op::all_reduce, {2, 2}).ranges.empty()) << "rows of one host say nothing of a network";
 }
 
+TEST(Choose, TakesCompressedRoutesOnlyWherePermitted) {
+  Table table;
+  for (const std::int64_t bytes : {1024, 1 << 20}) {
+    table.put(cell(Op::all_reduce, {2, 1}, bytes, {timing("mpi", "+int4", 10), timing("mpi", "+int8", 20), timing("mpi", "native", 100)}));
+  }
+  const auto taken_with = [&](const char* allowed) {
+    const compress::Permission permission = *allowed ? compress::Permission::parse(allowed) : compress::Permission();
+    return taken(choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {2, 1}, all_usable, permission), 1 << 20);
+  };
+  EXPECT_EQ(taken_with(""), "mpi/native");
+  EXPECT_EQ(taken_with("int8"), "mpi/+int8");
+  EXPECT_EQ(taken_with("bf16"), "mpi/native") << "allowed, but not measured";
+  EXPECT_EQ(taken_with("error:0.01"), "mpi/+int8") << "int4 may lose 7 % of a block's largest value";
+  EXPECT_EQ(taken_with("error:0.1"), "mpi/+int4");
+}
+
 TEST(Choose, BordersLieInTheMiddleByRatio) {
   Table table;
   table.put(cell(Op::broadcast, {1, 2}, 1024, {timing("shm", "a", 1), timing("shm", "b", 9)}));
@@ -193,6 +209,43 @@ TEST(Choose, AnotherClassOfTypesStandsIn) {
   EXPECT_EQ(chosen.dtype, DTypeClass::floating);
   EXPECT_FALSE(chosen.ranges.empty());
   EXPECT_TRUE(choose(small_table(), Op::all_reduce, Memory::cuda, DTypeClass::floating, {1, 2}, all_usable).ranges.empty());
+}
+
+TEST(ChooseForAStep, TakesTheStepsRoutesBeforeThoseOfOperationsAlone) {
+  const auto all = [](const Choice&) { return true; };
+  const Table table = tuned_table();
+  const Chosen reduce = choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {1, 2}, all);
+  ASSERT_EQ(reduce.ranges.size(), 2u);
+  EXPECT_TRUE(reduce.by_step);
+  EXPECT_EQ(reduce.ranges[0].route.backend, "mpi");
+  EXPECT_EQ(reduce.ranges[1].route.algorithm, "ring");
+  const Chosen half = choose(table, Op::all_reduce, Memory::host, DTypeClass::half, {1, 4}, all);   // nearest class and shape
+  EXPECT_TRUE(half.by_step);
+  EXPECT_FALSE(choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {2, 2}, all).by_step);   // never one host for several
+  EXPECT_FALSE(choose(table, Op::all_reduce, Memory::cuda, DTypeClass::floating, {1, 2}, all).by_step);
+  const auto no_mpi = [](const Choice& choice) { return choice.backend != "mpi"; };
+  const Chosen without = choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {1, 2}, no_mpi);
+  EXPECT_FALSE(without.by_step);
+  EXPECT_EQ(without.ranges.front().route.backend, "shm");
+}
+
+TEST(ChooseForAStep, ATableOfOneLibraryNamesItForEveryOperation) {
+  const auto all = [](const Choice&) { return true; };
+  const Table table = tuned_table("mpi");
+  for (const Op op : {Op::all_reduce, Op::all_to_all, Op::broadcast, Op::send, Op::all_to_allv}) {
+    for (const Shape shape : {Shape{1, 2}, Shape{4, 2}}) {
+      const Chosen chosen = choose(table, op, Memory::host, class_of(op, DType::f32), shape, all);
+      ASSERT_FALSE(chosen.ranges.empty());
+      for (const SizeRange& range : chosen.ranges) EXPECT_EQ(range.route.backend, "mpi") << name(op);
+    }
+  }
+}
+
+TEST(ChooseForAStep, OtherOperationsStayWithTheStepsBackends) {
+  Table table = tuned_table();
+  table.put(cell(Op::broadcast, {1, 2}, 64, {timing("gloo", "native", 1), timing("shm", "native", 2)}));
+  const Chosen chosen = choose(table, Op::broadcast, Memory::host, DTypeClass::any, {1, 2}, [](const Choice&) { return true; });
+  EXPECT_EQ(chosen.ranges.front().route.backend, "shm");   // gloo would have to be opened for it
 }
 
 }  // namespace

@@ -63,7 +63,14 @@ TEST(Rules, WhatIsRefused) {
   EXPECT_THAT(refusal("all_reduce:4x-8k=shm"), HasSubstr("\"4x\" is not a size"));
   EXPECT_THAT(refusal("all_reduce:8k-4k=shm"), HasSubstr("8k is more than 4k"));
   EXPECT_THAT(refusal("all_reduce@tpu=shm"), HasSubstr("neither host nor cuda"));
-  EXPECT_THAT(refusal("send:0-4k=shm"), HasSubstr("cannot be routed by size"));
+}
+
+TEST(Rules, route_messages_by_size_only_where_sizes_are_exact) {
+  const Rules rules = Rules::parse("p2p:0-4k=shm;*:8k-=mpi;send=ucx");
+  EXPECT_EQ(rules.choose(Op::recv, 100)->backend, "ucx");
+  EXPECT_EQ(rules.choose(Op::recv, 100, Memory::host, true)->backend, "shm");
+  EXPECT_EQ(rules.choose(Op::send, 5'000, Memory::host, true)->backend, "ucx");
+  EXPECT_EQ(rules.choose(Op::send, 9'000, Memory::host, true)->backend, "mpi");
 }
 
 std::string error_of(const std::function<void()>& call) {

@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <medley/error.hpp>
+#include <nlohmann/json.hpp>
 
 #include "route/tables.hpp"
 
@@ -48,6 +49,24 @@ TEST(Table, AnotherFigureIsAnotherHash) {
   EXPECT_NE(Table::parse(with("\"samples\": 20", "\"samples\": 21"), "t").hash(), small_table().hash());
 }
 
+TEST(Table, KnowsUpToWhichSizeFusionPays) {
+  Table table = small_table();
+  EXPECT_EQ(table.fusion_limit(Memory::host, {1, 2}), std::nullopt);
+  table.put(FusionRow{.shape = {1, 2}, .sizes = {{65536, 30, 40}, {1024, 90, 10}, {16384, 50, 30}, {262144, 90, 80}}});
+  table.put(FusionRow{.shape = {2, 1}, .sizes = {{1024, 5, 6}}});
+  const Table again = Table::parse(table.text(), "t");
+  EXPECT_EQ(again.text(), table.text());
+  EXPECT_EQ(again.fusion_limit(Memory::host, {1, 2}), 16384) << "the last before the first size that is slower";
+  EXPECT_EQ(again.fusion_limit(Memory::host, {2, 1}), 0);
+  EXPECT_EQ(again.fusion_limit(Memory::cuda, {1, 2}), std::nullopt);
+  table.put(FusionRow{.shape = {1, 2}, .sizes = {{1024, 90, 10}}});
+  EXPECT_EQ(table.fusion().size(), 2u) << "replaced";
+  EXPECT_EQ(table.fusion_limit(Memory::host, {1, 2}), 1024);
+  std::string broken = again.text();
+  broken.replace(broken.find("\"separate_us\": 90.000"), 21, "\"separate_us\": -90.00");
+  EXPECT_THAT(refusal(broken), HasSubstr("fusion[0].sizes[0].separate_us"));
+}
+
 TEST(Table, PutReplacesTheCellOfItsKey) {
   Table table = small_table();
   table.put(cell(Op::all_to_all, {1, 2}, 4096, {timing("mpi", "native", 2)}));
@@ -69,11 +88,41 @@ TEST(Table, ARefusalNamesThePlace) {
   EXPECT_THAT(refusal(with("\"algorithm\": \"ring\"", "\"algorithm\": \"a/b\"")), HasSubstr("is not a name"));
   EXPECT_THAT(refusal(with("\"algorithm\": \"ring\"", "\"algorithm\": \"native\"")), HasSubstr("shm/native is there twice"));
   EXPECT_THAT(refusal(with("\"bytes\": 1048576", "\"bytes\": 64")), HasSubstr("all_reduce of 64 bytes on 1 host x 2 ranks is there twice"));
-  EXPECT_THAT(refusal(with("\"medley_routes\": 1", "\"medley_routes\": 2")), HasSubstr("this route table has format 2, which a newer version"));
+  EXPECT_THAT(refusal(with("\"medley_routes\": 1", "\"medley_routes\": 3")), HasSubstr("this route table has format 3, which a newer version"));
   EXPECT_THAT(refusal(with("\"machine\"", "\"engine\"")), HasSubstr("\"machine\" is missing"));
   EXPECT_THAT(refusal("[]"), HasSubstr("it is not an object"));
   EXPECT_THAT(refusal("{\n\"medley_routes\": 1,\n"), HasSubstr("line 3"));
   EXPECT_THAT(refusal(std::string(100'000, '[')), HasSubstr("not JSON"));
+}
+
+TEST(Table, ReadsTheStepThatItWasTunedFor) {
+  const Table table = tuned_table();
+  const Table again = Table::parse(table.text(), "t");
+  EXPECT_EQ(again.text(), table.text());
+  ASSERT_TRUE(again.step);
+  EXPECT_EQ(again.step->routes.size(), 3u);
+  EXPECT_EQ(again.step->best_library()->name, "shm");
+  EXPECT_EQ(again.step->backends(), (std::set<std::string>{"mpi", "shm"}));
+  const auto json = nlohmann::json::parse(table.text());   // what other programs read
+  EXPECT_EQ(json["medley_routes"], 2);
+  EXPECT_EQ(json["step"], (nlohmann::json{{"shm", 120.0}, {"mpi", 150.0}}));
+  EXPECT_EQ(json["auto_us"], 100.0);
+  EXPECT_EQ(nlohmann::json::parse(small_table().text())["medley_routes"], 1);   // older versions read what has no step
+}
+
+TEST(Table, ARefusedStepNamesThePlace) {
+  const auto refused = [](const std::string& was, const std::string& now) {
+    std::string text = tuned_table().text();
+    const std::size_t at = text.find(was);
+    EXPECT_NE(at, text.npos) << was;
+    return refusal(text.replace(at, was.size(), now));
+  };
+  EXPECT_THAT(refused("\"gain_low\": 1.1000", "\"gain_low\": 2"), HasSubstr("tuned_for.gain_low"));
+  EXPECT_THAT(refused("\"settled\": true", "\"settled\": 1"), HasSubstr("tuned_for.settled: 1 is neither true nor false"));
+  EXPECT_THAT(refused("\"from\": 4096", "\"from\": 5000"), HasSubstr("tuned_for.routes[1]: it begins at 5000 bytes; it must at 4096"));
+  EXPECT_THAT(refused("\"to\": 4095", "\"to\": 9223372036854775807"), HasSubstr("tuned_for.routes[0]"));
+  EXPECT_THAT(refused("{\"name\": \"auto\"", "{\"name\": \"own\""), HasSubstr("tuned_for.times: the first time is not that of auto"));
+  EXPECT_THAT(refused("\"algorithm\": \"pairwise\"}", "\"algorithm\": \"a/b\"}"), HasSubstr("tuned_for.routes[2].algorithm"));
 }
 
 TEST(Table, DeepNestingIsRefused) {

@@ -120,5 +120,82 @@ TEST_F(TuneCommand, RefusesWhatIsNoTableOrOfAnotherMachine) {
   EXPECT_EQ(run({"explain", "--table", file("t.json"), "--op", "all_reduce", "--bytes", "4", "--ranks", "2", "--hosts", "3"}).status, 2);
 }
 
+class TuneForAStep : public TuneCommand {
+ protected:
+  std::vector<std::string> words_for(const std::string& step, const std::string& seconds) const {
+    return {"tune", "-n", "2", "--backends", "shm,gloo", "--for", step, "--seconds", seconds, "-o", file("t.json")};
+  }
+};
+
+TEST_F(TuneForAStep, TheTableRecordsTheStepAndContextsTakeItsRoutes) {
+  const Ended tuned = run(words_for("moe", "2"));
+  ASSERT_EQ(tuned.status, 0) << tuned.err;
+  const route::Table table = route::Table::load(file("t.json"));
+  ASSERT_TRUE(table.step);
+  EXPECT_EQ(table.step->name, "moe");
+  EXPECT_EQ(table.step->shape, (route::Shape{1, 2}));
+  ASSERT_EQ(table.step->libraries.size(), 2u);
+  const auto json = nlohmann::json::parse(table.text());
+  EXPECT_EQ(json["step"].size(), 2u);
+  EXPECT_GT(json["auto_us"].get<double>(), 0);
+  if (!table.step->library.empty()) {   // no mix won: every route names the library
+    for (const route::StepRoute& route : table.step->routes) EXPECT_EQ(route.route.backend, table.step->library);
+  }
+  const Ended explained = run({"explain", "--table", file("t.json"), "--step", "moe", "--json", "-"});
+  ASSERT_EQ(explained.status, 0) << explained.err;
+  const auto answer = nlohmann::json::parse(explained.out);
+  EXPECT_EQ(answer["auto_us"], json["auto_us"]);
+  ASSERT_EQ(answer["rows"].size(), 2u);
+  for (const auto& row : answer["rows"]) EXPECT_EQ(row["reason"], "step");
+  EXPECT_EQ(answer["library"], table.step->best_library()->name);
+  const Ended other = run({"explain", "--table", file("t.json"), "--step", "dense"});
+  EXPECT_THAT(other.out, HasSubstr("the table was tuned for another step (moe)"));
+}
+
+TEST_F(TuneForAStep, TooShortATimeGivesTheBestLibrary) {
+  const Ended tuned = run(words_for("dense", "0.1"));
+  ASSERT_EQ(tuned.status, 0) << tuned.err;
+  const route::Table table = route::Table::load(file("t.json"));
+  ASSERT_TRUE(table.step);
+  EXPECT_EQ(table.step->library, table.step->best_library()->name);
+}
+
+TEST_F(TuneForAStep, AnInterruptKeepsTheBestLibraryAndTheSameCommandContinues) {
+  std::vector<std::string> words = words_for("dlrm", "60");
+  words.insert(words.begin(), MEDLEY_COMMAND);
+  Process process(words);
+  for (int i = 0; i < 600 && !std::filesystem::exists(file("t.json")); ++i) usleep(50'000);
+  process.signal(SIGINT);
+  process.finish();
+  const route::Table table = route::Table::load(file("t.json"));
+  ASSERT_TRUE(table.step) << process.err;
+  EXPECT_FALSE(table.step->libraries.empty());
+  const Ended second = run(words_for("dlrm", "1"));
+  ASSERT_EQ(second.status, 0) << second.err;
+  EXPECT_TRUE(route::Table::load(file("t.json")).step);
+}
+
+TEST_F(TuneForAStep, RunsAScheduleWithItsOverlapAndRefusesWhatIsNone) {
+  std::ofstream(file("step.json")) << R"({"schema": "medley.schedule/1", "groups": {"dp": "all"}, "entries": [
+    {"kind": "comm", "op": "all_reduce", "group": "dp", "bytes": 65536, "dtype": "bf16", "token": 1},
+    {"kind": "gemm", "m": 64, "n": 64, "k": 64},
+    {"kind": "comm", "op": "all_gather", "group": "dp", "bytes": 16384, "dtype": "f32"},
+    {"kind": "wait", "token": 1}]})";
+  const Ended tuned = run(words_for(file("step.json"), "1"));
+  ASSERT_EQ(tuned.status, 0) << tuned.err;
+  const route::Table table = route::Table::load(file("t.json"));
+  ASSERT_TRUE(table.step);
+  EXPECT_EQ(table.step->name, "step.json");
+  EXPECT_GE(table.step->routes.size(), 2u);
+  const Ended explained = run({"explain", "--table", file("t.json"), "--step", file("step.json"), "--json", "-"});
+  ASSERT_EQ(explained.status, 0) << explained.err;
+  EXPECT_TRUE(nlohmann::json::parse(explained.out).contains("auto_us"));
+  EXPECT_EQ(run(words_for("no-such-mix", "1")).status, 2);
+  std::ofstream(file("quiet.json")) << R"({"schema": "medley.schedule/1", "groups": {}, "entries": [{"kind": "gemm", "m": 4, "n": 4, "k": 4}]})";
+  const Ended quiet = run(words_for(file("quiet.json"), "1"));
+  EXPECT_EQ(quiet.status, 2);
+  EXPECT_THAT(quiet.err, HasSubstr("its ranks send nothing"));
+}
+
 }  // namespace
 }  // namespace medley

@@ -39,6 +39,26 @@ TEST(Explain, GivesTheRouteItsRangeAndTheRunnersUp) {
   EXPECT_EQ(json["table"], small_table().hash());
 }
 
+TEST(Explain, RoutesSendsBySizeOnCommsWithExactSizes) {
+  route::Table table;
+  for (const auto& [bytes, shm, mpi] : {std::tuple{64, 1.0, 2.0}, std::tuple{1 << 20, 300.0, 100.0}}) {
+    route::Cell cell;
+    cell.key = {.op = Op::send, .shape = {1, 2}, .bytes = bytes};
+    cell.routes = {{{"shm", "native"}, shm, shm, shm, 10}, {{"mpi", "native"}, mpi, mpi, mpi, 10}};
+    if (mpi < shm) std::swap(cell.routes[0], cell.routes[1]);
+    table.put(cell);
+  }
+  ExplainRequest request{.op = Op::send, .bytes = 64, .ranks = 2};
+  const Explanation loose = explain(table, request);
+  EXPECT_EQ(loose.to, INT64_MAX);
+  EXPECT_THAT(loose.why, Contains(HasSubstr("one route for all sizes")));
+  request.exact = true;
+  EXPECT_EQ(explain(table, request).route.backend, "shm");
+  EXPECT_LT(explain(table, request).to, 1 << 20);
+  request.bytes = 1 << 20;
+  EXPECT_EQ(explain(table, request).route.backend, "mpi");
+}
+
 TEST(Explain, SaysHowFarTheRowIsFromWhatWasAsked) {
   const Explanation said =
       explain(small_table(), {.op = Op::all_reduce, .bytes = 100, .ranks = 4, .dtype = DType::bf16});

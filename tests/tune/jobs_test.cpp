@@ -7,6 +7,7 @@
 
 #include "route/tables.hpp"
 #include "tune/bench_job.hpp"
+#include "tune/placement.hpp"
 #include "tune/tune_job.hpp"
 
 namespace medley::tune {
@@ -59,6 +60,20 @@ TEST(TuneJob, SavesItsTableWhenItIsStopped) {
   EXPECT_EQ(route::Table::load(file).hash(), result.table.hash());
   EXPECT_EQ(result.new_cells, result.table.cells().size());
   std::filesystem::remove(file);
+}
+
+TEST(Placement, AFullMachineBetweenHostsGetsAdvice) {
+  const auto on = [](std::size_t machine, std::initializer_list<int> cores) {
+    Placement one{machine, {}};
+    CPU_ZERO(&one.cores);
+    for (const int core : cores) CPU_SET(core, &one.cores);
+    return one;
+  };
+  const std::vector<Placement> full{on(1, {0, 1}), on(1, {0, 1})}, free{on(1, {0, 1, 2}), on(1, {0, 1, 2})}, apart{on(1, {0}), on(2, {0})};
+  EXPECT_THAT(advice_on_cores(full, {0, 1}), HasSubstr("leave a core per host: 2 ranks fill all 2 cores"));
+  EXPECT_EQ(advice_on_cores(full, {0, 0}), "");   // no network
+  EXPECT_EQ(advice_on_cores(free, {0, 1}), "");
+  EXPECT_THAT(advice_on_cores(apart, {0, 1}), HasSubstr("1 ranks fill all 1 cores"));
 }
 
 }  // namespace

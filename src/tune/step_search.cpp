@@ -1,0 +1,243 @@
+#include "tune/step_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "tune/interleave.hpp"
+#include "tune/known_cell.hpp"
+#include "tune/size_text.hpp"
+
+namespace medley::tune {
+namespace {
+
+constexpr std::size_t rounds_at_first = 4;
+constexpr std::size_t least_rounds = 3, most_rounds = 20;   // of a first rung, by the time that is left
+constexpr double part_of_time = 0.15;                       // of what is left, for a first rung
+constexpr double too_slow_to_win = 2;        // after two samples, an assignment this far behind cannot win
+constexpr double near_library = 1.1;    // a library this close to the best one may be the best one
+constexpr std::size_t first_check = 16, most_pairs = 512;   // of the comparison; each check has twice the pairs of the one before
+constexpr double equal_within = 0.01;   // an interval of the gain this close to 1 counts as equal
+
+using Samples = std::vector<std::vector<double>>;
+
+std::string text_of(const std::vector<Choice>& routes) {
+  std::string text;
+  for (const Choice& route : routes) text += route.backend + "/" + route.algorithm + ";";
+  return text;
+}
+
+/// The least that a step may take by these samples: one disturbed sample must not rule an assignment out.
+double at_best(const std::vector<double>& us) { return median_interval(us).low; }
+
+std::vector<double> ratios(const std::vector<double>& above, const std::vector<double>& below) {
+  std::vector<double> out;
+  for (std::size_t i = 0; i < std::min(above.size(), below.size()); ++i) out.push_back(above[i] / below[i]);
+  return out;
+}
+
+route::Timing timing_of(const std::vector<double>& us) {
+  const Interval interval = median_interval(us);
+  return {{}, median(us), interval.low, interval.high, static_cast<std::int64_t>(us.size())};
+}
+
+}  // namespace
+
+void StepSearch::add(Assignment assignment, bool library) {
+  if (!tried_.insert(text_of(assignment.routes)).second) return;   // a table may choose one library for everything
+  candidates_.push_back({std::move(assignment), library});
+}
+
+bool StepSearch::run_round(const Pool& pool, double share, Samples& samples) {
+  samples.resize(pool.size());
+  for (const std::size_t i : interleaved_order(pool.size(), rounds_++)) {
+    if (lab_.over(share)) return false;
+    const double us = lab_.time_us(pool[i]->assignment);
+    samples[i].push_back(us);
+    pool[i]->us.push_back(us);
+  }
+  return true;
+}
+
+void StepSearch::measure_at_first() {
+  for (StepCandidate& one : candidates_) one.us.push_back(lab_.time_us(one.assignment));
+  Pool pool;
+  for (std::size_t round = 1; round < rounds_at_first; ++round) {
+    double best = INFINITY;
+    for (const StepCandidate& one : candidates_) best = std::min(best, at_best(one.us));
+    pool.clear();
+    for (StepCandidate& one : candidates_) {
+      if (round < 2 || at_best(one.us) <= too_slow_to_win * best) pool.push_back(&one);
+    }
+    Samples ignored;
+    if (!run_round(pool, share_at_first, ignored)) return;
+  }
+}
+
+/// Fastest first, as rank 0 sees it. Candidates without a sample are left out.
+StepSearch::Pool StepSearch::sorted(const Pool& pool, const Samples& samples) {
+  std::vector<std::uint8_t> order;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (!samples[i].empty()) order.push_back(static_cast<std::uint8_t>(i));
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::uint8_t a, std::uint8_t b) { return median(samples[a]) < median(samples[b]); });
+  lab_.agree(order);
+  Pool out;
+  for (const std::uint8_t i : order) out.push_back(pool[i]);
+  return out;
+}
+
+/// How many rounds a first rung can afford. A step is run twice for a sample.
+std::size_t StepSearch::rounds_for(const Pool& pool, double share) const {
+  double round_us = 0;
+  for (const StepCandidate* one : pool) round_us += 2 * (one->us.empty() ? 0 : median(one->us));
+  const double rounds = round_us > 0 ? part_of_time * lab_.left_us(share) / round_us : 0;
+  return static_cast<std::size_t>(std::clamp(rounds, static_cast<double>(least_rounds), static_cast<double>(most_rounds)));
+}
+
+/// Each rung has twice the samples of the one before and half of its candidates, the faster ones. The fastest is first.
+StepSearch::Pool StepSearch::halve(Pool pool, double share) {
+  for (std::size_t rounds = rounds_for(pool, share); pool.size() > 1; rounds *= 2) {
+    Samples samples;
+    bool in_time = true;
+    for (std::size_t round = 0; in_time && round < rounds; ++round) in_time = run_round(pool, share, samples);
+    const Pool ordered = sorted(pool, samples);
+    leader_won_ = in_time;
+    if (!in_time) {   // not all have the same number of samples: those without keep their place behind the others
+      Pool whole = ordered;
+      for (StepCandidate* one : pool) {
+        if (std::find(whole.begin(), whole.end(), one) == whole.end()) whole.push_back(one);
+      }
+      return whole;
+    }
+    pool.assign(ordered.begin(), ordered.begin() + static_cast<std::ptrdiff_t>((ordered.size() + 1) / 2));
+  }
+  return pool;
+}
+
+/// The assignments that differ from this one in one slot and were not measured yet.
+StepSearch::Pool StepSearch::neighbours(const StepCandidate& leader, const std::vector<StepSlot>& slots,
+                                        const std::vector<std::vector<Choice>>& alternatives) {
+  const Assignment base = leader.assignment;
+  Pool found;
+  for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+    for (const Choice& other : alternatives[slot]) {
+      if (found.size() >= 64) return found;
+      Assignment changed = base;
+      changed.routes[slot] = other;
+      changed.name = fmt::format("{}, {} of {} over {}/{}", base.name, name(slots[slot].op),
+                                 size_text(slots[slot].bytes), other.backend, other.algorithm);
+      const std::size_t had = candidates_.size();
+      add(std::move(changed), false);
+      if (candidates_.size() > had) found.push_back(&candidates_.back());
+    }
+  }
+  return found;
+}
+
+void StepSearch::improve(const std::vector<StepSlot>& slots, const std::vector<std::vector<Choice>>& alternatives) {
+  double best = INFINITY;
+  for (const StepCandidate& one : candidates_) {
+    if (!one.us.empty()) best = std::min(best, at_best(one.us));
+  }
+  Pool pool;
+  for (StepCandidate& one : candidates_) {
+    if (one.us.empty() || at_best(one.us) <= too_slow_to_win * best) pool.push_back(&one);
+  }
+  leader_ = halve(std::move(pool), share_of_improving).front();
+  while (!lab_.over(share_of_improving)) {
+    pool = neighbours(*leader_, slots, alternatives);
+    if (pool.empty()) {
+      exhausted_ = true;
+      return;
+    }
+    pool.push_back(leader_);
+    StepCandidate* const winner = halve(std::move(pool), share_of_improving).front();
+    if (!std::exchange(leader_won_, true)) return;   // out of time: the leader stays that of the round before
+    exhausted_ = winner == leader_;
+    if (exhausted_) return;
+    leader_ = winner;
+  }
+}
+
+/// The library with the least median; null: none was measured.
+StepCandidate* StepSearch::best_library() const {
+  const StepCandidate* best = nullptr;
+  for (const StepCandidate& one : candidates_) {
+    if (one.library && !one.us.empty() && (!best || median(one.us) < median(best->us))) best = &one;
+  }
+  return const_cast<StepCandidate*>(best);
+}
+
+/// Another library that may be as fast as the best one; null: none.
+StepCandidate* StepSearch::close_library(const StepCandidate& best) const {
+  const StepCandidate* close = nullptr;
+  for (const StepCandidate& one : candidates_) {
+    if (!one.library || one.us.empty() || &one == &best || at_best(one.us) > near_library * median(best.us)) continue;
+    if (!close || at_best(one.us) < at_best(close->us)) close = &one;
+  }
+  return const_cast<StepCandidate*>(close);
+}
+
+void StepSearch::compare_with_libraries() {
+  if (!leader_ || leader_->library || leader_->us.empty()) return;
+  mix_ = leader_;
+  StepCandidate* const first = best_library();
+  if (!first) return;
+  rivals_.push_back({first, {}, {}});
+  if (StepCandidate* const second = close_library(*first)) rivals_.push_back({second, {}, {}});
+  Pool pool{leader_};
+  for (const Rival& rival : rivals_) pool.push_back(rival.library);
+  std::size_t check = first_check;
+  for (std::size_t pairs = 1; pairs <= most_pairs; ++pairs) {
+    Samples round;
+    if (!run_round(pool, 1, round)) return;
+    for (std::size_t i = 0; i < rivals_.size(); ++i) {
+      rivals_[i].mix_us.push_back(round[0].front());
+      rivals_[i].library_us.push_back(round[i + 1].front());
+    }
+    if (pairs < check) continue;
+    check *= 2;
+    // An interval of 95 % that is looked at again and again excludes the truth at some time: two checks in a row must agree.
+    std::vector<std::uint8_t> clear{static_cast<std::uint8_t>(verdict().clear ? 1 : 0)};
+    lab_.agree(clear);
+    clear_checks_ = clear[0] != 0 ? clear_checks_ + 1 : 0;
+    if (clear_checks_ == 2) return;
+  }
+}
+
+StepVerdict StepSearch::verdict() const {
+  StepVerdict out;
+  out.library = leader_won_ && leader_->library ? leader_ : best_library();   // it won by turns
+  const Rival* closest = nullptr;   // the fastest library on the fresh samples
+  for (const Rival& rival : rivals_) {
+    if (rival.library_us.empty()) continue;
+    if (!closest || median(rival.library_us) < median(closest->library_us)) closest = &rival;
+  }
+  out.chosen = out.library;
+  if (!closest) {   // without a mix that led, the library stands alone
+    if (out.library) out.library_us = out.chosen_us = out.library->us;
+    const StepCandidate* second = out.library ? close_library(*out.library) : nullptr;
+    out.confidence = out.library && second ? confidence_of(timing_of(out.library->us), timing_of(second->us)) : 1;
+    out.settled = exhausted_ && leader_ && leader_->library;
+    return out;
+  }
+  out.library = closest->library;
+  out.library_us = closest->library_us;
+  const std::vector<double> gains = ratios(closest->library_us, closest->mix_us);
+  const Interval interval = median_interval(gains);
+  const bool enough = gains.size() >= first_check;
+  const bool faster = enough && interval.low > 1, slower = enough && interval.high < 1;
+  const bool equal = enough && interval.low > 1 - equal_within && interval.high < 1 + equal_within;
+  out.clear = faster || slower || equal;
+  out.settled = out.clear && clear_checks_ >= 2;
+  out.chosen = faster ? mix_ : closest->library;
+  out.chosen_us = faster ? closest->mix_us : closest->library_us;
+  out.confidence = confidence_of(timing_of(out.chosen_us), timing_of(faster ? closest->library_us : closest->mix_us));
+  if (faster) out.gain = median(gains), out.gain_low = interval.low, out.gain_high = interval.high;
+  return out;
+}
+
+}  // namespace medley::tune

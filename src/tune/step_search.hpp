@@ -1,0 +1,92 @@
+// Searches the fastest assignment of routes for a step by timing the step itself: successive halving among whole assignments, then
+// improvements of the leader one slot at a time, then a comparison of the best mix with the best library on fresh samples. Knows no
+// communication: the step tuner gives it samples, time and rank 0's decisions.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "route/tuned_step.hpp"
+#include "tune/step.hpp"
+
+namespace medley::tune {
+
+/// What a search needs of the job. Every function is collective and returns the same on all ranks.
+struct StepLab {
+  std::function<double(const Assignment&)> time_us;   ///< one sample of the step, µs
+  std::function<bool(double share)> over;             ///< whether this share of the time is used, or the user stopped it
+  std::function<double(double share)> left_us;        ///< how much is left of this share
+  std::function<void(std::vector<std::uint8_t>&)> agree;   ///< replaces a decision by rank 0's
+};
+
+/// An assignment and its samples.
+struct StepCandidate {
+  Assignment assignment;
+  bool library = false;         ///< one library for everything: what a mix must beat
+  std::vector<double> us{};
+};
+
+/// The choice that the samples so far justify.
+struct StepVerdict {
+  const StepCandidate* chosen = nullptr;     ///< a mix only if it was surely faster than the best library
+  const StepCandidate* library = nullptr;    ///< the best library
+  std::vector<double> chosen_us{}, library_us{};   ///< the samples compared
+  double gain = 1, gain_low = 1, gain_high = 1;    ///< library over chosen, by pairs of adjacent samples
+  double confidence = 0.5;                   ///< that the choice is at least as fast as the best library
+  bool clear = false;                        ///< the interval of the gain decides by itself
+  bool settled = false;                      ///< more time would hardly change it
+};
+
+class StepSearch {
+ public:
+  explicit StepSearch(StepLab lab) : lab_(std::move(lab)) {}
+
+  /// Adds a candidate that takes part from the beginning.
+  void add(Assignment assignment, bool library);
+  /// A few samples of each candidate so far, at least one even if the time is short: the fallback of everything that follows.
+  void measure_at_first();
+  /// Successive halving among all candidates, then among the leader and what differs from it in one slot, as long as that helps.
+  /// `alternatives`: routes for each slot.
+  void improve(const std::vector<StepSlot>& slots, const std::vector<std::vector<Choice>>& alternatives);
+  /// Compares the leading mix with the best libraries on fresh samples until it is clear which is faster.
+  void compare_with_libraries();
+
+  StepVerdict verdict() const;
+  const std::deque<StepCandidate>& candidates() const { return candidates_; }
+
+  static constexpr double share_at_first = 0.15, share_of_improving = 0.75;   ///< of the time, when each part must have ended
+
+ private:
+  using Pool = std::vector<StepCandidate*>;
+  /// One sample of each, in an order that changes; false when the time is over.
+  bool run_round(const Pool& pool, double share, std::vector<std::vector<double>>& samples);
+  std::size_t rounds_for(const Pool& pool, double share) const;
+  Pool halve(Pool pool, double share);
+  Pool sorted(const Pool& pool, const std::vector<std::vector<double>>& samples);
+  Pool neighbours(const StepCandidate& leader, const std::vector<StepSlot>& slots,
+                  const std::vector<std::vector<Choice>>& alternatives);
+  StepCandidate* best_library() const;
+  StepCandidate* close_library(const StepCandidate& best) const;
+
+  StepLab lab_;
+  std::deque<StepCandidate> candidates_;   // a deque: pointers stay valid
+  std::set<std::string> tried_;            // the routes of all candidates
+  std::size_t rounds_ = 0;
+  StepCandidate* leader_ = nullptr;
+  bool leader_won_ = false;                // in a halving that ended in time
+  bool exhausted_ = false;                 // no change of one slot helped the leader
+  // Fresh samples of the comparison, in pairs of one round.
+  const StepCandidate* mix_ = nullptr;
+  struct Rival {
+    StepCandidate* library;
+    std::vector<double> mix_us, library_us;
+  };
+  std::vector<Rival> rivals_;
+  int clear_checks_ = 0;                   // in a row, whose intervals decided
+};
+
+}  // namespace medley::tune

@@ -1,0 +1,145 @@
+// The search for a step's routes, on steps whose times are known: it finds the best mix, keeps the best library where no mix is surely
+// faster, and has an answer at any time.
+#include "tune/step_search.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/random.hpp"
+
+namespace medley::tune {
+namespace {
+
+/// A step of two slots on a machine with two libraries: the time of each route in each slot, the cost of using both libraries, and noise.
+struct Machine {
+  double cost[2][2];           // by slot and library (a, b)
+  double mixing = 0;
+  double noise = 0.02;
+  double step_us = 0;          // of time per sample; 0: what the sample took
+  double limit_us = 1e7;
+  double used_us = 0;
+  int samples = 0, stop_after = 1 << 30, decisions = 0;
+  core::Random random{7};
+
+  double time(const Assignment& one) {
+    const int first = one.routes[0].backend == "b", second = one.routes[1].backend == "b";
+    const double clean = cost[0][first] + cost[1][second] + (first != second ? mixing : 0);
+    const double us = clean * (1 + noise * (static_cast<double>(random.below(2001)) / 1000 - 1));
+    used_us += 2 * us;
+    ++samples;
+    return us;
+  }
+  StepLab lab() {
+    return {.time_us = [this](const Assignment& one) { return time(one); },
+            .over = [this](double share) { return samples >= stop_after || used_us >= share * limit_us; },
+            .left_us = [this](double share) { return std::max(0.0, share * limit_us - used_us); },
+            .agree = [this](std::vector<std::uint8_t>&) { ++decisions; }};
+  }
+};
+
+const std::vector<StepSlot> slots{{.op = Op::all_reduce, .dtype = route::DTypeClass::floating, .bytes = 512 << 10},
+                                  {.op = Op::all_to_all, .bytes = 1 << 20}};
+const std::vector<std::vector<Choice>> alternatives{{{"a", "native"}, {"b", "native"}}, {{"a", "native"}, {"b", "native"}}};
+
+Assignment over(const std::string& library) { return {library, {{library, "native"}, {library, "native"}}}; }
+
+StepVerdict search(Machine& machine, StepSearch& search) {
+  static_cast<void>(machine);
+  search.add(over("a"), true);
+  search.add(over("b"), true);
+  search.measure_at_first();
+  search.improve(slots, alternatives);
+  search.compare_with_libraries();
+  return search.verdict();
+}
+
+TEST(StepSearch, FindsTheMixThatIsFasterThanEveryLibrary) {
+  Machine machine{.cost = {{100, 200}, {300, 150}}};
+  StepSearch searched(machine.lab());
+  const StepVerdict found = search(machine, searched);
+  ASSERT_NE(found.chosen, nullptr);
+  EXPECT_FALSE(found.chosen->library);
+  EXPECT_EQ(found.chosen->assignment.routes[0].backend, "a");
+  EXPECT_EQ(found.chosen->assignment.routes[1].backend, "b");
+  EXPECT_TRUE(found.settled);
+  EXPECT_EQ(found.library->assignment.name, "b");
+  EXPECT_NEAR(found.gain, 350.0 / 250, 0.05);
+  EXPECT_LT(found.gain_low, found.gain_high);
+  EXPECT_GT(found.gain_low, 1);
+  EXPECT_GT(machine.decisions, 0);   // rank 0's word was asked for
+}
+
+TEST(StepSearch, KeepsTheLibraryWhereOperationsAloneWouldMix) {
+  Machine machine{.cost = {{100, 110}, {160, 150}}, .mixing = 80};   // alone, a and b look best; together they disturb each other
+  StepSearch searched(machine.lab());
+  searched.add({"table", {{"a", "native"}, {"b", "native"}}}, false);
+  const StepVerdict found = search(machine, searched);
+  ASSERT_NE(found.chosen, nullptr);
+  EXPECT_TRUE(found.chosen->library);
+  EXPECT_EQ(found.gain, 1);
+}
+
+TEST(StepSearch, AMixWithinTheNoiseIsNotTaken) {
+  int mixes = 0;
+  for (int seed = 0; seed < 40; ++seed) {
+    Machine machine{.cost = {{100, 100}, {100, 100}}, .noise = 0.3};   // all assignments are equal
+    machine.random = core::Random(static_cast<std::uint64_t>(seed));
+    machine.limit_us = 200'000;
+    StepSearch searched(machine.lab());
+    mixes += search(machine, searched).chosen->library ? 0 : 1;
+  }
+  EXPECT_LE(mixes, 6);   // an interval of 95 % is wrong now and then
+}
+
+TEST(StepSearch, StoppedAtAnyTimeItNamesTheBestLibrarySoFar) {
+  for (int stop = 1; stop < 60; ++stop) {
+    Machine machine{.cost = {{100, 200}, {300, 150}}};
+    machine.stop_after = stop;
+    StepSearch searched(machine.lab());
+    const StepVerdict found = search(machine, searched);
+    ASSERT_NE(found.chosen, nullptr) << stop;
+    EXPECT_EQ(found.library->assignment.name, "b") << stop;
+    if (stop < 16) {   // too few pairs for a mix
+      EXPECT_EQ(found.chosen->assignment.name, "b") << stop;
+    }
+    EXPECT_FALSE(found.settled) << stop;
+  }
+}
+
+TEST(StepSearch, TooShortATimeStillMeasuresEveryLibraryOnce) {
+  Machine machine{.cost = {{100, 200}, {300, 150}}};
+  machine.limit_us = 0;
+  StepSearch searched(machine.lab());
+  const StepVerdict found = search(machine, searched);
+  EXPECT_EQ(found.chosen->assignment.name, "b");
+  for (const StepCandidate& one : searched.candidates()) {
+    EXPECT_TRUE(!one.library || one.us.size() == 1);
+  }
+}
+
+TEST(StepSlots, SizesNearEachOtherShareARouteAndMessagesTakeOne) {
+  const route::Shape two{1, 2}, wide{2, 2};
+  const auto slot_list = slots_of({{Op::all_reduce, DType::f32, 4096, two},
+                                   {Op::all_reduce, DType::f32, 8192, two},
+                                   {Op::all_reduce, DType::f32, 1 << 20, two},
+                                   {Op::all_reduce, DType::bf16, 4096, two},
+                                   {Op::all_reduce, DType::f32, 4096, wide},
+                                   {Op::send, DType::f32, 8, two},
+                                   {Op::recv, DType::f32, 1 << 20, two},
+                                   {Op::all_to_allv, DType::f32, 8, two},
+                                   {Op::all_to_allv, DType::f32, 1 << 20, two}});
+  ASSERT_EQ(slot_list.size(), 6u);   // two sizes of f32, one of bf16, one of another shape, messages, all_to_allv
+  std::vector<Choice> routes;
+  for (std::size_t i = 0; i < slot_list.size(); ++i) routes.push_back({std::to_string(i), ""});
+  const StepRoutes look_up(slot_list, routes);
+  const auto route = [&](Op op, DType dtype, std::int64_t bytes, route::Shape shape) { return look_up.of(op, dtype, bytes, shape).backend; };
+  EXPECT_EQ(route(Op::all_reduce, DType::f32, 4096, two), route(Op::all_reduce, DType::f64, 8192, two));
+  EXPECT_NE(route(Op::all_reduce, DType::f32, 4096, two), route(Op::all_reduce, DType::f32, 1 << 20, two));
+  EXPECT_NE(route(Op::all_reduce, DType::f32, 4096, two), route(Op::all_reduce, DType::bf16, 4096, two));
+  EXPECT_NE(route(Op::all_reduce, DType::f32, 4096, two), route(Op::all_reduce, DType::f32, 4096, wide));
+  EXPECT_EQ(route(Op::send, DType::f32, 8, two), route(Op::recv, DType::u8, 1 << 20, two));
+  EXPECT_EQ(route(Op::all_to_allv, DType::f32, 8, two), route(Op::all_to_allv, DType::f32, 1 << 20, two));
+  EXPECT_THROW(look_up.of(Op::barrier, DType::u8, 0, two), std::exception);
+}
+
+}  // namespace
+}  // namespace medley::tune
