@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypedDict, Union
 
-from ._core import CallOptions, Comm
+from ._core import CallOptions, Comm, ErrorFeedback
 from .job import world
 
 
@@ -29,6 +29,8 @@ class Keywords(TypedDict, total=False):
     deterministic: the same bits from run to run.
     stream: the CUDA stream, as a number, in which the operation on CUDA arrays is ordered.
     tag: for sends and receives, which match only if their tags are equal.
+    compress: a codec such as "int8" or "zstd"; "none": not even if a rule says so.
+    feedback: the tensor's ErrorFeedback, for lossy reductions.
     """
 
     async_op: bool
@@ -37,6 +39,8 @@ class Keywords(TypedDict, total=False):
     deterministic: bool
     stream: int
     tag: int
+    compress: str
+    feedback: ErrorFeedback | None
 
 
 def prepare(backend: str, group: Comm | None, keywords: Keywords) -> tuple[Comm, CallOptions]:

@@ -6,8 +6,11 @@ import sys
 
 
 def program() -> pathlib.Path:
-    """The path of the program."""
-    return pathlib.Path(__file__).parent / "bin" / "medley"
+    """The path of the program: in an installed package, or in the build tree whose package this is."""
+    folder = pathlib.Path(os.path.abspath(__file__)).parent   # not resolved: in a build tree these files are links to the sources
+    installed = folder / "bin" / "medley"
+    built = folder.parent.parent / "bin" / "medley"
+    return built if built.exists() and not installed.exists() else installed
 
 
 def main() -> None:

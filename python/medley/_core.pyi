@@ -31,7 +31,7 @@ class Work:
 class Job:
     """One rank's membership in a job: a context and what is pending in it."""
 
-    def __init__(self, backends: Sequence[str], deadline: float | None = None, progress_thread: bool = False) -> None: ...
+    def __init__(self, backends: Sequence[str], deadline: float | None = None, progress_thread: bool = False, exact: bool = False) -> None: ...
 
     @property
     def rank(self) -> int: ...
@@ -45,10 +45,22 @@ class Job:
 
 def world(job: Job) -> Comm: ...
 
+class ErrorFeedback:
+    """
+    What lossy compression left out of one tensor so far, to be sent with its next values: pass it to every all_reduce, reduce or reduce_scatter of that tensor.
+    """
+
+    def __init__(self) -> None: ...
+
+    def __len__(self) -> int: ...
+
+    def reset(self) -> None:
+        """Forgets everything."""
+
 class CallOptions:
     """What an operation is asked for beside its arrays."""
 
-    def __init__(self, backend: str, async_op: bool = False, deadline: float | None = None, algorithm: str = '', deterministic: bool = False, stream: int = 0, tag: int = 0) -> None: ...
+    def __init__(self, backend: str, async_op: bool = False, deadline: float | None = None, algorithm: str = '', deterministic: bool = False, stream: int = 0, tag: int = 0, compress: str = '', feedback: ErrorFeedback | None = None) -> None: ...
 
 class Comm:
     """An ordered set of ranks with its own sequence of operations; a group."""
@@ -67,17 +79,17 @@ class Comm:
 
     def __repr__(self) -> str: ...
 
-    def split(self, color: int, key: int = 0) -> Comm | None:
+    def split(self, color: int, key: int = 0, exact: bool | None = None) -> Comm | None:
         """
         Makes a group of the ranks that give one color, ordered by (key, rank); None for a negative color. Called by every rank of this group.
         """
 
-    def subset(self, ranks: Sequence[int]) -> Comm | None:
+    def subset(self, ranks: Sequence[int], exact: bool | None = None) -> Comm | None:
         """
         Makes a group of the listed ranks, in that order; None for the others. Called by every rank.
         """
 
-    def dup(self) -> Comm | None:
+    def dup(self, exact: bool | None = None) -> Comm | None:
         """Makes a group of the same ranks with its own sequence of operations."""
 
     def abort(self) -> None:
@@ -109,6 +121,14 @@ class Comm:
 
     def reduce_scatter(self, options: CallOptions, tensor: object | None, out: object | None, op: str) -> object: ...
 
+    def all_reduce_list(self, options: CallOptions, tensors: Sequence[object], outs: Sequence[object], op: str) -> object: ...
+
+    def broadcast_list(self, options: CallOptions, tensors: Sequence[object], root: int) -> object: ...
+
+    def all_gather_list(self, options: CallOptions, tensors: Sequence[object], outs: Sequence[object]) -> object: ...
+
+    def reduce_scatter_list(self, options: CallOptions, tensors: Sequence[object], outs: Sequence[object], op: str) -> object: ...
+
     def barrier(self, options: CallOptions) -> object: ...
 
     def gatherv(self, options: CallOptions, tensor: object | None, out: object | None, counts: Sequence[int], offsets: Sequence[int], root: int) -> object: ...
@@ -120,6 +140,18 @@ class Comm:
     def reduce_scatterv(self, options: CallOptions, tensor: object | None, counts: Sequence[int], offsets: Sequence[int], out: object | None, op: str) -> object: ...
 
     def all_to_allv(self, options: CallOptions, tensor: object | None, in_counts: Sequence[int], in_offsets: Sequence[int], out: object | None, out_counts: Sequence[int], out_offsets: Sequence[int]) -> object: ...
+
+class FuseScope:
+    """What medley.fuse() returns: collects small collectives of a group."""
+
+    def __init__(self, group: Comm) -> None: ...
+
+    def __enter__(self) -> FuseScope: ...
+
+    def __exit__(self, *args: object) -> None: ...
+
+    def flush(self) -> None:
+        """Issues what was collected so far."""
 
 class scope:
     """

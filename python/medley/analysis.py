@@ -10,23 +10,26 @@ the rows as a DataFrame. None of these needs a job or a GPU.
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
+import os
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
+
+from ._request import ask, fill
 
 if TYPE_CHECKING:
-    from .results import Lint, Plan, PlanSweep, ShapeComparison, ShapeReport, ShapeSearch
+    from .results import GemmTimes, Lint, Plan, PlanSweep, ShapeComparison, ShapeReport, ShapeSearch
 
-__all__ = ["lint", "plan", "plan_sweep", "shape", "shape_compare", "shape_search"]
+__all__ = ["lint", "plan", "plan_sweep", "shape", "shape_compare", "shape_gemm", "shape_search"]
 
 
 def plan(model: str, layout: str = "", *, framework: str = "textbook", family: str | None = None, micro_batch: int | None = None,
          global_batch: int | None = None, seq: int | None = None, dtype: str | None = None, rank: int | None = None,
-         machine: str | None = None, small: int | None = None) -> Plan:
+         machine: str | None = None, small: int | None = None, schedule: str | os.PathLike[str] | None = None) -> Plan:
     """What one rank sends in one training step, as the framework issues it; on a machine, also how long the step takes.
 
     model: a known model, a file (HF config.json, NeoX yml, Megatron arguments) or "h=…,a=…,layers=…"; family: how to read a
     config.json. layout: such as "dp=8,tp=4,zero=1", or a framework's own file. rank: the busiest one unless given.
     machine: a name such as "dgx-a100", or a TOML file. small: messages up to this many bytes count as small.
+    schedule: also write every operation in order to this file, for medley.replay and medley.reconcile.
 
     >>> step = medley.plan("llama-2-7b", "dp=8", framework="fsdp2", machine="dgx-h100")
     >>> step.rows[0].op, step.rows[0].group, step.fits
@@ -34,14 +37,17 @@ def plan(model: str, layout: str = "", *, framework: str = "textbook", family: s
     >>> round(sum(step.breakdown.values()) / step.step_us, 6)      # every microsecond has a cause
     1.0
     """
-    return _ask("Plan", "plan", "PlanRequest", model=model, layout=layout, framework=framework, family=family,
-                micro_batch=micro_batch, global_batch=global_batch, seq=seq, dtype=dtype, rank=rank, machine=machine, small=small)
+    request = fill("PlanRequest", model=model, layout=layout, framework=framework, family=family, micro_batch=micro_batch,
+                   global_batch=global_batch, seq=seq, dtype=dtype, rank=rank, machine=machine, small=small)
+    return ask("Plan", "plan", request, "" if schedule is None else os.fspath(schedule))
 
 
 def plan_sweep(model: str, layout: str = "", *, sweep: Mapping[str, str | Iterable[Any]], framework: str = "textbook",
                family: str | None = None, micro_batch: int | None = None, global_batch: int | None = None, seq: int | None = None,
-               dtype: str | None = None, machine: str | None = None, small: int | None = None) -> PlanSweep:
-    """The same plan over a grid: keys of the layout, of the model's shape, or "model", each with its values or a range as text.
+               dtype: str | None = None, machine: str | None = None, small: int | None = None,
+               progress: Callable[[float, float, str], object] | None = None) -> PlanSweep:
+    """The same plan over a grid: keys of the layout, of the model's shape, or "model", each with its values or a range as text. progress: called with
+    the points done, their number and a word.
 
     >>> grid = medley.plan_sweep("pythia-2.8b", "dp=8", framework="megatron", sweep={"seq": "512:2048", "tp": [1, 2, 3]})
     >>> len(grid.points), grid.points[1].values, grid.points[1].total["count"] > 0
@@ -50,8 +56,11 @@ def plan_sweep(model: str, layout: str = "", *, sweep: Mapping[str, str | Iterab
     '...tp 3...'
     """
     axes = [f"{key}={values if isinstance(values, str) else ','.join(map(str, values))}" for key, values in sweep.items()]
-    return _ask("PlanSweep", "plan_sweep", "SweepRequest", axes, model=model, layout=layout, framework=framework, family=family,
-                micro_batch=micro_batch, global_batch=global_batch, seq=seq, dtype=dtype, machine=machine, small=small)
+    request = fill("SweepRequest", model=model, layout=layout, framework=framework, family=family, micro_batch=micro_batch,
+                   global_batch=global_batch, seq=seq, dtype=dtype, machine=machine, small=small)
+    for axis in axes:
+        request.add_axis(axis)
+    return ask("PlanSweep", "plan_sweep", request, progress)
 
 
 def shape(model: str, gpu: str, *, family: str | None = None, tp: int = 1, pp: int = 1, dp: int = 1, zero: int = 0,
@@ -64,9 +73,10 @@ def shape(model: str, gpu: str, *, family: str | None = None, tp: int = 1, pp: i
     >>> report.advice[0].knob, report.advice[0].was, report.advice[0].gain > 0
     ('vocab', 50257, True)
     """
-    return _ask("ShapeReport", "shape", "ShapeRequest", model=model, gpu=gpu, family=family, tp=tp, pp=pp, dp=dp, zero=zero, sp=sp,
-                micro_batch=micro_batch, global_batch=global_batch, seq=seq, mode=mode, attention=attention, framework=framework,
-                compiled=compiled, recompute=recompute, dtype=dtype)
+    request = fill("ShapeRequest", model=model, gpu=gpu, family=family, tp=tp, pp=pp, dp=dp, zero=zero, sp=sp,
+                   micro_batch=micro_batch, global_batch=global_batch, seq=seq, mode=mode, attention=attention,
+                   framework=framework, compiled=compiled, recompute=recompute, dtype=dtype)
+    return ask("ShapeReport", "shape", request)
 
 
 def shape_compare(models: Sequence[str], gpus: Sequence[str], *, family: str | None = None, tp: int = 1, pp: int = 1, dp: int = 1,
@@ -79,26 +89,30 @@ def shape_compare(models: Sequence[str], gpus: Sequence[str], *, family: str | N
     >>> rows[0].against_first, rows[1].against_first > 1
     (1.0, True)
     """
-    return _ask("ShapeComparison", "shape_compare", "CompareRequest", models=list(models), gpus=list(gpus), family=family, tp=tp,
-                pp=pp, dp=dp, zero=zero, sp=sp, micro_batch=micro_batch, global_batch=global_batch, seq=seq, mode=mode,
-                attention=attention, framework=framework, compiled=compiled, recompute=recompute, dtype=dtype)
+    request = fill("CompareRequest", models=list(models), gpus=list(gpus), family=family, tp=tp, pp=pp, dp=dp, zero=zero,
+                   sp=sp, micro_batch=micro_batch, global_batch=global_batch, seq=seq, mode=mode, attention=attention,
+                   framework=framework, compiled=compiled, recompute=recompute, dtype=dtype)
+    return ask("ShapeComparison", "shape_compare", request)
 
 
 def shape_search(model: str, gpu: str, *, params: float = 0.02, depth: float = 0.2, aspect: float = 0.4, ffn_ratio: float = 0.2,
                  hidden_step: int = 64, ffn_step: int = 16, threads: int = 0, family: str | None = None, tp: int = 1, pp: int = 1,
                  dp: int = 1, zero: int = 0, sp: bool = False, micro_batch: int = 1, global_batch: int | None = None,
                  seq: int | None = None, mode: str = "train", attention: str = "best", framework: str = "textbook",
-                 compiled: bool = False, recompute: str = "none", dtype: str = "bf16") -> ShapeSearch:
+                 compiled: bool = False, recompute: str = "none", dtype: str = "bf16",
+                 progress: Callable[[float, float, str], object] | None = None) -> ShapeSearch:
     """The fastest shapes near a model, against the change of its parameters. Tolerances are shares: 0.02 is 2 %.
+    progress: called with the hidden sizes done, their number and a word.
 
     >>> found = medley.shape_search("gpt2-xl", "h200-sxm", params=0.01, depth=0.05, hidden_step=128)
     >>> found.given.hidden, found.fastest.gain >= 0, len(found.pareto) > 0
     (1600, True, True)
     """
-    return _ask("ShapeSearch", "shape_search", "SearchRequest", model=model, gpu=gpu, params=params, depth=depth, aspect=aspect,
-                ffn_ratio=ffn_ratio, hidden_step=hidden_step, ffn_step=ffn_step, threads=threads, family=family, tp=tp, pp=pp,
-                dp=dp, zero=zero, sp=sp, micro_batch=micro_batch, global_batch=global_batch, seq=seq, mode=mode,
-                attention=attention, framework=framework, compiled=compiled, recompute=recompute, dtype=dtype)
+    request = fill("SearchRequest", model=model, gpu=gpu, params=params, depth=depth, aspect=aspect, ffn_ratio=ffn_ratio,
+                   hidden_step=hidden_step, ffn_step=ffn_step, threads=threads, family=family, tp=tp, pp=pp, dp=dp, zero=zero,
+                   sp=sp, micro_batch=micro_batch, global_batch=global_batch, seq=seq, mode=mode, attention=attention,
+                   framework=framework, compiled=compiled, recompute=recompute, dtype=dtype)
+    return ask("ShapeSearch", "shape_search", request, progress)
 
 
 def lint(config: str, gpu: str, *, allow: float = 0.05, family: str | None = None, tp: int = 1, pp: int = 1, dp: int = 1,
@@ -113,20 +127,25 @@ def lint(config: str, gpu: str, *, allow: float = 0.05, family: str | None = Non
     >>> bool(medley.lint("gpt2-xl", "h200-sxm", allow=0.9))        # true: nothing was found
     True
     """
-    return _ask("Lint", "lint", "LintRequest", model=config, gpu=gpu, allow=allow, family=family, tp=tp, pp=pp, dp=dp, zero=zero,
-                sp=sp, micro_batch=micro_batch, global_batch=global_batch, seq=seq, mode=mode, attention=attention,
-                framework=framework, compiled=compiled, recompute=recompute, dtype=dtype)
+    request = fill("LintRequest", model=config, gpu=gpu, allow=allow, family=family, tp=tp, pp=pp, dp=dp, zero=zero, sp=sp,
+                   micro_batch=micro_batch, global_batch=global_batch, seq=seq, mode=mode, attention=attention,
+                   framework=framework, compiled=compiled, recompute=recompute, dtype=dtype)
+    return ask("Lint", "lint", request)
 
 
-def _ask(result: str, function: str, request_class: str, axes: Sequence[str] = (), **options: Any) -> Any:
-    try:
-        from . import _analysis, results   # here, so that `import medley` stays light
-    except ImportError as error:
-        raise ImportError(f"medley was built without its analysis ({error}); build it in Medley's repository") from error
-    request = getattr(_analysis, request_class)()
-    for name, value in options.items():
-        if value is not None:
-            setattr(request, name, value)
-    for axis in axes:
-        request.add_axis(axis)
-    return results.build(getattr(results, result), json.loads(getattr(_analysis, function)(request)))
+def shape_gemm(gpu: str, file: str | os.PathLike[str], *, calibration: str | os.PathLike[str] | None = None,
+               column_major: bool = False, sustained: bool = False) -> GemmTimes:
+    """Predicted time of each matrix product of a CSV file with columns m, n, k and optionally batch, layout and type.
+
+    calibration: a file that ``medley shape bench -o`` wrote. sustained: back to back under the power limit, as in training.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("m,n,k\\n4096,4096,4096\\n4096,4097,4096\\n")
+    ...     file.flush()
+    ...     even, odd = medley.shape_gemm("h200-sxm", file.name).rows
+    >>> even.predicted_us < odd.predicted_us
+    True
+    """
+    return ask("GemmTimes", "shape_gemm", gpu, os.fspath(file), "" if calibration is None else os.fspath(calibration), column_major,
+               sustained)

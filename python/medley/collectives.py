@@ -15,26 +15,46 @@ array([0, 1])
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Sequence
+from typing import TYPE_CHECKING, Sequence, Union
 
 from ._call import Array, Keywords, prepare
-from ._core import Comm, Work
+from ._core import Comm, FuseScope, Work
+from .job import world
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Counts = Sequence[int]
+Arrays = Union[Array, Sequence[Array]]
 
 
-def broadcast(backend: str, tensor: Array, root: int = 0, *, group: Comm | None = None,
+def fuse(group: Comm | None = None) -> FuseScope:
+    """Collects the small async collectives of a group inside `with`, so that many arrays travel in one message.
+
+    They are issued when the scope ends, at flush(), before any other collective of the group, and whenever 4 MiB are collected. All
+    ranks open and end it at the same places. Wait for a Work only after its operation was issued.
+
+    >>> medley.init()
+    >>> gradients = [np.ones(n) for n in (3, 5, 7)]
+    >>> with medley.fuse():
+    ...     works = [medley.all_reduce("auto", g, async_op=True) for g in gradients]
+    >>> for work in works: _ = work.wait()
+    >>> medley.finalize()
+    """
+    return FuseScope(world() if group is None else group)
+
+
+def broadcast(backend: str, tensor: Arrays, root: int = 0, *, group: Comm | None = None,
               **keywords: Unpack[Keywords]) -> Work | None:
-    """All ranks get root's array.
+    """All ranks get root's array, or those of a list, which travel together.
 
     >>> medley.init()
     >>> medley.broadcast("auto", np.ones(3), root=0)
     >>> medley.finalize()
     """
     comm, options = prepare(backend, group, keywords)
+    if isinstance(tensor, (list, tuple)):
+        return comm.broadcast_list(options, tensor, root)
     return comm.broadcast(options, tensor, root)
 
 
@@ -53,9 +73,9 @@ def reduce(backend: str, tensor: Array, root: int = 0, op: str = "sum", *, out: 
     return comm.reduce(options, tensor, tensor if out is None else out, op, root)
 
 
-def all_reduce(backend: str, tensor: Array, op: str = "sum", *, out: Array | None = None, group: Comm | None = None,
+def all_reduce(backend: str, tensor: Arrays, op: str = "sum", *, out: Arrays | None = None, group: Comm | None = None,
                **keywords: Unpack[Keywords]) -> Work | None:
-    """All ranks get the reduction over all ranks, with identical bits, in `out` or in place.
+    """All ranks get the reduction over all ranks, with identical bits, in `out` or in place. Arrays of a list travel together.
 
     >>> medley.init()
     >>> x = np.array([1.5, 2.5])
@@ -65,6 +85,8 @@ def all_reduce(backend: str, tensor: Array, op: str = "sum", *, out: Array | Non
     >>> medley.finalize()
     """
     comm, options = prepare(backend, group, keywords)
+    if isinstance(tensor, (list, tuple)):
+        return comm.all_reduce_list(options, tensor, tensor if out is None else out, op)
     return comm.all_reduce(options, tensor, tensor if out is None else out, op)
 
 
@@ -83,10 +105,12 @@ def gather(backend: str, tensor: Array, out: Array | None = None, root: int = 0,
     return comm.gather(options, tensor, out, root)
 
 
-def all_gather(backend: str, tensor: Array, out: Array, *, group: Comm | None = None,
+def all_gather(backend: str, tensor: Arrays, out: Arrays, *, group: Comm | None = None,
                **keywords: Unpack[Keywords]) -> Work | None:
     """All ranks get every rank's array in `out`, in rank order."""
     comm, options = prepare(backend, group, keywords)
+    if isinstance(tensor, (list, tuple)):
+        return comm.all_gather_list(options, tensor, out)
     return comm.all_gather(options, tensor, out)
 
 
@@ -105,7 +129,7 @@ def scatter(backend: str, out: Array, tensor: Array | None = None, root: int = 0
     return comm.scatter(options, tensor, out, root)
 
 
-def reduce_scatter(backend: str, tensor: Array, out: Array, op: str = "sum", *, group: Comm | None = None,
+def reduce_scatter(backend: str, tensor: Arrays, out: Arrays, op: str = "sum", *, group: Comm | None = None,
                    **keywords: Unpack[Keywords]) -> Work | None:
     """Each rank gets its part of the reduction over all ranks.
 
@@ -117,6 +141,8 @@ def reduce_scatter(backend: str, tensor: Array, out: Array, op: str = "sum", *, 
     >>> medley.finalize()
     """
     comm, options = prepare(backend, group, keywords)
+    if isinstance(tensor, (list, tuple)):
+        return comm.reduce_scatter_list(options, tensor, out, op)
     return comm.reduce_scatter(options, tensor, out, op)
 
 

@@ -32,11 +32,13 @@ _job: _core.Job | None = None
 _world: Comm | None = None
 
 
-def init(backends: Iterable[str] = (), *, deadline: float | None = None, progress_thread: bool = False) -> None:
+def init(backends: Iterable[str] = (), *, deadline: float | None = None, progress_thread: bool = False,
+         exact: bool = False) -> None:
     """Joins the job that the launcher started, with these backends in order of preference; default: all that work.
 
     `deadline` is the default limit for an operation, in seconds (600). With `progress_thread` async operations progress
-    in the background; without it, they progress during any Medley call.
+    in the background; without it, they progress during any Medley call. With `exact` every receive has exactly the size of
+    its message, so that sizes may decide the routes of messages (docs/guarantees.md); groups inherit it.
 
     >>> medley.init(["shm"], deadline=60)
     >>> medley.is_initialized()
@@ -48,7 +50,7 @@ def init(backends: Iterable[str] = (), *, deadline: float | None = None, progres
         raise Invalid("medley.init was called twice; call medley.finalize first")
     if isinstance(backends, str):
         raise Invalid(f'medley.init takes a list of backends, such as ["{backends}"]')
-    _job = _core.Job(list(backends), deadline, progress_thread)
+    _job = _core.Job(list(backends), deadline, progress_thread, exact)
     _world = _core.world(_job)
 
 
@@ -91,20 +93,22 @@ def get_backends() -> list[BackendInfo]:
     return _current().backends()
 
 
-def new_group(ranks: Iterable[int], parent: Comm | None = None) -> Comm | None:
+def new_group(ranks: Iterable[int], parent: Comm | None = None, *, exact: bool | None = None) -> Comm | None:
     """A group of the listed ranks of `parent`, in that order; None on the others. Called by every rank of `parent`.
+
+    `exact`: whether its messages have exact sizes, as in `init`; default: as `parent`.
 
     >>> medley.init()
     >>> medley.new_group([0]).size
     1
     >>> medley.finalize()
     """
-    return (parent or world()).subset(list(ranks))
+    return (parent or world()).subset(list(ranks), exact)
 
 
-def split(color: int, key: int = 0, parent: Comm | None = None) -> Comm | None:
-    """A group of the ranks that give one color, ordered by (key, rank); None for a negative color."""
-    return (parent or world()).split(color, key)
+def split(color: int, key: int = 0, parent: Comm | None = None, *, exact: bool | None = None) -> Comm | None:
+    """A group of the ranks that give one color, ordered by (key, rank); None for a negative color. `exact` as in `new_group`."""
+    return (parent or world()).split(color, key, exact)
 
 
 def synchronize(backend: str | None = None) -> None:

@@ -271,6 +271,36 @@ class ShapeSearch(Result):
 
 
 @dataclass(frozen=True)
+class GemmTime:
+    """The predicted time of a matrix product."""
+
+    m: int
+    n: int
+    k: int
+    batch: int
+    layout: str
+    type: str
+    predicted_us: float
+    tflops: float
+    efficiency: float
+    lost_to: str
+    lost_us: dict[str, float]
+    kernel: str
+
+
+@dataclass(frozen=True)
+class GemmTimes(Result):
+    """Predicted times of the rows of a CSV file."""
+
+    ROWS = "rows"
+    gpu: str
+    calibrated: bool
+    sustained: bool
+    model: str                                #: where the GPU's model comes from
+    rows: list[GemmTime] = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Finding:
     """A number that wastes time; better is None where the shape is impossible."""
 
@@ -298,8 +328,8 @@ class Lint(Result):
 
 
 #: Fields whose values, or whose list's items, are objects of their own.
-_PARTS: dict[tuple[type, str], type] = {
-    (Plan, "rows"): PlanRow, (PlanSweep, "points"): SweepPoint, (ShapeComparison, "rows"): ComparedShape, (ShapeReport, "gemms"): Product, (ShapeReport, "advice"): Advice,
+PARTS: dict[tuple[type, str], type] = {
+    (Plan, "rows"): PlanRow, (PlanSweep, "points"): SweepPoint, (ShapeComparison, "rows"): ComparedShape, (ShapeReport, "gemms"): Product, (GemmTimes, "rows"): GemmTime, (ShapeReport, "advice"): Advice,
     (ShapeSearch, "given"): Candidate, (ShapeSearch, "pareto"): Candidate, (ShapeSearch, "fastest"): Candidate,
     (ShapeSearch, "best_per_parameter"): Candidate, (Lint, "findings"): Finding,
 }
@@ -315,7 +345,7 @@ def build(result: type, values: dict[str, Any]) -> Any:
         key = each.name.rstrip("_")   # pass_ is a keyword without it
         if key not in values:
             continue   # the default, or a TypeError that names the field
-        value, part = values[key], _PARTS.get((result, each.name))
+        value, part = values[key], PARTS.get((result, each.name))
         if part is not None:
             value = [build(part, item) for item in value] if isinstance(value, list) else build(part, value)
         known[each.name] = value

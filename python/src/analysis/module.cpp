@@ -1,11 +1,13 @@
-// medley._analysis: the functions behind `medley plan` and `medley shape` for Python. Each returns the JSON
-// that the command writes; medley/analysis.py makes typed objects of it. Errors are translated by
-// medley._core.
+// medley._analysis: the functions behind the commands for Python, here those of `medley plan` and `medley shape`. Each returns the
+// JSON that the command writes; medley/analysis.py and its neighbours make typed objects of it. Errors are translated by medley._core.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "analysis.hpp"
+#include "base/write_file.hpp"
+#include "cost/gemm_times.hpp"
 #include "cost/plan_sweep.hpp"
 #include "shape/compare.hpp"
 #include "shape/lint_config.hpp"
@@ -16,13 +18,6 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace medley::python {
-namespace {
-
-/// Names come from users' files and need not be UTF-8.
-template <typename Result>
-std::string text_of(const Result& result) {
-  return to_json(result).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
 
 void bind_plan(nb::module_& module) {
   using cost::PlanRequest, cost::SweepRequest;
@@ -48,11 +43,24 @@ void bind_plan(nb::module_& module) {
           },
           "text"_a);
   module.def(
-      "plan", [](const PlanRequest& request) { return text_of(cost::make_plan(request)); }, "request"_a,
-      nb::call_guard<nb::gil_scoped_release>());
+      "plan",
+      [](const PlanRequest& request, const std::string& schedule) {
+        const cost::PlanResult plan = cost::make_plan(request);
+        if (!schedule.empty())
+          core::write_file(schedule, [&](std::ostream& out) { out << text_of(cost::schedule_json(request, plan)); });
+        return text_of(to_json(plan));
+      },
+      "request"_a, "schedule"_a, nb::call_guard<nb::gil_scoped_release>());
   module.def(
-      "plan_sweep", [](const SweepRequest& request) { return text_of(cost::sweep_plans(request)); },
-      "request"_a, nb::call_guard<nb::gil_scoped_release>());
+      "plan_sweep",
+      [](SweepRequest request, nb::handle progress) {
+        request.progress = [tell = Progress(progress)](std::size_t done, std::size_t of) {
+          tell(static_cast<double>(done), static_cast<double>(of));
+        };
+        const nb::gil_scoped_release released;
+        return text_of(to_json(cost::sweep_plans(request)));
+      },
+      "request"_a, "progress"_a.none());
 }
 
 void bind_shape(nb::module_& module) {
@@ -98,25 +106,39 @@ void bind_shape(nb::module_& module) {
   add_bound("hidden_step", &Bounds::hidden_step);
   add_bound("ffn_step", &Bounds::ffn_step);
   module.def(
-      "shape", [](const ShapeRequest& request) { return text_of(shape::report_shape(request)); }, "request"_a,
+      "shape", [](const ShapeRequest& request) { return text_of(to_json(shape::report_shape(request))); }, "request"_a,
       nb::call_guard<nb::gil_scoped_release>());
   module.def(
-      "shape_compare", [](const CompareRequest& request) { return text_of(shape::compare_shapes(request)); },
+      "shape_compare", [](const CompareRequest& request) { return text_of(to_json(shape::compare_shapes(request))); },
       "request"_a, nb::call_guard<nb::gil_scoped_release>());
   module.def(
-      "lint", [](const LintRequest& request) { return text_of(shape::lint_config(request)); }, "request"_a,
+      "lint", [](const LintRequest& request) { return text_of(to_json(shape::lint_config(request))); }, "request"_a,
       nb::call_guard<nb::gil_scoped_release>());
   module.def(
-      "shape_search", [](const SearchRequest& request) { return text_of(shape::search_shapes(request)); },
-      "request"_a, nb::call_guard<nb::gil_scoped_release>());
+      "shape_search",
+      [](SearchRequest request, nb::handle progress) {
+        request.progress = [tell = Progress(progress)](std::size_t done, std::size_t of) {
+          tell(static_cast<double>(done), static_cast<double>(of));
+        };
+        const nb::gil_scoped_release released;
+        return text_of(to_json(shape::search_shapes(request)));
+      },
+      "request"_a, "progress"_a.none());
+  module.def(
+      "shape_gemm",
+      [](const std::string& gpu, const std::string& file, const std::string& calibration, bool column_major, bool sustained) {
+        return text_of(to_json(cost::gemm_times({gpu, file, calibration, column_major, sustained})));
+      },
+      "gpu"_a, "file"_a, "calibration"_a, "column_major"_a, "sustained"_a, nb::call_guard<nb::gil_scoped_release>());
 }
 
-}  // namespace
 }  // namespace medley::python
 
 NB_MODULE(_analysis, module) {
   module.doc() =
-      "What medley plan and medley shape compute; use it through the functions of the package medley.";
+      "What the commands compute; use it through the functions of the package medley.";
   medley::python::bind_plan(module);
   medley::python::bind_shape(module);
+  medley::python::bind_insight(module);
+  medley::python::bind_ranks(module);
 }

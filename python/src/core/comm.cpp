@@ -31,13 +31,13 @@ nb::object carry_out(PyComm& self, const CallOptions& options, std::vector<Array
     work = issue(options.options());
   }
   if (options.async_op) {
-    if (!work.complete()) self.job->keep({work, std::move(arrays)});
+    if (!work.complete()) self.job->keep({work, std::move(arrays), options.feedback});
     return nb::cast(WorkHandle{std::move(work), self.job});
   }
   try {
     wait(work, forever);
   } catch (nb::python_error&) {
-    self.job->keep({work, std::move(arrays)});  // interrupted: the operation continues and still uses the arrays
+    self.job->keep({work, std::move(arrays), options.feedback});  // interrupted: the operation continues and still uses the arrays
     throw;
   }
   const int source = work.source();
@@ -91,6 +91,64 @@ nb::object all_reduce(PyComm& c, O o, nb::handle input, nb::handle output, const
   const ReduceOp r = reduction(op);
   return carry_out(c, o, {std::move(in), std::move(out)},
                    [&](const Options& x) { return c.comm.all_reduce(a, b, r, x); });
+}
+
+std::vector<ConstBuffer> inputs(const std::vector<Array>& arrays) {
+  std::vector<ConstBuffer> buffers;
+  for (const Array& array : arrays) buffers.emplace_back(array.buffer);
+  return buffers;
+}
+
+std::vector<Buffer> outputs(const std::vector<Array>& arrays) {
+  std::vector<Buffer> buffers;
+  for (const Array& array : arrays) buffers.push_back(array.buffer);
+  return buffers;
+}
+
+/// Collectives on lists of arrays: `start` gets the inputs and the outputs.
+template <typename Start>
+nb::object on_lists(PyComm& c, O o, const std::vector<nb::object>& tensors, const std::vector<nb::object>& outs,
+                    const char* name, Start&& start) {
+  std::vector<Array> in, out;
+  const bool in_place = tensors.size() == outs.size() &&
+                        std::equal(tensors.begin(), tensors.end(), outs.begin(), [](auto& a, auto& b) { return a.is(b); });
+  for (const nb::object& array : outs) out.push_back(writable(array, name));
+  if (in_place) {
+    in = out;
+  } else {
+    for (const nb::object& array : tensors) in.push_back(readable(array, name));
+  }
+  const auto ins = inputs(in);
+  const auto to = outputs(out);
+  in.insert(in.end(), out.begin(), out.end());
+  return carry_out(c, o, std::move(in), [&](const Options& x) { return start(ins, to, x); });
+}
+using List = const std::vector<nb::object>&;
+
+nb::object all_reduce_list(PyComm& c, O o, List tensors, List outs, const std::string& op) {
+  const ReduceOp r = reduction(op);
+  return on_lists(c, o, tensors, outs, "all_reduce", [&](const auto& in, const auto& out, const Options& x) {
+    return c.comm.all_reduce(in, out, r, x);
+  });
+}
+
+nb::object broadcast_list(PyComm& c, O o, List tensors, int root) {
+  return on_lists(c, o, tensors, tensors, "broadcast", [&](const auto&, const auto& out, const Options& x) {
+    return c.comm.broadcast(out, root, x);
+  });
+}
+
+nb::object all_gather_list(PyComm& c, O o, List tensors, List outs) {
+  return on_lists(c, o, tensors, outs, "all_gather", [&](const auto& in, const auto& out, const Options& x) {
+    return c.comm.all_gather(in, out, x);
+  });
+}
+
+nb::object reduce_scatter_list(PyComm& c, O o, List tensors, List outs, const std::string& op) {
+  const ReduceOp r = reduction(op);
+  return on_lists(c, o, tensors, outs, "reduce_scatter", [&](const auto& in, const auto& out, const Options& x) {
+    return c.comm.reduce_scatter(in, out, r, x);
+  });
 }
 
 nb::object gather(PyComm& c, O o, nb::handle input, nb::handle output, int root) {
@@ -211,25 +269,36 @@ Options CallOptions::options() const {
           .tag = tag,
           .algorithm = algorithm,
           .deterministic = deterministic,
-          .stream = reinterpret_cast<void*>(stream)};
+          .stream = reinterpret_cast<void*>(stream),
+          .compress = compress,
+          .feedback = feedback.get()};
 }
 
 void bind_comm(nb::module_& module) {
+  nb::class_<ErrorFeedback>(module, "ErrorFeedback",
+                            "What lossy compression left out of one tensor so far, to be sent with its next "
+                            "values: pass it to every all_reduce, reduce or reduce_scatter of that tensor.")
+      .def(nb::init<>())
+      .def("__len__", [](const ErrorFeedback& self) { return self.count(); })
+      .def("reset", &ErrorFeedback::reset, "Forgets everything.");
   nb::class_<CallOptions>(module, "CallOptions", "What an operation is asked for beside its arrays.")
       .def(
           "__init__",
           [](CallOptions* self, std::string backend, bool async_op, std::optional<double> deadline,
-             std::string algorithm, bool deterministic, std::uintptr_t stream, int tag) {
+             std::string algorithm, bool deterministic, std::uintptr_t stream, int tag, std::string compress,
+             std::shared_ptr<ErrorFeedback> feedback) {
             new (self) CallOptions{std::move(backend),
                                    async_op,
                                    deadline.value_or(0),
                                    std::move(algorithm),
                                    deterministic,
                                    stream,
-                                   tag};
+                                   tag,
+                                   std::move(compress),
+                                   std::move(feedback)};
           },
           "backend"_a, "async_op"_a = false, "deadline"_a = nb::none(), "algorithm"_a = "",
-          "deterministic"_a = false, "stream"_a = 0, "tag"_a = 0);
+          "deterministic"_a = false, "stream"_a = 0, "tag"_a = 0, "compress"_a = "", "feedback"_a = nb::none());
 
   nb::class_<PyComm>(module, "Comm", "An ordered set of ranks with its own sequence of operations; a group.")
       .def_prop_ro(
@@ -245,21 +314,28 @@ void bind_comm(nb::module_& module) {
            })
       .def(
           "split",
-          [](PyComm& c, int color, int key) { return made(c, [&] { return c.comm.split(color, key); }); },
-          "color"_a, "key"_a = 0,
+          [](PyComm& c, int color, int key, std::optional<bool> exact) {
+            return made(c, [&] { return c.comm.split(color, key, {.exact = exact}); });
+          },
+          "color"_a, "key"_a = 0, "exact"_a = nb::none(),
           "Makes a group of the ranks that give one color, ordered by (key, rank); None for a negative "
           "color. "
           "Called by every rank of this group.")
       .def(
           "subset",
-          [](PyComm& c, const std::vector<int>& ranks) {
-            return made(c, [&] { return c.comm.subset(ranks); });
+          [](PyComm& c, const std::vector<int>& ranks, std::optional<bool> exact) {
+            return made(c, [&] { return c.comm.subset(ranks, {.exact = exact}); });
           },
-          "ranks"_a,
+          "ranks"_a, "exact"_a = nb::none(),
           "Makes a group of the listed ranks, in that order; None for the others. Called by every rank.")
       .def(
-          "dup", [](PyComm& c) { return made(c, [&] { return c.comm.dup(); }); },
-          "Makes a group of the same ranks with its own sequence of operations.")
+          "dup",
+          [](PyComm& c, bool fuse, std::optional<bool> exact) {
+            return made(c, [&] { return c.comm.dup({.fuse = fuse, .exact = exact}); });
+          },
+          "fuse"_a = false, "exact"_a = nb::none(),
+          "Makes a group of the same ranks with its own sequence of operations. fuse: small async collectives "
+          "travel together without being asked to. exact: every receive has exactly the size of its message.")
       .def(
           "abort", [](PyComm& c) { c.comm.abort(); }, nb::call_guard<nb::gil_scoped_release>(),
           "Makes every pending and later operation of this group fail, on all its ranks.")
@@ -275,6 +351,10 @@ void bind_comm(nb::module_& module) {
       .def("all_gather", &two_sided<&Comm::all_gather>, "options"_a, "tensor"_a.none(), "out"_a.none())
       .def("all_to_all", &two_sided<&Comm::all_to_all>, "options"_a, "tensor"_a.none(), "out"_a.none())
       .def("reduce_scatter", &reduce_scatter, "options"_a, "tensor"_a.none(), "out"_a.none(), "op"_a)
+      .def("all_reduce_list", &all_reduce_list, "options"_a, "tensors"_a, "outs"_a, "op"_a)
+      .def("broadcast_list", &broadcast_list, "options"_a, "tensors"_a, "root"_a)
+      .def("all_gather_list", &all_gather_list, "options"_a, "tensors"_a, "outs"_a)
+      .def("reduce_scatter_list", &reduce_scatter_list, "options"_a, "tensors"_a, "outs"_a, "op"_a)
       .def("barrier", &barrier, "options"_a)
       .def("gatherv", &gatherv, "options"_a, "tensor"_a.none(), "out"_a.none(), "counts"_a, "offsets"_a,
            "root"_a)

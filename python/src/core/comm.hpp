@@ -18,6 +18,8 @@ struct CallOptions {
   bool deterministic = false;
   std::uintptr_t stream = 0;
   int tag = 0;
+  std::string compress;
+  std::shared_ptr<ErrorFeedback> feedback;
 
   Options options() const;
 };

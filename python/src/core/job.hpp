@@ -16,6 +16,7 @@ namespace medley::python {
 struct Pending {
   Work work;
   std::vector<Array> arrays;
+  std::shared_ptr<ErrorFeedback> feedback{};
 };
 
 /// A context and its pending operations. All members need the GIL.

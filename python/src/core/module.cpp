@@ -69,14 +69,15 @@ void bind_job(nb::module_& module) {
       .def(
           "__init__",
           [](Job* self, std::vector<std::string> backends, std::optional<double> deadline,
-             bool progress_thread) {
+             bool progress_thread, bool exact) {
             ContextOptions options{.backends = std::move(backends)};
+            options.exact = exact;
             if (deadline)
               options.deadline = std::chrono::nanoseconds(static_cast<std::int64_t>(*deadline * 1e9));
             if (progress_thread) options.progress_thread = UseThread::always;
             new (self) Job(options);
           },
-          "backends"_a, "deadline"_a = nb::none(), "progress_thread"_a = false)
+          "backends"_a, "deadline"_a = nb::none(), "progress_thread"_a = false, "exact"_a = false)
       .def_prop_ro("rank", [](const Job& job) { return job.context.rank(); })
       .def_prop_ro("size", [](const Job& job) { return job.context.size(); })
       .def("synchronize", &Job::synchronize)

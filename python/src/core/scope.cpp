@@ -1,7 +1,8 @@
-// medley.scope: names the part of a program that operations belong to.
+// medley.scope: names the part of a program that operations belong to. medley.fuse: collects small collectives.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <medley/fuse.hpp>
 #include <medley/scope.hpp>
 #include <memory>
 
@@ -22,9 +23,43 @@ struct ScopeHandle {
   std::vector<std::unique_ptr<Scope>> open;
 };
 
+/// One Fuse for every open `with`.
+struct FuseHandle {
+  explicit FuseHandle(PyComm of) : comm(std::move(of)) {}
+  FuseHandle(const FuseHandle&) = delete;
+  FuseHandle& operator=(const FuseHandle&) = delete;
+  PyComm comm;
+  std::vector<std::unique_ptr<Fuse>> open;
+};
+
+void bind_fuse(nb::module_& module) {
+  nb::class_<FuseHandle>(module, "FuseScope", "What medley.fuse() returns: collects small collectives of a group.")
+      .def(nb::init<PyComm>(), "group"_a)
+      .def(
+          "__enter__",
+          [](FuseHandle& self) -> FuseHandle& {
+            self.open.push_back(std::make_unique<Fuse>(self.comm.comm));
+            return self;
+          },
+          nb::rv_policy::reference)
+      .def("__exit__",
+           [](FuseHandle& self, const nb::args&) {
+             if (self.open.empty()) return;
+             const nb::gil_scoped_release released;
+             self.open.pop_back();
+           })
+      .def(
+          "flush",
+          [](FuseHandle& self) {
+            if (!self.open.empty()) self.open.back()->flush();
+          },
+          nb::call_guard<nb::gil_scoped_release>(), "Issues what was collected so far.");
+}
+
 }  // namespace
 
 void bind_scope(nb::module_& module) {
+  bind_fuse(module);
   nb::class_<ScopeHandle>(
       module, "scope",
       "Operations issued by this thread inside `with medley.scope(\"forward/layer3.attention\"):` are "

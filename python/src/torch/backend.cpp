@@ -1,5 +1,6 @@
 // The group itself, messages and barriers; collectives.cpp and lists.cpp have the other operations.
 #include "backend.hpp"
+#include "compression.hpp"
 
 #include <algorithm>
 #include <thread>
@@ -17,6 +18,7 @@ namespace {
 Membership with_options(Membership membership, const GroupOptions& options) {
   membership.backends = options.backends;
   membership.rules = with_v_forms(options.rules);
+  membership.exact = options.exact;
   return membership;
 }
 
@@ -146,6 +148,11 @@ TorchBackend::Issue::Issue(const TorchBackend& owner, const Call& call, std::chr
   options_.tag = tag;
   options_.algorithm = choice_.algorithm.empty() ? owner.options_->algorithm : choice_.algorithm;
   options_.deterministic = owner.options_->deterministic;
+  if (const Compression* wanted = compression()) {
+    options_.compress = wanted->codec;
+    options_.algorithm = {};
+    options_.feedback = wanted->feedback.get();
+  }
   options_.stream = on_device ? handle_of(current_stream(call.in->device())) : nullptr;
 }
 
@@ -267,12 +274,14 @@ void TorchBackend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_
 
 void TorchBackend::startCoalescing() {
   TORCH_CHECK(!coalescing_, "medley: operations of this group are being coalesced already");
+  raising([&] { fuse_.emplace(comm()); });
   coalescing_ = true;
 }
 
 WorkPtr TorchBackend::endCoalescing() {
   TORCH_CHECK(coalescing_, "medley: endCoalescing without startCoalescing");
   coalescing_ = false;
+  fuse_.reset();  // issues what was collected; the works report errors
   const auto members = std::exchange(coalesced_, {});
   const Title title{rank_, c10d::OpType::COALESCED, "medley:coalesced", sequence_};
   Tensors outputs;

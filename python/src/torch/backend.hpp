@@ -24,6 +24,8 @@ struct GroupOptions : c10d::Backend::Options {
   std::vector<std::string> backends;
   std::string algorithm;
   bool deterministic = false;
+  /// torch requires equal sizes of a send and its receive. False allows receives from any source where messages take several routes.
+  bool exact = true;
 };
 
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
@@ -113,6 +115,13 @@ class TorchBackend final : public c10d::Backend {
     const Issue options(*this, call, timeout, tag);
     return raising([&] { return start(comm(), options.options()); });
   }
+  /// Operations that `start_all` issues travel fused where that pays (medley/fuse.hpp).
+  template <typename StartAll>
+  void fused(const StartAll& start_all) {
+    Fuse scope(raising([&] { return comm(); }));
+    start_all();
+    raising([&] { scope.flush(); });
+  }
   /// `device`: for an operation without tensors.
   WorkPtr finished(c10d::OpType type, const char* title, const Tensors& inputs, const Tensors& outputs,
                    const Staging& staging, std::vector<medley::Work> works,
@@ -139,6 +148,7 @@ class TorchBackend final : public c10d::Backend {
   std::once_flag side_made_;
   std::optional<c10::Stream> side_;
   bool coalescing_ = false;
+  std::optional<Fuse> fuse_;  ///< while operations are coalesced
   std::vector<c10::intrusive_ptr<TorchWork>> coalesced_;
 };
 

@@ -55,8 +55,10 @@ WorkPtr TorchBackend::allreduce_coalesced(Tensors& tensors, const c10d::Allreduc
   check_tensors("all_reduce_coalesced", tensors);
   Staging staging;
   std::vector<medley::Work> works;
-  for (const at::Tensor& tensor : tensors)
-    works.push_back(start_allreduce(tensor, opts.reduceOp, opts.timeout, true, staging));
+  fused([&] {
+    for (const at::Tensor& tensor : tensors)
+      works.push_back(start_allreduce(tensor, opts.reduceOp, opts.timeout, true, staging));
+  });
   return finished(c10d::OpType::ALLREDUCE_COALESCED, "medley:all_reduce", tensors, tensors, staging,
                   std::move(works));
 }
@@ -106,8 +108,11 @@ WorkPtr TorchBackend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors&
   std::vector<medley::Work> works;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_tensors("all_gather_into_tensor_coalesced", {outputs[i], inputs[i]});
-    works.push_back(start_allgather(staging.out(outputs[i]), staging.in(inputs[i]), opts, true));
   }
+  fused([&] {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      works.push_back(start_allgather(staging.out(outputs[i]), staging.in(inputs[i]), opts, true));
+  });
   return finished(c10d::OpType::ALLGATHER_COALESCED, "medley:all_gather_into_tensor_coalesced", inputs,
                   outputs, staging, std::move(works));
 }
@@ -145,9 +150,12 @@ WorkPtr TorchBackend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors&
   std::vector<medley::Work> works;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_tensors("reduce_scatter_tensor_coalesced", {outputs[i], inputs[i]});
-    works.push_back(
-        start_reduce_scatter(staging.out(outputs[i]), staging.in(inputs[i]), opts, true, staging));
   }
+  fused([&] {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      works.push_back(
+          start_reduce_scatter(staging.out(outputs[i]), staging.in(inputs[i]), opts, true, staging));
+  });
   return finished(coalesced_reduce_scatter<c10d::OpType>(), "medley:reduce_scatter_tensor_coalesced", inputs,
                   outputs, staging, std::move(works));
 }

@@ -34,7 +34,7 @@ std::string SharedContext::comm_name(const std::string& group, const std::vector
 }
 
 Joined split(const Joined& parent, const Membership& m, std::vector<int> ranks) {
-  const CommOptions options{.rules = m.rules, .deadline = m.timeout};
+  const CommOptions options{.rules = m.rules, .deadline = m.timeout, .exact = m.exact};
   const std::string name = parent.context->comm_name(m.name, ranks);
   Comm comm = parent.context->context.make_comm(name, ranks, options);
   return {parent.context, comm, std::move(ranks)};
@@ -57,6 +57,7 @@ Joined join(const Membership& m) {
                          .store = std::make_shared<TorchStore>(store),
                          .device = m.device,
                          .deadline = m.timeout,
+                         .exact = m.exact,
                          .progress_thread = UseThread::always,
                          .announce_losses = true};   // torchrun ends the survivors soon after a death
   auto context = std::make_shared<SharedContext>(std::move(options), m.device);

@@ -40,6 +40,7 @@ struct Membership {
   std::chrono::milliseconds timeout{};
   std::vector<std::string> backends;  ///< of the context, if this group creates it
   std::string rules;                  ///< see medley/rules.hpp
+  bool exact = true;                  ///< CommOptions::exact
   int device = 0;
   bool own_context = false;  ///< its members come from several jobs
 };

@@ -76,18 +76,21 @@ WorkPtr TorchBackend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors
   Staging staging;
   std::vector<medley::Work> works;
   Tensors all;
+  std::vector<Tensors> lists(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    Tensors list;
     for (const Tensors& of_rank : outputs) {
       TORCH_CHECK(of_rank.size() == inputs.size(), "medley: all_gather_coalesced got ", of_rank.size(),
                   " outputs for ", inputs.size(), " inputs");
-      list.push_back(of_rank[i]);
+      lists[i].push_back(of_rank[i]);
     }
-    check_tensors("all_gather_coalesced", list);
-    check_own("all_gather_coalesced", inputs[i], list[static_cast<std::size_t>(rank_)], rank_);
-    works.push_back(start_allgather(staging.flat_out(list), staging.in(inputs[i]), opts, true));
-    all.insert(all.end(), list.begin(), list.end());
+    check_tensors("all_gather_coalesced", lists[i]);
+    check_own("all_gather_coalesced", inputs[i], lists[i][static_cast<std::size_t>(rank_)], rank_);
+    all.insert(all.end(), lists[i].begin(), lists[i].end());
   }
+  fused([&] {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      works.push_back(start_allgather(staging.flat_out(lists[i]), staging.in(inputs[i]), opts, true));
+  });
   return finished(c10d::OpType::ALLGATHER_COALESCED, "medley:all_gather", inputs, all, staging,
                   std::move(works));
 }

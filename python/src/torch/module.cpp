@@ -4,6 +4,7 @@
 
 #include "backend.hpp"
 #include "callback_threads.hpp"
+#include "compression.hpp"
 #include "routes.hpp"
 #include "torch_error.hpp"
 
@@ -58,21 +59,23 @@ PYBIND11_MODULE(_c10d, module) {
       module, "Options",
       "What a process group is asked for: pg_options=medley.torch.Options(rules=\"all_to_all=mpi\").")
       .def(py::init([](std::string rules, std::vector<std::string> backends, std::string algorithm,
-                       bool deterministic) {
+                       bool deterministic, bool exact) {
              with_v_forms(rules);  // rejected here, where the program gives them
              auto options = c10::make_intrusive<GroupOptions>();
              options->rules = std::move(rules);
              options->backends = std::move(backends);
              options->algorithm = std::move(algorithm);
              options->deterministic = deterministic;
+             options->exact = exact;
              return options;
            }),
            py::kw_only(), py::arg("rules") = "", py::arg("backends") = std::vector<std::string>{},
-           py::arg("algorithm") = "", py::arg("deterministic") = false)
+           py::arg("algorithm") = "", py::arg("deterministic") = false, py::arg("exact") = true)
       .def_readwrite("rules", &GroupOptions::rules)
       .def_readwrite("backends", &GroupOptions::backends)
       .def_readwrite("algorithm", &GroupOptions::algorithm)
       .def_readwrite("deterministic", &GroupOptions::deterministic)
+      .def_readwrite("exact", &GroupOptions::exact)
       .def("__copy__", [](const GroupOptions& self) { return c10::make_intrusive<GroupOptions>(self); })
       .def("__deepcopy__",
            [](const GroupOptions& self, const py::dict&) { return c10::make_intrusive<GroupOptions>(self); });
@@ -90,4 +93,11 @@ PYBIND11_MODULE(_c10d, module) {
              py::call_guard<py::gil_scoped_release>());
   module.def("push_route", &push_route, py::arg("rules"));
   module.def("pop_route", &pop_route);
+  py::class_<medley::ErrorFeedback, std::shared_ptr<medley::ErrorFeedback>>(
+      module, "ErrorFeedback", "What lossy compression left out of one tensor so far, to be sent with its next values.")
+      .def(py::init<>())
+      .def("__len__", &medley::ErrorFeedback::count)
+      .def("reset", &medley::ErrorFeedback::reset);
+  module.def("push_compression", &push_compression, py::arg("codec"), py::arg("feedback"));
+  module.def("pop_compression", &pop_compression);
 }

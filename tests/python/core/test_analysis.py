@@ -9,6 +9,7 @@ import types
 
 import medley
 import pytest
+from medley._command import program
 
 ASKED = [
     (lambda: medley.plan("pythia-70m", "dp=2,tp=2", framework="megatron", machine="dgx-a100", seq=512),
@@ -26,11 +27,9 @@ ASKED = [
 
 
 def command():
-    for folder in sys.path:   # <build>/python is on the path, the command in <build>/bin
-        candidate = pathlib.Path(folder).parent / "bin" / "medley"
-        if candidate.exists():
-            return candidate
-    pytest.skip("the command is not built")
+    if not program().exists():
+        pytest.skip("the command is not built")
+    return program()
 
 
 @pytest.mark.parametrize("ask, arguments", ASKED)
@@ -92,11 +91,31 @@ def test_importing_medley_does_not_load_the_analysis():
     subprocess.run([sys.executable, "-c", "import sys, medley; assert not {'medley._analysis', 'medley.results'} & set(sys.modules)"], check=True)
 
 
+@pytest.mark.parametrize("call", [
+    lambda progress: medley.plan_sweep("pythia-70m", "dp=2", sweep={"seq": range(64, 512)}, progress=progress),
+    lambda progress: medley.shape_search("gpt2-xl", "h200-sxm", progress=progress),
+])
+def test_progress_is_told_and_can_end_long_work(call):
+    told = []
+    call(lambda done, of, now: told.append((done, of)))
+    assert told and all(0 < done <= of for done, of in told)
+
+    class Enough(Exception):
+        pass
+
+    def refuse(done, of, now):
+        raise Enough
+
+    with pytest.raises(Enough):
+        call(refuse)
+
+
 def test_the_stub_names_every_option():
     analysis = importlib.import_module("medley._analysis")
     stub = (pathlib.Path(medley.__file__).resolve().parent / "_analysis.pyi").read_text()
-    for owner in (analysis.PlanRequest, analysis.SweepRequest, analysis.ShapeRequest, analysis.CompareRequest, analysis.LintRequest,
-                  analysis.SearchRequest):
+    classes = [value for value in vars(analysis).values() if isinstance(value, type)]
+    for owner in [analysis, *classes]:
         for name in vars(owner):
             if not name.startswith("_"):
-                assert f"    {name}: " in stub or f"def {name}(" in stub, f"{owner.__name__}.{name} is not in python/medley/_analysis.pyi"
+                assert f"    {name}: " in stub or f"def {name}(" in stub or f"class {name}" in stub, \
+                    f"{owner.__name__}.{name} is not in python/medley/_analysis.pyi"

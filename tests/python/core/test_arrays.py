@@ -40,7 +40,7 @@ def test_a_read_only_array_may_be_sent_but_not_written():
 
 
 @pytest.mark.parametrize("bad, says", [(np.zeros((4, 4))[:, :2], "not contiguous"), (np.zeros((2, 3)).T, "not contiguous"),
-                                       (np.zeros(4)[::-1], "not contiguous"), ([1, 2], "list offers neither"),
+                                       (np.zeros(4)[::-1], "not contiguous"), ([1, 2], "int offers neither"),
                                        (np.zeros(2, complex), "complex128"), (np.zeros(2, np.uint32), "uint32"),
                                        (None, "NoneType")])
 def test_what_cannot_be_used_is_refused(bad, says):

@@ -148,3 +148,31 @@ def async_and_groups():
 
 def test_async_and_groups():
     ranks.run(3, async_and_groups)
+
+
+def fused():
+    medley.init()
+    rank, size = medley.get_rank(), medley.get_size()
+    arrays = [np.full(n, rank + 1.0) for n in (1, 300, 5)] + [np.full(4, rank, np.int64)]
+    medley.all_reduce("auto", arrays)
+    for array in arrays[:3]:
+        np.testing.assert_array_equal(array, np.full_like(array, size * (size + 1) / 2))
+    np.testing.assert_array_equal(arrays[3], size * (size - 1) // 2)
+    parts = [np.zeros((size, 2)), np.zeros((size, 3), np.int8)]
+    medley.all_gather("auto", [np.full(2, float(rank)), np.full(3, rank, np.int8)], parts)
+    for part in parts:
+        np.testing.assert_array_equal(part[:, 0], np.arange(size))
+    for group in (None, medley.world().dup(fuse=True)):
+        many = [np.ones(n % 9) for n in range(50)]
+        with medley.fuse(group):
+            works = [medley.all_reduce("auto", array, group=group, async_op=True) for array in many]
+        more = [medley.all_reduce("auto", array, group=group, async_op=True) for array in many]
+        for work in works + more:
+            work.wait()
+        for array in many:
+            np.testing.assert_array_equal(array, np.full_like(array, size * size))
+    medley.finalize()
+
+
+def test_fused():
+    ranks.run(3, fused)

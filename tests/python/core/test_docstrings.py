@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 
-@pytest.mark.parametrize("name", ["medley", "medley.analysis", "medley.collectives", "medley.errors", "medley.job", "medley.messages",
-                                  "medley.reduce_op"])
-def test_examples(name):
+@pytest.mark.parametrize("name", ["medley", "medley.analysis", "medley.collectives", "medley.errors", "medley.insight", "medley.job",
+                                  "medley.measure", "medley.messages", "medley.reduce_op"])
+def test_examples(name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)   # some examples write files into folders of their own
     module = importlib.import_module(name)
     failed, tried = doctest.testmod(module, extraglobs={"np": np, "medley": medley}, optionflags=doctest.ELLIPSIS)
     assert tried > 0 and failed == 0

@@ -120,6 +120,16 @@ def coalesced():
             dist.all_reduce(tensor)
     manager.wait()
     assert all((tensor == size).all() for tensor in many)
+    few, counts = [torch.full((n,), 1.0) for n in (7, 2)], [torch.full((n,), 2, dtype=torch.int64) for n in (4, 1)]
+    gathered = [torch.empty(size * n) for n in (7, 2)]
+    with dist._coalescing_manager(device=torch.device("cpu"), async_ops=True) as manager:
+        for tensor, out in zip(few, gathered):
+            dist.all_gather_into_tensor(out, tensor)
+    manager.wait()
+    assert all((out == 1).all() for out in gathered)
+    dist.all_reduce_coalesced(few)
+    dist.all_reduce_coalesced(counts, async_op=True).wait()
+    assert all((tensor == size).all() for tensor in few) and all((tensor == 2 * size).all() for tensor in counts)
     right, left = (rank + 1) % size, (rank - 1) % size
     boxes, mail = [torch.empty(50_000) for _ in range(3)], [torch.full((50_000,), float(10 * rank + i)) for i in range(3)]
     works = dist.batch_isend_irecv([dist.P2POp(dist.irecv, box, left, tag=i) for i, box in enumerate(boxes)]

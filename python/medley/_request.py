@@ -1,0 +1,36 @@
+"""Asks the extension module medley._analysis: makes its requests from keywords and typed results from its answers."""
+
+from __future__ import annotations
+
+import json
+from types import ModuleType
+from typing import Any
+
+
+def analysis() -> ModuleType:
+    """The extension module, loaded at the first use, so that `import medley` stays light."""
+    try:
+        from . import _analysis
+    except ImportError as error:
+        raise ImportError(f"medley was built without its analysis ({error}); build it in Medley's repository") from error
+    return _analysis
+
+
+def fill(request_class: str, **options: Any) -> Any:
+    """A request with the options that are not None."""
+    request = getattr(analysis(), request_class)()
+    for name, value in options.items():
+        if value is not None:
+            setattr(request, name, value)
+    return request
+
+
+def typed(result: str, values: dict[str, Any]) -> Any:
+    """The result class of this name with the values of a JSON object."""
+    from . import results, run_results
+    return results.build(getattr(results, result, None) or getattr(run_results, result), values)
+
+
+def ask(result: str, function: str, *arguments: Any) -> Any:
+    """What a function of the extension module answers, as an object."""
+    return typed(result, json.loads(getattr(analysis(), function)(*arguments)))

@@ -1,0 +1,21 @@
+#include "compression.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace medley::torch {
+namespace {
+
+thread_local std::vector<Compression> compressions;
+
+}  // namespace
+
+void push_compression(const std::string& codec, std::shared_ptr<ErrorFeedback> feedback) {
+  compressions.push_back({codec, std::move(feedback)});
+}
+
+void pop_compression() { compressions.pop_back(); }
+
+const Compression* compression() { return compressions.empty() ? nullptr : &compressions.back(); }
+
+}  // namespace medley::torch

@@ -1,0 +1,100 @@
+"""Compression from PyTorch: scopes, rules of a group, and DDP's communication hook, which must not change what a model learns."""
+
+import groups
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import medley.torch
+
+
+def scopes():
+    rank = dist.get_rank()
+    values = torch.linspace(-1, 1, 5000) * (rank + 1)
+    exact, rounded = values.clone(), values.clone()
+    dist.all_reduce(exact)
+    with medley.torch.compress("int4"):
+        dist.all_reduce(rounded)
+    assert not torch.equal(exact, rounded) and (exact - rounded).abs().max() < 1
+    everyone = [torch.empty_like(rounded) for _ in range(dist.get_world_size())]
+    dist.all_gather(everyone, rounded)
+    assert all(torch.equal(rounded, other) for other in everyone), "all ranks have the same bits"
+    with medley.torch.compress("zstd"):
+        lossless = values.clone()
+        dist.all_reduce(lossless)
+        assert torch.equal(lossless, exact)
+        indices = torch.arange(4000) // 100
+        routed = torch.empty_like(indices)
+        dist.all_to_all_single(routed, indices)
+        assert routed.sum() == 2 * indices[rank * 2000:(rank + 1) * 2000].sum()
+    with medley.torch.compress("int8"), pytest.raises(RuntimeError, match="lz4 and zstd take every type"):
+        dist.all_reduce(torch.ones(10, dtype=torch.int64))
+    group = dist.new_group(pg_options=medley.torch.Options(rules="all_reduce:1K-=shm+int4"))
+    by_rule = values.clone()
+    dist.all_reduce(by_rule, group=group)
+    assert torch.equal(by_rule, rounded)
+
+
+def test_scopes_and_rules():
+    groups.run(2, scopes)
+
+
+class GPT(nn.Module):
+    def __init__(self, words: int = 64, width: int = 48, layers: int = 2):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(words, width), nn.Embedding(32, width)
+        self.blocks = nn.ModuleList(nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0, batch_first=True, norm_first=True)
+                                    for _ in range(layers))
+        self.head = nn.Linear(width, words)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        length = words.shape[1]
+        mask = nn.Transformer.generate_square_subsequent_mask(length)
+        x = self.tokens(words) + self.places(torch.arange(length))
+        for block in self.blocks:
+            x = block(x, src_mask=mask, is_causal=True)
+        return self.head(x)
+
+
+def batch(step: int, rank: int) -> torch.Tensor:
+    """A language of fixed steps with noise: each word follows from the two before it, four times out of five."""
+    generator = torch.Generator().manual_seed(1000 * step + rank)
+    text = torch.randint(0, 64, (16, 32), generator=generator)
+    for i in range(2, 32):
+        follows = (3 * text[:, i - 1] + text[:, i - 2] + 7) % 64
+        text[:, i] = torch.where(torch.rand(16, generator=generator) < 0.8, follows, text[:, i])
+    return text
+
+
+def train(codec: str | None, steps: int) -> float:
+    torch.manual_seed(0)
+    model = DistributedDataParallel(GPT())
+    if codec:
+        model.register_comm_hook(medley.torch.CompressState(codec), medley.torch.compress_hook)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    losses = []
+    for step in range(steps):
+        text = batch(step, dist.get_rank())
+        loss = nn.functional.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    mean = torch.stack(losses[-20:]).mean()
+    dist.all_reduce(mean)
+    return mean.item() / dist.get_world_size()
+
+
+def learn():
+    plain, compressed = train(None, 200), train("int8", 200)
+    if dist.get_rank() == 0:
+        print(f"loss after 200 steps: {plain:.4f} without compression, {compressed:.4f} with int8 and error feedback")
+    assert plain < 4.1, "it learns something"
+    return plain, compressed
+
+
+def test_a_gpt_learns_the_same_with_int8_and_error_feedback():
+    for plain, compressed in groups.run(2, learn, timeout=400):
+        assert abs(compressed - plain) <= 0.01 * plain, f"{plain:.4f} without compression, {compressed:.4f} with it"
