@@ -1,7 +1,7 @@
 // An operation's overhead through Medley relative to the same NCCL call with the same events: both
 // interleaved in one run of two ranks. Prints the host's time per launch and the time to the result. Exit 1
 // when a launch takes more than 5 % or 0.3 µs longer, whichever is more.
-//   nccl_overhead [largest size in bytes]
+//   nccl_overhead [largest size in bytes [word]]      word: only the comparisons whose name contains it, such as "send"
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <string>
 #include <medley/medley.hpp>
 #include <thread>
 #include <vector>
@@ -100,11 +101,12 @@ bool compare(const Race& race, std::size_t bytes, cudaStream_t user, bool speaks
   const double direct = median(nccl.launch), added = median(more), whole = median(medley.whole),
                alone = median(nccl.whole);
   const bool good = added <= std::max(0.3, direct * 0.05);
+  const double ratio = median(medley.launch) / direct;
   if (speaks) {
     fmt::print(
-        "{:<14} {:>9} B  launch: nccl {:6.2f} us, medley {:6.2f} us, {:+.2f} us{}   whole: {:9.1f} us, "
+        "{:<14} {:>9} B  launch: nccl {:6.2f} us, medley {:6.2f} us ({:.2f}x), {:+.2f} us{}   whole: {:9.1f} us, "
         "{:9.1f} us ({:+.1f} %)\n",
-        race.what, bytes, direct, median(medley.launch), added, good ? "" : " (!)", alone, whole,
+        race.what, bytes, direct, median(medley.launch), ratio, added, good ? "" : " (!)", alone, whole,
         (whole / alone - 1) * 100);
     std::fflush(stdout);
   }
@@ -142,6 +144,19 @@ std::vector<Race> races(medley::Comm& world, direct::Lane& collectives, direct::
                     }
                   },
                   [=, &messages] { messages.message(in, count, user); }});
+  // As a pipeline stage issues them: several in flight, then one wait for all.
+  list.push_back({"8 sends, recvs",
+                  [=, &world] {
+                    medley::Work works[8];
+                    const medley::Options later{.async = true, .stream = user};
+                    for (medley::Work& work : works) {
+                      work = world.rank() == 0 ? world.send(whole_in, 1, later) : world.recv(whole_in, 0, later);
+                    }
+                    for (medley::Work& work : works) work.wait();
+                  },
+                  [=, &messages] {
+                    for (int i = 0; i < 8; ++i) messages.message(in, count, user);
+                  }});
   if (each == 0) return list;
   list.push_back({"all_gather", [=, &world] { world.all_gather(part_in, whole_out, options); },
                   [=, &collectives] { collectives.all_gather(in, out, count, user); }});
@@ -153,7 +168,7 @@ std::vector<Race> races(medley::Comm& world, direct::Lane& collectives, direct::
   return list;
 }
 
-bool run_rank(Meeting& meeting, int rank, std::size_t largest) {
+bool run_rank(Meeting& meeting, int rank, std::size_t largest, const std::string& only) {
   setenv("NCCL_HOSTID", fmt::format("rank{}", rank).c_str(), 0);  // both may share one device
   while (meeting.port == 0) std::this_thread::yield();
   auto store = std::make_shared<medley::StoreClient>(medley::StoreAddress{.host = "127.0.0.1",
@@ -185,6 +200,7 @@ bool run_rank(Meeting& meeting, int rank, std::size_t largest) {
   for (std::size_t bytes = 4; bytes <= largest; bytes *= bytes < 65536 ? 128 : 32) {
     for (const Race& race :
          races(world, collectives, messages, in, out, bytes / sizeof(float), user)) {
+      if (std::string(race.what).find(only) == std::string::npos) continue;
       good = compare(race, bytes, user, rank == 0) && good;
     }
   }
@@ -196,6 +212,7 @@ bool run_rank(Meeting& meeting, int rank, std::size_t largest) {
 
 int main(int count, char** arguments) {
   const std::size_t largest = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : std::size_t{64} << 20;
+  const std::string only = count > 2 ? arguments[2] : "";
   auto* meeting =
       new (mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Meeting;
   std::vector<pid_t> children;
@@ -206,7 +223,7 @@ int main(int count, char** arguments) {
       continue;
     }
     try {
-      const bool good = run_rank(*meeting, rank, largest);
+      const bool good = run_rank(*meeting, rank, largest, only);
       std::fflush(nullptr);
       _exit(good || rank != 0 ? 0 : 1);
     } catch (const std::exception& error) {
