@@ -12,8 +12,10 @@ import torch.nn.functional as F
 from torch import nn
 
 import common
+from gpt import SCALE
 
-TABLES, ROWS, WIDTH, DENSE, BATCH = 5, 100, 16, 8, 32
+TABLES, ROWS, WIDTH, DENSE, BATCH = 5, 100, 16 * SCALE, 8, 32 * SCALE
+HIDDEN = 2 * WIDTH
 
 
 class Exchange(torch.autograd.Function):
@@ -39,9 +41,9 @@ class DLRM(nn.Module):
         self.owner = [table % ranks for table in range(TABLES)]   # unequal parts if the number of ranks does not divide the tables
         everyone = [nn.Embedding(ROWS, WIDTH) for _ in range(TABLES)]
         self.tables = nn.ModuleDict({str(t): everyone[t] for t in range(TABLES) if self.owner[t] == rank})
-        self.bottom = nn.Sequential(nn.Linear(DENSE, 32), nn.ReLU(), nn.Linear(32, WIDTH), nn.ReLU())
+        self.bottom = nn.Sequential(nn.Linear(DENSE, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, WIDTH), nn.ReLU())
         pairs = (TABLES + 1) * TABLES // 2
-        self.top = nn.Sequential(nn.Linear(pairs + WIDTH, 32), nn.ReLU(), nn.Linear(32, 1))
+        self.top = nn.Sequential(nn.Linear(pairs + WIDTH, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))
 
     def look_up(self, indices: torch.Tensor) -> torch.Tensor:
         """(my part of the batch, all tables, width), from indices of the whole batch."""

@@ -103,6 +103,11 @@ def tp(rank: Rank, step: int) -> None:
     norm_gradients(rank, tensor_parallel(rank, 4, range(gpt.LAYERS)))
 
 
+def tp_dp(rank: Rank, step: int) -> None:
+    """tp_dp_gpt.py on 2 ranks, which are all tensor parallel."""
+    norm_gradients(rank, tensor_parallel(rank, BATCH, range(gpt.LAYERS)))
+
+
 def pipeline(rank: Rank, stage: int, stages: list[int], size: int, micro_batches: int, group: str) -> None:
     """1F1B: each micro-batch's activations to the next stage, their gradients to the one before."""
     if stage + 1 < len(stages):
@@ -188,13 +193,14 @@ PLANNED = {
     "fsdp2_gpt": lambda ranks: f"--model {MODEL} --layout dp={ranks},clip=off --framework fsdp2 --dtype f32 --micro-batch {BATCH // ranks}",
 }
 DESCRIBED: dict[str, Callable[[Rank, int], None]] = {
-    "zero1_gpt": zero1, "tp_gpt": tp, "pp_gpt": pp, "parallel_3d": three_dimensions, "moe_gpt": moe, "dlrm": recommender}
+    "zero1_gpt": zero1, "tp_gpt": tp, "tp_dp_gpt": tp_dp, "pp_gpt": pp, "parallel_3d": three_dimensions, "moe_gpt": moe, "dlrm": recommender}
 
 
 # Fields that these descriptions or the recording lack; for `medley reconcile --ignore`.
 IGNORED = {
     "fsdp2_gpt": "reduce,async",     # on CPUs FSDP2 averages, in blocking calls; the plan describes its streams on GPUs
     "tp_gpt": "order",               # forward and backward are described in pairs
+    "tp_dp_gpt": "order",
     "pp_gpt": "order,phase",         # a stage receives outside its modules
     "parallel_3d": "order,phase",
 }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-VOCABULARY, LENGTH, WIDTH, HEADS, LAYERS = 256, 32, 64, 4, 4
+SCALE = int(os.environ.get("EXAMPLE_SCALE", "1"))   # models that many times as wide: bench/torch/hosts trains them
+VOCABULARY, LENGTH, WIDTH, HEADS, LAYERS = 256, 32, 64 * SCALE, 4, 4
 
 
 class Attention(nn.Module):

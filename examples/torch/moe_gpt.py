@@ -14,7 +14,7 @@ from torch import nn
 import common
 import gpt
 
-EXPERTS = 4
+EXPERTS = 8
 
 
 class AllToAll(torch.autograd.Function):

@@ -28,15 +28,16 @@ __all__ = ["explain", "info", "reconcile", "report", "trace", "watch"]
 
 def trace(path: str | os.PathLike[str], *, rank: int | None = None, steps: int | None = None, small: int | str = 65536,
           csv: str | os.PathLike[str] | None = None, perfetto: str | os.PathLike[str] | None = None,
-          chakra: str | os.PathLike[str] | None = None) -> Trace:
+          chakra: str | os.PathLike[str] | None = None, schedule: str | os.PathLike[str] | None = None) -> Trace:
     """What a recorded run sent and where its time went.
 
     path: a folder that MEDLEY_TRACE named, a flight recorder's folder, or another tool's trace (``medley trace --help`` lists
     them). rank: the busiest one unless given. steps: how many the trace has, where they are not found by themselves.
-    csv, perfetto, chakra: also write the operations to these files (a folder for chakra).
+    csv, perfetto, chakra: also write the operations to these files (a folder for chakra). schedule: write a step to this file, for
+    medley.replay and medley.tune.
     """
     return ask("Trace", "trace", os.fspath(path), -1 if rank is None else rank, steps or 0, _size(small), _file(csv),
-               _file(perfetto), _file(chakra))
+               _file(perfetto), _file(chakra), _file(schedule))
 
 
 def reconcile(trace: str | os.PathLike[str], model: str | None = None, layout: str = "", *, schedule: str | os.PathLike[str] | None = None,

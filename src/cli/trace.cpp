@@ -11,13 +11,14 @@
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
 #include "trace/export.hpp"
+#include "trace/export_schedule.hpp"
 #include "trace/report.hpp"
 
 namespace medley::cli {
 namespace {
 
 struct TraceArguments {
-  std::string path, json, csv, perfetto, chakra, small = "64K";
+  std::string path, json, csv, perfetto, chakra, schedule, small = "64K";
   int rank = -1;
   std::size_t steps = 0;
   bool all_rows = false;
@@ -123,8 +124,8 @@ void print_layout(const trace::InferredLayout& layout) {
 }
 
 int run_trace(const TraceArguments& given) {
-  const int streams = (given.json == "-") + (given.csv == "-") + (given.perfetto == "-");
-  if (streams > 1) throw Error(ErrorKind::invalid, "only one of --json, --csv and --perfetto can be '-'");
+  const int streams = (given.json == "-") + (given.csv == "-") + (given.perfetto == "-") + (given.schedule == "-");
+  if (streams > 1) throw Error(ErrorKind::invalid, "only one of --json, --csv, --perfetto and --schedule can be '-'");
   const trace::Report report = trace::make_report(
       {given.path, given.rank, given.steps, static_cast<std::int64_t>(parse_size(given.small))});
   const trace::Trace& t = report.trace;
@@ -132,6 +133,7 @@ int run_trace(const TraceArguments& given) {
   write_file(given.csv, [&](std::ostream& out) { trace::write_csv(t, out); });
   write_file(given.perfetto, [&](std::ostream& out) { trace::write_perfetto(t, out); });
   if (!given.chakra.empty()) trace::write_chakra(t, given.chakra);
+  if (!given.schedule.empty()) write_json(given.schedule, trace::schedule_json(t, given.steps));
   if (streams > 0) return 0;
   print_problems(report.problems);
   print_head(report);
@@ -170,6 +172,8 @@ void add_trace(CLI::App& app) {
                       "Write a Chrome trace that ui.perfetto.dev opens; - for stdout");
   command->add_option("--chakra", given->chakra,
                       "Write a Chakra execution trace of each rank into this folder, for ASTRA-sim and its like");
+  command->add_option("--schedule", given->schedule,
+                      "Write the step of median length as a schedule of all ranks, for medley replay and medley tune --for; - for stdout");
 }
 
 }  // namespace medley::cli

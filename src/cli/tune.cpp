@@ -169,7 +169,7 @@ void add_tune(CLI::App& app) {
       });
   tune->add_option("-n,--nproc-per-node", given->ranks, "ranks to start on this host; none under a launcher")->check(CLI::Range(2, 4096));
   tune->add_option("--for", given->schedule,
-                   "tune a whole step under load: a file that medley plan --schedule wrote, or one of the mixes moe, dlrm and dense");
+                   "tune a whole step under load: a file that medley plan --schedule or medley trace --schedule wrote, or one of the mixes moe, dlrm and dense");
   tune->add_option("--scale", given->replay.scale, "with --for SCHEDULE: all its sizes and times are multiplied by it")
       ->check(CLI::Range(1e-9, 1e3))
       ->capture_default_str();

@@ -189,7 +189,7 @@ void check_schema(const Json& json, const std::string& place) {
   const bool numbered = text.starts_with(schema) &&
                         std::from_chars(text.data() + schema.size(), end, number).ptr == end && number > 0;
   if (!numbered)
-    refuse(place, "is no schedule (schema medley.schedule/1); medley plan --schedule writes one");
+    refuse(place, "is no schedule (schema medley.schedule/1); medley plan --schedule and medley trace --schedule write one");
   core::check_format(file_format, place, number);
 }
 

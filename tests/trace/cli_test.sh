@@ -42,6 +42,15 @@ done
 replay pp 2 "$work/pp.json"
 "$medley" reconcile "$work/pp" --model $gpt --layout pp=2 --framework megatron --global-batch 4 --assert || fail "pipeline"
 
+# a recorded step as a schedule: what is replayed from it is what was recorded, messages and groups included
+for name in gpt-4 moe-2 dlrm-2 pp; do
+  "$medley" trace "$work/$name" --schedule "$work/$name-traced.json" >/dev/null || fail "trace --schedule of $name"
+  "$medley" reconcile "$work/$name" --schedule "$work/$name-traced.json" --assert || fail "$name is not the step that was recorded"
+done
+replay again 4 "$work/gpt-4-traced.json"
+"$medley" reconcile "$work/again" --model $gpt --layout dp=2,tp=2,zero=1 --framework megatron --global-batch 4 --ignore phase --assert ||
+  fail "a replay of a recorded step is not what was planned"
+
 # scaled down, with the scale omitted
 replay small 2 "$schedules/dlrm.json" --scale 0.01
 "$medley" reconcile "$work/small" --schedule "$schedules/dlrm.json" --scale 0.01 --assert || fail "scaled"

@@ -11,6 +11,7 @@
 #include "reconcile/report_json.hpp"
 #include "report/page.hpp"
 #include "trace/export.hpp"
+#include "trace/export_schedule.hpp"
 #include "trace/report.hpp"
 #include "trace/watch_job.hpp"
 #include "tune/explain.hpp"
@@ -24,7 +25,7 @@ namespace {
 
 /// What medley.trace writes besides its answer; empty: not written.
 struct TraceFiles {
-  std::string csv, perfetto, chakra;
+  std::string csv, perfetto, chakra, schedule;
 };
 
 std::string trace_text(const trace::ReportRequest& request, const TraceFiles& files) {
@@ -35,6 +36,7 @@ std::string trace_text(const trace::ReportRequest& request, const TraceFiles& fi
   write(files.csv, trace::write_csv);
   write(files.perfetto, trace::write_perfetto);
   if (!files.chakra.empty()) trace::write_chakra(report.trace, files.chakra);
+  write(files.schedule, [&](const trace::Trace& recorded, std::ostream& out) { out << trace::schedule_json(recorded, request.steps).dump() << '\n'; });
   return text_of(trace::to_json(report));
 }
 
@@ -105,10 +107,10 @@ void bind_insight(nb::module_& module) {
   module.def(
       "trace",
       [](const std::string& path, int rank, std::size_t steps, std::int64_t small, const std::string& csv,
-         const std::string& perfetto, const std::string& chakra) {
-        return trace_text({path, rank, steps, small}, {csv, perfetto, chakra});
+         const std::string& perfetto, const std::string& chakra, const std::string& schedule) {
+        return trace_text({path, rank, steps, small}, {csv, perfetto, chakra, schedule});
       },
-      "path"_a, "rank"_a, "steps"_a, "small"_a, "csv"_a, "perfetto"_a, "chakra"_a, nb::call_guard<nb::gil_scoped_release>());
+      "path"_a, "rank"_a, "steps"_a, "small"_a, "csv"_a, "perfetto"_a, "chakra"_a, "schedule"_a, nb::call_guard<nb::gil_scoped_release>());
   bind_reconcile(module);
   module.def("explain", explain_text, "table"_a, "op"_a, "bytes"_a, "ranks"_a, "hosts"_a, "memory"_a, "dtype"_a, "backends"_a,
              nb::call_guard<nb::gil_scoped_release>());

@@ -14,7 +14,7 @@ import pytest
 import ranks
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "examples" / "torch"
-NAMES = ["ddp_gpt", "zero1_gpt", "fsdp2_gpt", "tp_gpt", "pp_gpt", "parallel_3d", "moe_gpt", "dlrm"]
+NAMES = ["ddp_gpt", "zero1_gpt", "fsdp2_gpt", "tp_gpt", "tp_dp_gpt", "pp_gpt", "parallel_3d", "moe_gpt", "dlrm"]
 
 
 def losses(said):
@@ -38,6 +38,11 @@ def run_example(name, backend):
 def test_losses_equal_gloos(name):
     ours, theirs = (losses(ranks.run_over(backend, 2, run_example, name, backend)[0]) for backend in ("medley", "gloo"))
     assert len(ours) >= 3 and ours == theirs
+
+
+def test_four_ranks_with_tensor_and_data_parallelism():
+    """2 x 2; the program compares its losses with those of one process."""
+    ranks.run(4, run_example, "tp_dp_gpt", "medley", timeout=200)
 
 
 def test_eight_ranks_in_three_dimensions():
