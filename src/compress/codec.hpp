@@ -47,7 +47,7 @@ class Codec {
   /// The most bytes that encode() writes.
   virtual std::size_t most_bytes(std::size_t count, std::size_t element) const = 0;
   /// Encodes `count` values of `element` bytes; returns the bytes written, or 0 where they are better stored as they are (never for a
-  /// codec of fixed size). The output has room for most_bytes().
+  /// codec of fixed size). The output holds most_bytes().
   virtual std::size_t encode(const void* values, std::size_t count, std::size_t element, std::byte* out) const = 0;
   /// The same for the result of a reduction, where a second selection would lose what the first one kept.
   virtual std::size_t encode_result(const void* values, std::size_t count, std::size_t element, std::byte* out) const {

@@ -31,7 +31,7 @@ struct WorkChunk {
 
 class MEDLEY_API FrameWriter {
  public:
-  /// `out` has room for most_frame_bytes().
+  /// `out` holds most_frame_bytes().
   FrameWriter(const Codec& codec, DType dtype, std::int64_t count, std::byte* out);
   /// The next chunk, of elements in the tensor's type. With a residual (error feedback): the values plus the residual are encoded, and
   /// the residual becomes what was lost. Lossless codecs leave it alone.

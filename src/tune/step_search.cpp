@@ -210,7 +210,7 @@ void StepSearch::compare_with_libraries() {
 
 StepVerdict StepSearch::verdict() const {
   StepVerdict out;
-  out.library = leader_won_ && leader_->library ? leader_ : best_library();   // it won by turns
+  out.library = leader_won_ && leader_->library ? leader_ : best_library();   // it won in interleaved rounds
   const Rival* closest = nullptr;   // the fastest library on the fresh samples
   for (const Rival& rival : rivals_) {
     if (rival.library_us.empty()) continue;

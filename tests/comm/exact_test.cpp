@@ -77,8 +77,8 @@ void send_bytes(Comm& comm) {
 }
 template <int number>
 void receive_bytes(Comm& comm) {
-  std::vector<std::uint8_t> room(number);
-  comm.recv(room, 0, {.tag = 5});
+  std::vector<std::uint8_t> buffer(number);
+  comm.recv(buffer, 0, {.tag = 5});
 }
 
 TEST(Exact, a_shorter_message_on_the_same_lane_is_an_error_on_all_ranks) {

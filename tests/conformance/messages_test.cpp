@@ -89,7 +89,7 @@ TEST_P(Messages, of_one_tag_keep_their_order_whatever_their_sizes) {
     constexpr std::uint64_t messages = 60;
     const auto count = [](std::uint64_t id) {
       return std::int64_t{1} << (id * 5 % 17);
-    };  // small and large by turns
+    };  // small and large in alternation
     std::vector<Letter> in, out;
     std::vector<Work> works;
     for (std::uint64_t id = 0; id < messages; ++id) {

@@ -96,9 +96,9 @@ def test_importing_medley_does_not_load_the_analysis():
     lambda progress: medley.shape_search("gpt2-xl", "h200-sxm", progress=progress),
 ])
 def test_progress_is_told_and_can_end_long_work(call):
-    told = []
-    call(lambda done, of, now: told.append((done, of)))
-    assert told and all(0 < done <= of for done, of in told)
+    reported = []
+    call(lambda done, of, now: reported.append((done, of)))
+    assert reported and all(0 < done <= of for done, of in reported)
 
     class Enough(Exception):
         pass

@@ -19,13 +19,13 @@ def run(tmp_path_factory):
     """A folder with a schedule, a recorded replay of it and a route table."""
     folder = tmp_path_factory.mktemp("run")
     medley.plan("pythia-70m", "dp=2", framework="ddp", schedule=folder / "step.json")
-    told = []
+    reported = []
     replay = medley.replay(folder / "step.json", 2, backends=["shm"], steps=3, scale=0.01, tflops=0, trace=folder / "trace",
-                           progress=lambda *now: told.append(now))
-    assert replay.step_us["shm"] > 0 and replay.rows[0].backend == "shm" and told[-1] == (3, 3, "rounds")
+                           progress=lambda *now: reported.append(now))
+    assert replay.step_us["shm"] > 0 and replay.rows[0].backend == "shm" and reported[-1] == (3, 3, "rounds")
     table = medley.tune(2, folder / "routes.json", op="all_reduce", sizes="1K:4K", backends=["shm"], seconds=1,
-                        progress=lambda *now: told.append(now))
-    assert table.file == str(folder / "routes.json") and table.new_cells == len(table.cells) and len(told) > 3
+                        progress=lambda *now: reported.append(now))
+    assert table.file == str(folder / "routes.json") and table.new_cells == len(table.cells) and len(reported) > 3
     return folder
 
 
@@ -124,9 +124,9 @@ def test_errors_of_ranks_are_raised_here(tmp_path):
 
 
 def test_soak_tells_its_progress():
-    told = []
-    result = medley.soak(2, programs=30, backends=["shm"], invalid=False, progress=lambda *now: told.append(now))
-    assert result and result.programs == 30 and told and told[-1][1:] == (30, "programs")
+    reported = []
+    result = medley.soak(2, programs=30, backends=["shm"], invalid=False, progress=lambda *now: reported.append(now))
+    assert result and result.programs == 30 and reported and reported[-1][1:] == (30, "programs")
 
 
 def test_ranks_of_a_launcher_are_joined(tmp_path):
