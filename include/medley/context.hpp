@@ -12,6 +12,7 @@
 
 #include <medley/comm.hpp>
 #include <medley/export.hpp>
+#include <medley/route_decision.hpp>
 #include <medley/store.hpp>
 
 namespace medley {
@@ -36,6 +37,9 @@ struct ContextOptions {
   bool hierarchical = false;                  ///< also combine two backends, such as shm+mpi, where several hosts have several ranks
   std::chrono::nanoseconds deadline = std::chrono::minutes(10);   ///< default of every wait
   bool exact = false;                         ///< whether messages of the world have exact sizes, see CommOptions::exact
+  /// Whether routes are measured again in the running job and changed where another is clearly faster (docs/routing.md). If one rank
+  /// asks for it, by this or by MEDLEY_ONLINE=1, all do it.
+  bool online = false;
   UseThread progress_thread = UseThread::automatic;
   /// Whether to print a lost rank on stderr at once, before the operations that need it fail: for launchers that kill the
   /// other ranks so soon that nobody would see their errors (torchrun).
@@ -74,6 +78,8 @@ class MEDLEY_API Context {
   int size() const noexcept;
   const std::vector<BackendInfo>& backends() const noexcept;
   const TableInfo& table() const noexcept;
+  /// With ContextOptions::online: the latest 256 decisions about routes, the oldest first.
+  std::vector<RouteDecision> route_decisions() const;
   /// Drives all pending operations; for program loops that wait for something else. Blocking calls do so too.
   void progress();
 

@@ -17,6 +17,7 @@ const std::map<std::string, std::string>& topics() {
        "MEDLEY_BACKENDS=shm,ucx    backends of programs that name none\n"
        "MEDLEY_RULES='*=mpi'       which backend carries which operation (medley help routes)\n"
        "MEDLEY_TABLE=routes.json   a route table that medley tune wrote; empty: none\n"
+       "MEDLEY_ONLINE=1            measure routes again in the running job and change them where another is faster\n"
        "MEDLEY_TRACE=DIR           keep every operation in this folder (medley trace DIR)\n"
        "MEDLEY_CHECK=1             report the first collective in which ranks differ\n"
        "MEDLEY_TOKEN=…             the job's secret, the same on all ranks; needed on several hosts\n"

@@ -44,6 +44,20 @@ void print_problems(const trace::Problems& problems) {
   fmt::print("\n");
 }
 
+void print_decisions(const trace::Trace& t) {
+  if (t.decisions.empty()) return;
+  std::size_t changed = 0;
+  for (const RouteDecision& one : t.decisions) changed += one.changed;
+  fmt::print("\nroutes in the running job (MEDLEY_ONLINE): changed {} time{}, measured again and kept {} time{}\n", changed, changed == 1 ? "" : "s",
+             t.decisions.size() - changed, t.decisions.size() - changed == 1 ? "" : "s");
+  for (const RouteDecision& one : t.decisions) {
+    if (!one.changed) continue;
+    const std::string most = one.to_bytes == INT64_MAX ? "" : bytes_text(one.to_bytes);
+    fmt::print("  comm {} from #{} on: {} of {}-{} takes {} instead of {}: {}\n", one.comm, one.sequence, name(one.op), bytes_text(one.from_bytes), most,
+               one.to, one.from, one.reason);
+  }
+}
+
 std::string steps_text(const trace::Summary& s) {
   const std::size_t n = s.steps.steps.size();
   if (s.steps.found_by == "nothing")
@@ -141,6 +155,7 @@ int run_trace(const TraceArguments& given) {
   print_totals(report);
   print_skew(t, report.skew);
   print_layout(report.layout);
+  print_decisions(t);
   return 0;
 }
 

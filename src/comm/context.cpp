@@ -202,12 +202,15 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   for (std::size_t place = 0; place < comm->lanes.size(); ++place) comm->lanes[place]->place = static_cast<int>(place);
   comm->checked = checking && comm->size > 1;
   const route::Shape shape = shape_of(world_ranks);
-  comm->routing = Routing({own_rules, rules, table ? &*table : nullptr, shape, exact}, comm->lanes);
+  const RoutingSources sources{own_rules, rules, table ? &*table : nullptr, shape, exact};
+  comm->routing = Routing(sources, comm->lanes);
   const bool split = exact && (comm->routing.splits_messages(Memory::host) || comm->routing.splits_messages(Memory::cuda));
   if (split && comm->size > 1) comm->message_sizes = std::make_shared<MessageSizes>();
   comm->status = engine->board().add(*comm);
   comm->sizes = SizeAgreement::make(*comm);
   if (traits.fuse && comm->size > 1) comm->auto_fuse = std::make_unique<AutoFuse>();
+  if (online) comm->online = OnlineRoutes::make(*comm, sources, *online);
+  comm->agrees_on_routes = comm->sizes || comm->online;
   if (comm->size == 1) {
     comm->fuse_limits = {.host = 0, .cuda = 0};   // nothing travels: packing would only cost
   } else if (table) {
@@ -265,7 +268,7 @@ ContextState::~ContextState() {
     return;
   }
   engine->stop_thread();
-  engine->finish_size_exchange();
+  engine->finish_value_exchange();
   for (const auto& weak : comms_) {
     if (const auto comm = weak.lock()) engine->close(*comm);
   }
@@ -318,6 +321,7 @@ int Context::rank() const noexcept { return state_->rank; }
 int Context::size() const noexcept { return state_->size; }
 const std::vector<BackendInfo>& Context::backends() const noexcept { return state_->infos; }
 const TableInfo& Context::table() const noexcept { return state_->table_info; }
+std::vector<RouteDecision> Context::route_decisions() const { return state_->engine->route_decisions(); }
 void Context::progress() { state_->engine->progress(); }
 
 }  // namespace medley

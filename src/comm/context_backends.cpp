@@ -146,6 +146,25 @@ bool wants_check() {
 #endif
 }
 
+/// MEDLEY_ONLINE=1 or the option; "shuffle", for tests, changes routes all the time.
+std::string online_mode(const ContextOptions& options) {
+  const char* text = std::getenv("MEDLEY_ONLINE");
+  const std::string_view named = text ? text : "";
+  if (named.empty() || named == "0") return options.online ? "1" : "";
+  if (named == "1" || named == "shuffle") return std::string(named);
+  throw Error(ErrorKind::invalid, fmt::format("MEDLEY_ONLINE={}: 1 measures routes in the running job and 0 does not", named));
+}
+
+/// What any rank wants, all do.
+std::optional<OnlineRoutes::Mode> agreed_online_mode(const std::vector<json>& answers) {
+  std::optional<OnlineRoutes::Mode> mode;
+  for (const json& answer : answers) {
+    if (answer["online"] == "1" && !mode) mode = OnlineRoutes::Mode::measure;
+    if (answer["online"] == "shuffle") mode = OnlineRoutes::Mode::shuffle;
+  }
+  return mode;
+}
+
 /// Rank 0's value names the job in the files of all ranks.
 std::string new_job_name() {
   return fmt::format("{:x}-{}", clock_ns(CLOCK_REALTIME), getpid());
@@ -178,7 +197,7 @@ void ContextState::make_backends(const ContextOptions& options) {
   }
   json mine{{"host", host_identity()}, {"kernel", kernel_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
             {"rules", rules_to_compare(rules)}, {"check", wants_check()}, {"cores", core_mask()}, {"cuda", why_no_device()},
-            {"hierarchical", options.hierarchical}, {"exact", options.exact}};
+            {"hierarchical", options.hierarchical}, {"exact", options.exact}, {"online", online_mode(options)}};
   FoundTable found = find_table(options.table);
   mine["table"] = told_about(found);
   for (const std::string& name : names) {
@@ -202,6 +221,7 @@ void ContextState::make_backends(const ContextOptions& options) {
   compare_exactness(answers);
   agree_on_table(found, answers);
   for (const json& answer : answers) checking = checking || answer["check"].get<bool>();
+  online = agreed_online_mode(answers);
   if (records() && !recorder) recorder = std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]});
   if (recorder) engine->record_to(std::move(recorder));
   BackendParams params{

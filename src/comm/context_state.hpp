@@ -57,6 +57,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   bool announces_losses = false;
   bool world_is_exact = false;      ///< ContextOptions::exact
   bool checking = false;            ///< check mode: MEDLEY_CHECK=1 on any rank, or a debug build
+  std::optional<OnlineRoutes::Mode> online;   ///< routes are measured in the running job
   std::shared_ptr<CommState> world;
 
  private:

@@ -15,6 +15,7 @@
 #include "engine/auto_fuse.hpp"
 #include "engine/message_order.hpp"
 #include "engine/message_sizes.hpp"
+#include "engine/online_routes.hpp"
 #include "engine/routing.hpp"
 #include "engine/size_agreement.hpp"
 #include "engine/status_board.hpp"
@@ -42,7 +43,7 @@ struct LaneState {
   std::unique_ptr<Lane> lane;
   /// The lane itself, or the one it stages for. All but start() and abort() behave the same there and are called without a vtable.
   algorithms::FilledLane* filled = nullptr;
-  SizeExchange size_exchange{};                    ///< exchange of v-collective sizes; destroyed before the lane
+  ValueExchange value_exchange{};                    ///< what decides routes and is not equal on all ranks; destroyed before the lane
   bool host = true, cuda = false;         ///< the memory kinds it handles
   bool staged = false;
   bool in_streams = false;
@@ -59,7 +60,7 @@ struct LaneState {
 
   bool has(Memory memory) const { return memory == Memory::cuda ? cuda : host; }
   /// Whether the lane needs progress for something that no pending operation here waits for.
-  bool has_undelivered() const { return !broken && (filled->undelivered() || !size_exchange.empty()); }
+  bool has_undelivered() const { return !broken && (filled->undelivered() || !value_exchange.empty()); }
   /// A barrier touches no memory, so every lane has it; only some can order it behind a stream.
   bool moves(Op op, Memory memory) const { return has(memory) || (op == Op::barrier && memory == Memory::host && !inside); }
 };
@@ -84,6 +85,8 @@ class CommState {
   LaneState* inside = nullptr;                     ///< with exact sizes on several hosts: the lane of messages inside this host
   std::shared_ptr<MessageSizes> message_sizes;     ///< with exact sizes, where messages take several lanes
   std::unique_ptr<SizeAgreement> sizes;            ///< of v-collectives, where sizes decide routes
+  std::unique_ptr<OnlineRoutes> online;            ///< where routes are measured in the running job
+  bool agrees_on_routes = false;                   ///< it has one of the two
   /// Collectives without a lane order yet, in order of issue: those with an open route, and those behind them. A reference each.
   std::deque<Operation*> awaiting_lane_order;
   std::uint32_t note = 0;                          ///< its number in records

@@ -62,13 +62,14 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
     const Hold hold(*this);
     const Route* route = &admit(comm, call, options.backend);
     count(comm, call, options.backend);
-    PendingSize open;
-    if (comm.sizes) [[unlikely]] route = &settle_route(comm, call, options.backend, *route, open);
+    OpenRoute open;
+    OnlineTicket ticket;
+    if (comm.agrees_on_routes) [[unlikely]] route = &settle_route(comm, call, options.backend, *route, open, ticket);
     const Route& chosen = *route;
     LaneState& lane = *chosen.lane;
     if (comm.auto_fuse && collects(comm, call, options)) [[unlikely]] {
       operation = collect_behind(shared, call, options, chosen);
-    } else if (!options.async && !open && quiet() && !comm.checked) {
+    } else if (!options.async && !open && !ticket.is_timed() && quiet() && !comm.checked) {
       // Nothing is pending, so nothing can conflict and the lane is free: no bookkeeping unless it takes long.
       Record* record = nullptr;
       OperationRef owner;
@@ -85,7 +86,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
       operation = start_message(shared, call, options, chosen, source);
       if (!operation) return nullptr;
     } else {
-      operation = enlist_behind(shared, call, options, chosen, std::move(open));
+      operation = enlist_behind(shared, call, options, chosen, std::move(open), ticket);
     }
   }
   if (options.async) return operation;
@@ -104,7 +105,7 @@ void Engine::await_check(Operation& operation) {
   if (!operation.comm->checked || !operation.collective() || !hooks_.ask_checker) return;
   operation.awaiting_check = true;
   Scheduler::hold(operation);
-  if (!operation.size) hooks_.ask_checker(*operation.comm, operation);   // otherwise once its route is known
+  if (!operation.open_route) hooks_.ask_checker(*operation.comm, operation);   // otherwise once its route is known
 }
 
 Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists,
@@ -184,10 +185,11 @@ Operation* Engine::enlist(OperationRef made, const Options& options) {
 
 /// Queued behind conflicting operations and its lane's earlier collectives; starts at once if there are none.
 Operation* Engine::enlist_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
-                                 const Route& chosen, PendingSize open) {
+                                 const Route& chosen, OpenRoute open, const OnlineTicket& ticket) {
   const std::uint64_t begun = ticks();
   Operation* operation = enlist(make_operation(comm, call, options, *chosen.lane, begun), options);
-  operation->size = std::move(open);
+  operation->open_route = std::move(open);
+  operation->online = ticket;
   queue(*operation, chosen, options, begun);
   return operation;
 }
@@ -196,7 +198,7 @@ void Engine::queue(Operation& operation, const Route& chosen, const Options& opt
   CommState& comm = *operation.comm;
   board_.show(operation);
   operation.record = number_of(record(comm, operation.call, chosen, options, begun));
-  if (operation.size) note_route(operation, {});
+  if (operation.open_route) note_route(operation, {});
   scheduler_.add(operation);
   if (operation.collective() && !comm.awaiting_lane_order.empty()) open_routes_.insert(&comm);
   await_check(operation);

@@ -3,9 +3,11 @@
 // it, and every library is called under it.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <medley/backend.hpp>
 #include <medley/options.hpp>
+#include <medley/route_decision.hpp>
 #include <medley/sdk/fork_guard.hpp>
 #include <medley/sdk/spinlock.hpp>
 #include <memory>
@@ -125,9 +127,11 @@ class Engine final : private Progress::Events {
   void set_hooks(Hooks outside) { hooks_ = std::move(outside); }
   /// When its context is destroyed: fails the pending operations of the comm and destroys its lanes.
   void close(CommState& comm);
-  /// Before the comms of a context are closed: delivers the sizes that their ranks exchange, which takes no longer than a peer
+  /// The latest decisions about routes in the running job.
+  std::vector<RouteDecision> route_decisions();
+  /// Before the comms of a context are closed: delivers the values that their ranks exchange, which takes no longer than a peer
   /// takes to poll.
-  void finish_size_exchange();
+  void finish_value_exchange();
   /// The last reference to a comm is gone. Destroys its lanes under the lock: at once, or in a later progress() where the
   /// calling thread holds the lock or a lane has not delivered everything.
   void reclaim(CommState* comm) noexcept;
@@ -179,8 +183,9 @@ class Engine final : private Progress::Events {
   }
   void show_awaited();
   const Route& admit(CommState& comm, Call& call, std::string_view backend) const;
-  const Route& settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
-                            PendingSize& open);
+  const Route& settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted, OpenRoute& open,
+                            OnlineTicket& ticket);
+  void note_decisions(CommState& comm);
   const Route& route(CommState& comm, const Call& call, std::string_view backend) const;
   static const Route* route_of_exact(const CommState& comm, const Call& call);
   static void count(CommState& comm, const Call& call, std::string_view backend);
@@ -198,7 +203,7 @@ class Engine final : private Progress::Events {
   Deadline deadline_of(std::chrono::nanoseconds duration, std::uint64_t begun);
   Operation* enlist(OperationRef made, const Options& options);
   Operation* enlist_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
-                           const Route& chosen, PendingSize open);
+                           const Route& chosen, OpenRoute open, const OnlineTicket& ticket);
   void queue(Operation& operation, const Route& chosen, const Options& options, std::uint64_t begun);
   void refuse_collected(const CommState& comm, const Call& call) const;
   void refuse_unissued(Operation& operation);
@@ -307,6 +312,7 @@ class Engine final : private Progress::Events {
     std::uint64_t begun = 0;
     Deadline deadline{};
   } last_deadline_;
+  std::deque<RouteDecision> decisions_;    ///< about routes in the running job, the latest
   unsigned launches_ = 0;                  ///< number of launches on CUDA memory
   IssuedBefore order_checked_;                ///< in check mode: collectives issued on each comm that has a stream lane
   std::atomic<bool> thread_allowed_{true};

@@ -40,7 +40,7 @@ Error with_context(const Error& error, const CommState& comm, const Call& call, 
 
 Error with_context(const Error& error, const Operation& operation) {
   return with_context(error, *operation.comm, operation.call, operation.sequence,
-                      operation.lane && !operation.size ? operation.lane->name : "");
+                      operation.lane && !operation.open_route ? operation.lane->name : "");
 }
 
 bool ends_comm(const CommState& comm, const Call& call, const Error& error) {
@@ -68,6 +68,7 @@ void Engine::start(Operation& operation) {
   Transfer* transfer = nullptr;
   const std::vector<Transfer*> before = running_before(operation);
   operation.dependencies.transfers = before;
+  if (operation.online.is_timed()) [[unlikely]] operation.timed_from = ticks();
   try {
     transfer = operation.fusion && !operation.call.list
                    ? fuse::start_packed(*lane.lane, operation.call, operation.fusion, operation.comm->rank, operation.comm->size)
@@ -116,7 +117,7 @@ void Engine::settle(Operation& operation) {
     }
     --lane.active;
   }
-  operation.size.reset();
+  operation.open_route.reset();
   operation.launched = true;
   if (operation.dependencies.ready) device_->give_back(std::exchange(operation.dependencies.ready, nullptr));
   const OperationRef held(&operation);   // the engine's reference
@@ -148,6 +149,9 @@ bool Engine::call_back(Operation& operation, std::function<void()>& callback) {
 
 void Engine::complete(Operation& operation) {
   note_end(operation.record, operation.error.has_value());
+  if (operation.online.is_timed() && operation.timed_from && !operation.error) [[unlikely]] {
+    operation.comm->online->note(operation.online, ticks() - operation.timed_from);
+  }
   finish(operation);
   scheduler_.finished(operation);
   if (!operation.tensors.empty()) [[unlikely]] finish_tensors(operation);
@@ -251,7 +255,7 @@ void Engine::fail_locked(CommState& comm, const Error& why, bool tell) {
   scheduler_.withdraw(failing, pending_);
   for (auto& lane : comm.lanes) {
     if (lane->lane) lane->lane->abort(why);
-    lane->size_exchange.drop();
+    lane->value_exchange.drop();
   }
   comm.aborting = true;
   ending_ = true;
@@ -341,7 +345,7 @@ void Engine::reclaim_closed(bool hurry) noexcept {
 /// of its abort and its close. Sizes that peers have not received are dropped only when `hurry` is set.
 bool Engine::may_destroy_lanes(CommState& comm, bool hurry) noexcept {
   bool ready = !comm.aborting;
-  for (auto& lane : comm.lanes) ready = (hurry || lane->size_exchange.empty()) && (!lane->lane || lane->lane->poll_close()) && ready;
+  for (auto& lane : comm.lanes) ready = (hurry || lane->value_exchange.empty()) && (!lane->lane || lane->lane->poll_close()) && ready;
   return ready;
 }
 

@@ -62,10 +62,11 @@ Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, Cal
     const Route* route = &admit(comm, call, options.backend);
     admit_on_device(comm, call, *route->lane);   // where the route is open, all its candidates stage alike
     count(comm, call, options.backend);
-    PendingSize open;
-    if (comm.sizes) route = &settle_route(comm, call, options.backend, *route, open);
+    OpenRoute open;
+    OnlineTicket ticket;
+    if (comm.agrees_on_routes) route = &settle_route(comm, call, options.backend, *route, open, ticket);
     const Route& chosen = *route;
-    operation = enlist_behind(shared, call, options, chosen, std::move(open));
+    operation = enlist_behind(shared, call, options, chosen, std::move(open), ticket);
     if (!options.async) ordered = order_stream_behind_locked(*operation, call.stream);
   }
   if (options.async || ordered) return operation;

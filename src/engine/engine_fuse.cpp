@@ -39,8 +39,19 @@ void Engine::issue_composed(const std::shared_ptr<CommState>& comm, std::vector<
     Options own = options;
     own.deadline = composed[i].deadline;
     comm->count(true);
+    OpenRoute open;
+    OnlineTicket ticket;
+    if (comm->agrees_on_routes) [[unlikely]] {
+      try {
+        routes[i] = &settle_route(*comm, composed[i].call, composed[i].first->backend, *routes[i], open, ticket);
+      } catch (const Error&) {
+        // The comm has failed: this operation ends with its error, like those before it.
+      }
+    }
     OperationRef made = make_operation(comm, composed[i].call, own, *routes[i]->lane, begun);
     made->fusion = composed[i].fusion;
+    made->open_route = std::move(open);
+    made->online = ticket;
     Operation* const operation = enlist(std::move(made), own);
     carried(*operation, composed[i]);
     queue(*operation, *routes[i], own, begun);

@@ -1,10 +1,23 @@
 // What the engine records about every operation.
+#include <fmt/format.h>
+
+#include <cstdio>
 #include <medley/sdk/memory_barrier.hpp>
 #include <nlohmann/json.hpp>
 
 #include "engine/engine.hpp"
 
 namespace medley::core {
+namespace {
+
+constexpr std::size_t most_decisions = 256;   // kept for the program; records keep the first ones
+
+std::string sizes_text(const RouteDecision& decision) {
+  return decision.to_bytes == INT64_MAX ? fmt::format("{} bytes and more", decision.from_bytes)
+                                        : fmt::format("{} to {} bytes", decision.from_bytes, decision.to_bytes);
+}
+
+}  // namespace
 
 std::uint32_t Engine::note_comm(const std::string& name, const std::vector<int>& world_ranks) {
   const std::lock_guard lock(mutex_);
@@ -49,6 +62,31 @@ void Engine::note_route(const Operation& operation, const Route& route) noexcept
   record->reason = route.reason;
   record->backend = route.lane ? route.lane->note : 0;
   record->algorithm = operation.call.algorithm.empty() ? 0 : recorder_->algorithm(operation.call.algorithm);
+}
+
+/// For the program, in the record, and, if a route changed, on stderr by one rank.
+void Engine::note_decisions(CommState& comm) {
+  for (OnlineNews& news : comm.online->take_news()) {
+    const bool changed = news.decision.outcome != route::RouteDecision::Outcome::kept;
+    decisions_.push_back({comm.name, news.op, news.from_bytes, news.to_bytes, news.sequence, changed, std::move(news.from), std::move(news.to),
+                          std::move(news.reason)});
+    if (decisions_.size() > most_decisions) decisions_.pop_front();
+    const RouteDecision& decision = decisions_.back();
+    if (recorder_ && recorder_->has_room_for_notes()) {
+      const nlohmann::json note{{"comm", comm.name}, {"op", name(news.op)}, {"dtype", route::name(news.dtype)},
+                                {"from_bytes", decision.from_bytes}, {"to_bytes", decision.to_bytes}, {"sequence", decision.sequence},
+                                {"changed", changed}, {"from", decision.from}, {"to", decision.to}, {"reason", decision.reason}};
+      recorder_->note(NoteKind::decision, note.dump());
+    }
+    if (!changed || comm.rank != 0) continue;
+    fmt::print(stderr, "medley: comm {}: from collective {} on, {} of {} takes {} instead of {}: {}\n", comm.name, decision.sequence,
+               name(news.op), sizes_text(decision), decision.to, decision.from, decision.reason);
+  }
+}
+
+std::vector<RouteDecision> Engine::route_decisions() {
+  const std::lock_guard lock(mutex_);
+  return {decisions_.begin(), decisions_.end()};
 }
 
 void Engine::note_start(std::uint64_t number, std::uint64_t moment) noexcept {

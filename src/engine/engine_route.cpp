@@ -49,14 +49,19 @@ void take_algorithm(Call& call, const Route& route) {
     if (!call.algorithm.empty()) route.lane->filled->check_algorithm(call, route.lane->staged ? Memory::host : call.memory);
     return;
   }
-  const bool from_table = call.algorithm.empty() && route.reason == RouteReason::table;   // checked with the table
+  const bool measured = route.reason == RouteReason::table || route.reason == RouteReason::online || route.reason == RouteReason::trial;
+  const bool from_table = call.algorithm.empty() && measured;   // checked with the table
   if (call.algorithm.empty()) call.algorithm = route.algorithm;
   if (call.algorithm.empty() || from_table) return;
   route.lane->filled->check_algorithm(call, route.lane->staged ? Memory::host : call.memory);
 }
 
 bool goes_by_agreed_size(const CommState& comm, const Call& call, std::string_view backend) {
-  return (backend.empty() || backend == "auto") && comm.sizes->decides(call);
+  return comm.sizes && (backend.empty() || backend == "auto") && comm.sizes->decides(call);
+}
+
+bool goes_by_agreed_times(const CommState& comm, const Call& call, std::string_view backend, const Route& admitted) {
+  return comm.online && (backend.empty() || backend == "auto") && comm.online->decides(call, admitted);
 }
 
 /// The size may still be open: every route it could lead to is checked here, on all ranks alike.
@@ -115,9 +120,11 @@ const Route& Engine::admit(CommState& comm, Call& call, std::string_view backend
   }
   if (!collecting_.empty()) [[unlikely]] refuse_collected(comm, call);
   const Route& chosen = route(comm, call, backend);
-  if (comm.sizes && goes_by_agreed_size(comm, call, backend)) [[unlikely]] {
+  if (!comm.agrees_on_routes) [[likely]] {
+    take_algorithm(call, chosen);
+  } else if (goes_by_agreed_size(comm, call, backend)) {
     check_all_algorithms(comm, call);
-  } else {
+  } else if (!goes_by_agreed_times(comm, call, backend, chosen)) {   // those take it once they have their route
     take_algorithm(call, chosen);
   }
   if (call.feedback) [[unlikely]] algorithms::FeedbackAccess::prepare(call, comm.rank, comm.size);
@@ -132,22 +139,32 @@ void Engine::count(CommState& comm, const Call& call, std::string_view backend) 
 }
 
 /// The route of an admitted, counted call. If it is open, sets `open` and returns a placeholder.
-const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
-                                  PendingSize& open) {
-  if (!goes_by_agreed_size(comm, call, backend)) return admitted;
+const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted, OpenRoute& open,
+                                  OnlineTicket& ticket) {
+  const bool by_size = goes_by_agreed_size(comm, call, backend);
+  if (!by_size && !goes_by_agreed_times(comm, call, backend, admitted)) return admitted;
+  LaneState& lane = by_size ? comm.sizes->lane() : comm.online->lane();
   try {
-    auto [bytes, question] = comm.sizes->next(call);
-    watch_undelivered(comm.sizes->lane());
-    if (question) {
-      progress_.add_lane(comm.sizes->lane());
+    const Route* chosen = nullptr;
+    if (by_size) {
+      auto [bytes, question] = comm.sizes->next(call);
       open = std::move(question);
+      if (!open) chosen = comm.routing.find_by_size(call, bytes);   // where there are steps they cover all sizes
+    } else {
+      auto [route, query] = comm.online->next(call, comm.collectives, ticket);
+      open = std::move(query);
+      chosen = route;
+      note_decisions(comm);
+    }
+    watch_undelivered(lane);
+    if (open) {
+      progress_.add_lane(lane);
       return admitted;
     }
-    const Route& chosen = *comm.routing.find_by_size(call, bytes);   // where there are steps they cover all sizes
-    take_algorithm(call, chosen);
-    return chosen;
+    take_algorithm(call, *chosen);
+    return *chosen;
   } catch (...) {   // the other ranks have counted it
-    const Error full = with_context(current_error(), comm, call, comm.collectives, comm.sizes->lane().name);
+    const Error full = with_context(current_error(), comm, call, comm.collectives, lane.name);
     fail_locked(comm, full);
     throw full;
   }
@@ -159,9 +176,9 @@ bool Engine::assign_lane_orders(CommState& comm) {
   while (!comm.awaiting_lane_order.empty()) {
     Operation& next = *comm.awaiting_lane_order.front();
     if (next.collected) return seek_agreement(comm) || any;
-    if (next.size) {
+    if (next.open_route) {
       try {
-        if (!next.size.answered()) return any;
+        if (!next.open_route.answered()) return any;
         take_agreed_route(next);
       } catch (...) {
         finish_with_error(next, current_error());
@@ -176,8 +193,11 @@ bool Engine::assign_lane_orders(CommState& comm) {
 
 void Engine::take_agreed_route(Operation& operation) {
   CommState& comm = *operation.comm;
-  const Route& chosen = *comm.routing.find_by_size(operation.call, operation.size.bytes());
-  operation.size.reset();
+  const bool by_times = operation.online.takes_part();
+  const Route& chosen = by_times ? comm.online->route_of(operation.online)
+                                 : *comm.routing.find_by_size(operation.call, operation.open_route.value());
+  if (by_times) note_decisions(comm);
+  operation.open_route.reset();
   operation.lane = chosen.lane;
   take_algorithm(operation.call, chosen);
   operation.algorithm = operation.call.algorithm;

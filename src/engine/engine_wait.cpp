@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 // A peer that left in order has published everything; receiving it may still take some polls.
 constexpr auto death_grace = 50ms;
-constexpr auto longest_size_exchange = 1s;
+constexpr auto longest_value_exchange = 1s;
 constexpr timespec nap_beside_callers{0, 200'000};
 // The progress thread leaves callers that wait for a millisecond alone: on oversubscribed cores each wake-up takes time from a
 // rank that computes.
@@ -44,8 +44,10 @@ Error timeout_error(const Operation& operation, const Diagnosis& found) {
   if (!awaited.empty()) {
     sentence += fmt::format(" while waiting for rank{} {}", awaited.size() == 1 ? "" : "s", fmt::join(awaited, ", "));
   }
-  if (operation.size && !awaited.empty()) {
-    sentence += fmt::format(" to tell the size of earlier {} calls, which decides its route", name(operation.call.op));
+  if (operation.open_route && !awaited.empty()) {
+    sentence += operation.online.takes_part()
+                    ? std::string(" to tell how long earlier collectives took, which decides its route")
+                    : fmt::format(" to tell the size of earlier {} calls, which decides its route", name(operation.call.op));
   } else if (operation.awaiting_check) {
     sentence += " before all ranks had called it";
   } else if (!operation.transfer && operation.lane) {
@@ -276,12 +278,12 @@ bool Engine::poll_patiently(Operation& operation, Deadline deadline, Deadline un
   return false;
 }
 
-void Engine::finish_size_exchange() {
-  const Deadline until = steady_clock::now() + longest_size_exchange;
+void Engine::finish_value_exchange() {
+  const Deadline until = steady_clock::now() + longest_value_exchange;
   for (bool left = true; left && steady_clock::now() < until; sched_yield()) {
     const Hold hold(*this);
     progress_locked();
-    left = progress_.has_size_exchange();
+    left = progress_.has_value_exchange();
   }
 }
 

@@ -14,7 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/size_agreement.hpp"
+#include "engine/online_ticket.hpp"
+#include "engine/value_exchange.hpp"
 #include "fuse/fusion.hpp"
 
 namespace medley::core {
@@ -70,7 +71,7 @@ class Operation final : public Recycled<Operation> {
   std::atomic<int> references{1};
   std::atomic<State> state{State::waiting};   ///< complete is stored last, with release
   std::shared_ptr<CommState> comm;
-  LaneState* lane = nullptr;                  ///< where `size` is set, the lane for the nominal size
+  LaneState* lane = nullptr;                  ///< while `open_route` is set, a placeholder
   Call call;
   std::shared_ptr<std::int64_t[]> lists;      ///< storage of the call's counts and offsets
   std::string algorithm;                      ///< storage of the call's algorithm
@@ -93,7 +94,9 @@ class Operation final : public Recycled<Operation> {
   std::uint64_t order = 0;                     ///< order of issue in this engine
   std::uint64_t last_dependent = 0;            ///< the order of the last operation that was made to follow this one
   bool orphaned = false;                       ///< an operation that it waited for failed before it started
-  PendingSize size;                            ///< of a v-collective routed by size: its route is undecided until the ranks agree on the size
+  OpenRoute open_route;                        ///< what the ranks have yet to agree on before its route is decided
+  OnlineTicket online;                         ///< where routes are measured in the running job
+  std::uint64_t timed_from = 0;                ///< of a timed operation: when it started
   bool started_at_issue = false;               ///< a message on host memory that nothing held (engine_message.cpp)
   bool launched = false;                       ///< started, and on CUDA memory also in its stream
   bool stream_waits = false;                   ///< wait() has made a stream wait for it: complete for the caller
@@ -117,7 +120,7 @@ class Operation final : public Recycled<Operation> {
   bool collective() const { return is_collective(call.op); }
   /// The ranks that it waits for, as far as known.
   std::vector<int> awaited() const {
-    if (size) return size.awaited();
+    if (open_route) return open_route.awaited();
     if (!transfer) return {};
     std::vector<int> ranks = transfer->awaited();
     if (!ranks.empty() && !collective() && call.root >= 0) ranks = {call.root};   // a lane inside a host counts in its own way

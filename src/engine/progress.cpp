@@ -44,7 +44,7 @@ void Progress::move_lane(LaneState& lane) {
   if (lane.broken) return;
   try {
     lane.filled->progress();
-    if (!lane.size_exchange.empty()) lane.size_exchange.poll();
+    if (!lane.value_exchange.empty()) lane.value_exchange.poll();
   } catch (...) {
     lane.broken = true;
     events_.on_lane_error(lane, current_error());
@@ -97,8 +97,8 @@ bool Progress::run(Extent extent) {
   return moved;
 }
 
-bool Progress::has_size_exchange() const {
-  return std::any_of(lanes_.begin(), lanes_.end(), [](const LaneState* lane) { return !lane->size_exchange.empty(); });
+bool Progress::has_value_exchange() const {
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const LaneState* lane) { return !lane->value_exchange.empty(); });
 }
 
 Waiting Progress::how_to_wait() const {

@@ -51,7 +51,7 @@ class MEDLEY_API Progress {
 
   /// Whether lanes have something to deliver that belongs to no active operation.
   bool undelivered() const { return owing_lanes_ > 0; }
-  bool has_size_exchange() const;
+  bool has_value_exchange() const;
   /// Given by the lanes with active operations; lanes that are only undelivered are polled beside them.
   Waiting how_to_wait() const;
   std::size_t active() const { return active_.size(); }

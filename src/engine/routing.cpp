@@ -1,6 +1,7 @@
 #include "engine/routing.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "algorithms/registry.hpp"
 #include "base/v_collectives.hpp"
@@ -54,6 +55,22 @@ compress::Permission permission_of(const Rules::Rule* rule) {
 }
 
 bool covers_all(std::int64_t from, std::int64_t to) { return from == 0 && to == INT64_MAX; }
+
+/// "native" leaves the choice to the lane, which also has a fallback where the library lacks a type.
+std::string algorithm_of(const Choice& choice) { return choice.algorithm == algorithms::native ? std::string{} : choice.algorithm; }
+
+constexpr std::size_t most_candidates = 8;
+
+/// The fastest route of each backend first, then the others by their time: when conditions change, routes of one library mostly change alike.
+std::vector<const route::Timing*> diverse(const std::vector<route::Timing>& routes) {
+  std::vector<const route::Timing*> first, others;
+  for (const route::Timing& timing : routes) {
+    const bool seen = std::any_of(first.begin(), first.end(), [&](const route::Timing* one) { return one->route.backend == timing.route.backend; });
+    (seen ? others : first).push_back(&timing);
+  }
+  first.insert(first.end(), others.begin(), others.end());
+  return first;
+}
 
 }  // namespace
 
@@ -133,13 +150,46 @@ bool Routing::add_rows(Steps& steps, Op op, Memory memory, route::DTypeClass dty
   for (const route::SizeRange& range : chosen.ranges) {
     const std::int64_t from = std::max(range.from, allowing ? allowing->from : 0), to = std::min(range.to, allowing ? allowing->to : INT64_MAX);
     if (from > to) continue;
-    // "native" leaves the choice to the lane, which also has a fallback where the library lacks a type.
-    const bool own = range.route.algorithm == algorithms::native;
-    steps.push_back({from, to,
-                     {lane_named(lanes, range.route.backend, op, memory), own ? std::string{} : range.route.algorithm,
-                      RouteReason::table}});
+    steps.push_back({from, to, {lane_named(lanes, range.route.backend, op, memory), algorithm_of(range.route), RouteReason::table}});
   }
   return true;
+}
+
+std::vector<MeasuredRange> Routing::measured_ranges(Op op, route::DTypeClass dtype, const RoutingSources& sources, const Lanes& lanes) const {
+  constexpr Memory memory = Memory::host;
+  std::vector<MeasuredRange> ranges;
+  if (!sources.table || sources.shape == route::Shape{}) return ranges;
+  const auto usable = [&](const Choice& choice) {
+    const LaneState* lane = lane_named(lanes, choice.backend, op, memory);
+    return lane && has_algorithm(*lane, op, memory, choice.algorithm) && !compress::is_compressed(choice.algorithm);
+  };
+  const route::Chosen chosen = route::choose(*sources.table, op, memory, dtype, sources.shape, usable);
+  const bool stands_in = chosen.shape != sources.shape || chosen.dtype != dtype;
+  for (const Step& step : of(op, memory, dtype)) {
+    if (step.route.reason != RouteReason::table || compress::is_compressed(step.route.algorithm)) continue;
+    for (std::size_t i = 0; i < chosen.cells.size(); ++i) {
+      const route::Cell& cell = *chosen.cells[i];
+      const std::int64_t low = i == 0 ? 0 : route::border(chosen.cells[i - 1]->key.bytes, cell.key.bytes) + 1;
+      const std::int64_t high = i + 1 == chosen.cells.size() ? INT64_MAX : route::border(cell.key.bytes, chosen.cells[i + 1]->key.bytes);
+      MeasuredRange range{std::max(low, step.from), std::min(high, step.to), {}};
+      if (range.from > range.to) continue;
+      const auto is_choice = [&](const route::Timing& timing) {
+        return timing.route.backend == step.route.lane->name && algorithm_of(timing.route) == step.route.algorithm;
+      };
+      const auto found = std::find_if(cell.routes.begin(), cell.routes.end(), is_choice);
+      const route::Timing& choice = found == cell.routes.end() ? cell.routes.front() : *found;
+      range.candidates.push_back({step.route, std::llround(choice.median_us * 1000), false});
+      for (const route::Timing* timing : diverse(cell.routes)) {
+        if (range.candidates.size() == most_candidates) break;
+        if (is_choice(*timing) || !usable(timing->route)) continue;
+        const bool tied = stands_in ? timing->median_us < 2 * choice.median_us : timing->low_us < 0.9 * choice.high_us;
+        range.candidates.push_back({{lane_named(lanes, timing->route.backend, op, memory), algorithm_of(timing->route), RouteReason::table},
+                                    std::llround(timing->median_us * 1000), tied});
+      }
+      ranges.push_back(std::move(range));
+    }
+  }
+  return ranges;
 }
 
 }  // namespace medley::core

@@ -38,6 +38,17 @@ struct RoutingSources {
   bool exact = false;                    ///< both ends of a message know its size, so it may decide the route
 };
 
+/// Sizes that the table measured together, with the routes that a comm may take there.
+struct MeasuredRange {
+  struct Candidate {
+    Route route;
+    std::int64_t expected_ns = 0;
+    bool tied = false;   ///< the table cannot tell whether it is clearly faster than its choice
+  };
+  std::int64_t from = 0, to = INT64_MAX;
+  std::vector<Candidate> candidates{};   ///< the table's choice first
+};
+
 class MEDLEY_API Routing {
  public:
   Routing() = default;
@@ -63,6 +74,9 @@ class MEDLEY_API Routing {
   void each_route(const Call& call, const See& see) const {
     for (const Step& step : of(call)) see(step.route);
   }
+  /// Where the table decides for host memory: its choice at each measured size, and up to seven other routes. Compressed ones are left out.
+  std::vector<MeasuredRange> measured_ranges(Op op, route::DTypeClass dtype, const RoutingSources& sources,
+                                             const std::vector<std::unique_ptr<LaneState>>& lanes) const;
   /// The shape whose rows are used for this comm, where the table has none for its own shape.
   const std::optional<route::Shape>& fallback_shape() const noexcept { return fallback_shape_; }
 

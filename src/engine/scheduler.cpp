@@ -98,7 +98,7 @@ void Scheduler::add(Operation& operation) {
   if (!operation.collective()) return order_message(operation);
   CommState& comm = *operation.comm;
   // Behind an operation that may yet go to the same lane, no lane order is known. A stream-ordered route is never open.
-  if (lane.in_streams || (!operation.size && !operation.collected && comm.awaiting_lane_order.empty())) return order_in_lane(operation, false);
+  if (lane.in_streams || (!operation.open_route && !operation.collected && comm.awaiting_lane_order.empty())) return order_in_lane(operation, false);
   comm.awaiting_lane_order.push_back(&operation);
   hold(operation);
 }

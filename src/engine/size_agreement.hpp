@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "algorithms/messages.hpp"
+#include "engine/value_exchange.hpp"
 
 namespace medley::core {
 
@@ -42,73 +42,6 @@ inline constexpr std::uint64_t sizes_settle_after = 2 * SizeWindow::longest;
 /// The first of a kind, and where nothing can be agreed: about what a layer of experts or an embedding exchanges.
 inline constexpr std::int64_t nominal_v_bytes = std::int64_t{1} << 20;
 
-/// The size messages that a lane has sent and that are not complete yet; they take space in the library or at the receiver.
-class MEDLEY_API SizeExchange {
- public:
-  SizeExchange() = default;
-  SizeExchange(const SizeExchange&) = delete;
-  SizeExchange& operator=(const SizeExchange&) = delete;
-  ~SizeExchange() { drop(); }
-
-  void tell(Lane& lane, int tag, std::vector<std::int64_t> sizes, const std::vector<int>& ranks);
-  void poll() noexcept;
-  void drop() noexcept;
-  bool empty() const { return open_.empty(); }
-
- private:
-  struct SentSizes {
-    std::shared_ptr<const std::vector<std::int64_t>> sizes;
-    std::vector<Transfer*> left;
-  };
-  static void poll(SentSizes& told) noexcept;
-  std::list<SentSizes> open_;
-};
-
-/// The agreed sizes of a window, once known on all ranks.
-struct AgreedSizes {
-  bool known = false;
-  std::vector<std::int64_t> largest;   ///< per operation; until agreed, what this rank contributes
-};
-
-/// What operations with an open route wait for: the sizes of an earlier window. The lane counts as active meanwhile.
-class SizeQuery {
- public:
-  SizeQuery(LaneState& lane, int tag, std::shared_ptr<AgreedSizes> agreed);
-  ~SizeQuery();
-  SizeQuery(const SizeQuery&) = delete;
-  SizeQuery& operator=(const SizeQuery&) = delete;
-
-  /// Called once, with the ranks that know.
-  void ask(const std::vector<int>& ranks);
-  /// Whether all ranks have answered. Throws what the lane throws, as does ask().
-  bool answered();
-  const AgreedSizes& agreed() const { return *agreed_; }
-  std::vector<int> awaited() const { return messages_.awaited(); }
-
- private:
-  LaneState& lane_;
-  std::shared_ptr<AgreedSizes> agreed_;
-  std::shared_ptr<std::vector<std::vector<std::int64_t>>> told_;   ///< by each rank that was asked; shared with abandoned receives
-  algorithms::Messages messages_;
-};
-
-/// One operation of a queried window.
-class PendingSize {
- public:
-  PendingSize() = default;
-  PendingSize(std::shared_ptr<SizeQuery> question, std::size_t place) : question_(std::move(question)), place_(place) {}
-  explicit operator bool() const { return question_ != nullptr; }
-  bool answered() const { return question_->answered(); }
-  /// Valid once answered.
-  std::int64_t bytes() const { return question_->agreed().largest[place_]; }
-  std::vector<int> awaited() const { return question_->awaited(); }
-  void reset() { question_.reset(); }
-
- private:
-  std::shared_ptr<SizeQuery> question_;
-  std::size_t place_ = 0;
-};
-
 class SizeAgreement {
  public:
   /// Null where there is nothing to agree on: no such operation is routed by size, or the comm has no lane for the exchange.
@@ -118,7 +51,7 @@ class SizeAgreement {
   bool decides(const Call& call) const;
   struct Decision {
     std::int64_t bytes = nominal_v_bytes;
-    PendingSize open{};   ///< if set, it will provide the bytes
+    OpenRoute open{};   ///< if set, it will provide the bytes
   };
   /// Counts an operation that is being issued, sends this rank's sizes at the end of a window, and returns the size that
   /// decides the operation's route. Called in the same order on all ranks.
@@ -135,8 +68,8 @@ class SizeAgreement {
     bool by_size = false;
     std::uint64_t issued = 0;
     std::array<Window, 3> windows;                ///< the latest ones, by number
-    std::shared_ptr<AgreedSizes> agreed{};        ///< decides the routes of this window; none in the first two
-    std::weak_ptr<SizeQuery> question{};       ///< what waiting operations share
+    std::shared_ptr<AgreedValues> agreed{};        ///< decides the routes of this window; none in the first two
+    std::weak_ptr<ValueQuery> question{};       ///< what waiting operations share
   };
   static constexpr std::size_t kinds = 6;         ///< three operations, two kinds of memory
   static std::size_t kind_of(const Call& call);

@@ -16,7 +16,7 @@ constexpr std::uint64_t slot_taken = 1, slot_running = 2;
 constexpr int no_peer = -2;   // -1 is any source
 
 std::uint64_t first_word(const Operation& operation) {
-  const bool known = operation.lane && !operation.size;   // where the size is open the lane is a placeholder
+  const bool known = operation.lane && !operation.open_route;   // where the size is open the lane is a placeholder
   return static_cast<std::uint64_t>(operation.comm->status->number) << 32 |
          static_cast<std::uint64_t>(known ? operation.lane->place : StatusBoard::no_lane) << 16 |
          static_cast<std::uint64_t>(operation.call.op) << 8 |

@@ -8,7 +8,8 @@
 namespace medley::core {
 
 inline constexpr char trace_magic[8] = {'M', 'E', 'D', 'L', 'E', 'Y', 'T', 'R'};
-inline constexpr std::uint32_t trace_version = 3;   ///< docs/formats.md has the history
+/// docs/formats.md has the history. A file gets the second number with its first note about a decision.
+inline constexpr std::uint32_t trace_version = 3, trace_version_with_decisions = 4;
 
 /// Why an operation took its route.
 enum class RouteReason : std::uint8_t {
@@ -16,6 +17,8 @@ enum class RouteReason : std::uint8_t {
   rule,      ///< a rule of the comm or the context
   table,     ///< a row of the route table
   fallback,  ///< none of these: the first capable backend
+  online,    ///< switched to in the running job (MEDLEY_ONLINE)
+  trial,     ///< measured again in the running job, beside the route in use
 };
 
 enum class RecordState : std::uint8_t { writing, issued, started, complete, failed };
@@ -57,6 +60,7 @@ enum class NoteKind : std::uint8_t {
   algorithm,  ///< its name
   scope,      ///< as given by the program
   job,        ///< JSON: backends and versions, rules, table hash
+  decision,   ///< JSON: a route that was changed or kept in the running job; no record refers to it
 };
 
 /// Notes follow the header, one after another: this struct, then `bytes` of text, padded to 8.

@@ -131,6 +131,7 @@ void Recorder::make_room() noexcept {
 std::uint32_t Recorder::note(NoteKind kind, std::string_view text) {
   const auto bytes = static_cast<std::uint32_t>(text.size());
   const std::uint32_t padded = (static_cast<std::uint32_t>(sizeof(Note)) + bytes + 7) / 8 * 8;
+  if (kind == NoteKind::decision) header_->version = trace_version_with_decisions;
   if (bytes == 0 || notes_at_ + padded + sizeof(Note) > file_->notes_bytes()) return 0;   // 0: unknown
   std::byte* at = file_->notes() + notes_at_;
   Note note{};
@@ -143,6 +144,8 @@ std::uint32_t Recorder::note(NoteKind kind, std::string_view text) {
   notes_at_ += padded;
   return note.number;
 }
+
+bool Recorder::has_room_for_notes() const noexcept { return notes_at_ < file_->notes_bytes() / 2; }
 
 std::uint8_t Recorder::algorithm(std::string_view name) {
   if (name.empty()) return 0;

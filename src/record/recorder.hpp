@@ -41,6 +41,8 @@ class Recorder {
 
   /// The number under which records refer to this text.
   std::uint32_t note(NoteKind kind, std::string_view text);
+  /// Whether half of the space is free, for notes that must not displace others.
+  bool has_room_for_notes() const noexcept;
   std::uint8_t algorithm(std::string_view name);
 
   /// Reserves the next record; the caller fills its fields before it sets the state to `issued`.

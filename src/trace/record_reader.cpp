@@ -33,7 +33,7 @@ using core::RecordState;
 using core::TraceHeader;
 
 // A ring of the flight recorder is a trace that overwrites its oldest records: both have one format.
-constexpr core::FileFormat file_format{"trace", core::trace_version, core::trace_version,
+constexpr core::FileFormat file_format{"trace", core::trace_version, core::trace_version_with_decisions,
                                        "record the run again"};
 
 [[noreturn]] void refuse(const std::string& place, const std::string& sentence) {
@@ -240,6 +240,26 @@ Group group_of(const std::string& text, const std::string& where, const TraceHea
   return group;
 }
 
+RouteDecision decision_of(const std::string& text, const std::string& where) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto number = [&](const char* key) { return json.contains(key) && json[key].is_number_integer() && json[key] >= 0; };
+  const auto string = [&](const char* key) { return json.contains(key) && json[key].is_string(); };
+  if (!json.is_object() || !string("comm") || !string("op") || !string("from") || !string("to") || !string("reason") || !number("from_bytes") ||
+      !number("to_bytes") || !number("sequence") || !json.contains("changed") || !json["changed"].is_boolean() || !parse_op(json["op"].get<std::string>())) {
+    refuse(where, fmt::format("{} does not say what was decided about which route", text));
+  }
+  return {json["comm"], *parse_op(json["op"].get<std::string>()), json["from_bytes"], json["to_bytes"], json["sequence"], json["changed"], json["from"],
+          json["to"], json["reason"]};
+}
+
+/// Every rank of a comm notes it.
+void add_decision(RouteDecision decision, Trace& trace) {
+  const bool known = std::any_of(trace.decisions.begin(), trace.decisions.end(), [&](const RouteDecision& one) {
+    return one.comm == decision.comm && one.sequence == decision.sequence && one.op == decision.op && one.from_bytes == decision.from_bytes;
+  });
+  if (!known) trace.decisions.push_back(std::move(decision));
+}
+
 void read_notes(std::span<const std::byte> bytes, RecordSource& source, Trace& trace, int context) {
   Group unknown;
   unknown.name = "(not noted)";
@@ -256,11 +276,12 @@ void read_notes(std::span<const std::byte> bytes, RecordSource& source, Trace& t
     const std::string where = fmt::format("{}: note at byte {}", source.place, core::trace_header_bytes + at);
     if (note.bytes > bytes.size() - at - sizeof note)
       refuse(where, fmt::format("{} bytes of text do not fit", note.bytes));
-    if (note.kind > NoteKind::job)
+    if (note.kind > NoteKind::decision)
       refuse(where, fmt::format("there is no kind of number {}", static_cast<int>(note.kind)));
     const std::string text(reinterpret_cast<const char*>(bytes.data() + at + sizeof note), note.bytes);
     at += (sizeof note + note.bytes + 7) / 8 * 8;
-    if (note.kind == NoteKind::job) continue;
+    if (note.kind == NoteKind::decision) add_decision(decision_of(text, where), trace);
+    if (note.kind >= NoteKind::job) continue;
     auto& numbers = source.notes.by_kind[static_cast<std::size_t>(note.kind)];
     if (note.number != numbers.size())
       refuse(where, fmt::format("its number is {} where {} was due", note.number, numbers.size()));

@@ -7,6 +7,18 @@
 #include "trace/export.hpp"
 
 namespace medley::trace {
+namespace {
+
+nlohmann::ordered_json decisions_json(const Trace& trace) {
+  auto list = nlohmann::ordered_json::array();
+  for (const RouteDecision& one : trace.decisions) {
+    list.push_back({{"comm", one.comm}, {"sequence", one.sequence}, {"op", medley::name(one.op)}, {"from_bytes", one.from_bytes},
+                    {"to_bytes", one.to_bytes}, {"changed", one.changed}, {"from", one.from}, {"to", one.to}, {"reason", one.reason}});
+  }
+  return list;
+}
+
+}  // namespace
 
 std::vector<std::string> Report::remarks() const {
   std::vector<std::string> out = trace.remarks;
@@ -56,6 +68,7 @@ nlohmann::ordered_json to_json(const Report& report) {
       {{"layout", {{"text", layout.text()}, {"complete", layout.complete}, {"evidence", layout.evidence}}},
        {"skew", to_json(report.skew, t)},
        {"problems", to_json(report.problems, t)},
+       {"route_decisions", decisions_json(t)},
        {"clock_error_us", t.clock_error / 1e3},
        {"remarks", report.remarks()}});
   return out;

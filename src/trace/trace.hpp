@@ -7,6 +7,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <medley/route_decision.hpp>
 #include <medley/types.hpp>
 #include <memory>
 #include <optional>
@@ -141,6 +142,7 @@ struct Trace {
   std::vector<Group> groups;
   std::vector<std::string> names{""};
   std::vector<RankTrace> ranks;      ///< by rank
+  std::vector<RouteDecision> decisions;   ///< about routes in the running job, each once, in order of each comm
   std::vector<std::string> remarks;  ///< remarks that a reader of the figures must know
   bool timed = true;                 ///< false: a log without times
   bool waits_known = true;           ///< false: the source does not record when the program waited

@@ -22,6 +22,7 @@ VARIABLES = {
         "MEDLEY_BACKEND_PATH": "Folders with backend plugins, searched first; separated by colons.",
         "MEDLEY_RULES": "Rules that choose backends by operation and size: `all_reduce:0-4K=shm; *=mpi`.",
         "MEDLEY_TABLE": "A route table that `medley tune` wrote. Empty: none, not even the cached one.",
+        "MEDLEY_ONLINE": "`1` on any rank: routes are measured again in the running job and changed where another is clearly faster. `shuffle`: they change all the time, for tests.",
         "MEDLEY_SHM_DIRECT": "`1` forces direct reads between processes for large data over shm, `0` forbids them.",
         "MEDLEY_GLOO_INTERFACE": "An interface or local address that gloo listens on.",
         "MEDLEY_MPI": "Which MPI the mpi backend opens where both are installed: `openmpi` or `mpich`.",

@@ -121,10 +121,22 @@ TEST(Formats, Trace) {
   ASSERT_TRUE(t.ranks[0].events->read(13, event));
   EXPECT_EQ(t.groups[event.group].ranks, (std::vector<int>{0, 1}));
   EXPECT_THAT(refusal("ring-3.trace", numbered(2), trace::open_trace),
-              names("ring-3.trace", "this trace has format 2, which an older version", " 3;",
+              names("ring-3.trace", "this trace has format 2, which an older version", "s 3 to 4;",
                     "record the run again"));
-  EXPECT_THAT(refusal("ring-3.trace", numbered(4), trace::open_trace),
-              HasSubstr("has format 4, which a newer version"));
+  EXPECT_THAT(refusal("ring-3.trace", numbered(5), trace::open_trace),
+              HasSubstr("has format 5, which a newer version"));
+}
+
+TEST(Formats, RingWithDecisions) {
+  const trace::Trace t = trace::open_trace(sample("ring-4.trace").string());
+  EXPECT_EQ(t.ranks[0].events->size(), 8u);
+  ASSERT_EQ(t.decisions.size(), 1u);
+  EXPECT_EQ(t.decisions[0].op, Op::all_reduce);
+  EXPECT_EQ(t.decisions[0].sequence, 118u);
+  EXPECT_EQ(t.decisions[0].to, "shm+gloo");
+  EXPECT_TRUE(t.decisions[0].changed);
+  EXPECT_THAT(refusal("ring-4.trace", replaced("\"sequence\":118", "\"sequence\":\"x\""), trace::open_trace),
+              HasSubstr("does not say what was decided"));
 }
 
 TEST(Formats, Ring) {
