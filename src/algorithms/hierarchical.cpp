@@ -20,12 +20,13 @@ BackoffPolicy policy_of(const EventCount* inside, const EventCount* between) {
 
 }  // namespace
 
-HierarchicalBackend::HierarchicalBackend(Half inside, Half between, std::vector<std::string> hosts)
-    : inside_(inside), between_(between), hosts_(std::move(hosts)),
+HierarchicalBackend::HierarchicalBackend(Half inside, Half between, std::vector<std::string> hosts, DevicePart on_device)
+    : inside_(inside), between_(between), hosts_(std::move(hosts)), on_device_(std::move(on_device)),
       name_(fmt::format("{}+{}", inside.backend->name(), between.backend->name())),
       event_count_(policy_of(inside.backend->event_count(), between.backend->event_count())) {}
 
 bool HierarchicalBackend::native(Op op, DType, ReduceOp, Memory memory) const {
+  if (on_device_.device) return memory == Memory::cuda || op == Op::barrier;
   if (memory != Memory::host) return false;
   return op == Op::all_reduce || op == Op::all_gather || op == Op::reduce_scatter || op == Op::broadcast ||
          op == Op::all_to_all || op == Op::send || op == Op::recv;
@@ -55,24 +56,27 @@ std::string HierarchicalBackend::refuses(const std::vector<int>& world_ranks) co
   return between_.backend->refuses(world_ranks);
 }
 
-std::unique_ptr<Lane> HierarchicalBackend::connect_part(const Half& half, const CommParams& whole, const std::string& part, int first,
-                                                        int step, int count) const {
-  CommParams group{.name = fmt::format("{}/{}/{}", whole.name, name_, part), .rank = (whole.rank - first) / step, .size = count,
-              .world_ranks = {}, .store = std::make_shared<PrefixStore>(whole.store, part + "/"), .deadline = whole.deadline,
-              .progress = whole.progress, .gather = whole.gather};
-  for (int i = 0; i < count; ++i) group.world_ranks.push_back(whole.world_ranks[static_cast<std::size_t>(first + i * step)]);
-  return std::make_unique<FilledLane>(half.backend->connect(group), half.capabilities, std::string(half.backend->name()),
-                                      group.rank, group.size);
+/// `on_host`: for the second half; receives the lane below the staging one.
+std::unique_ptr<Lane> HierarchicalBackend::connect_part(const Half& half, const CommParams& whole, const Part& part, Lane** on_host) const {
+  CommParams group{.name = fmt::format("{}/{}/{}", whole.name, name_, part.name), .rank = (whole.rank - part.first) / part.step,
+                   .size = part.count, .world_ranks = {}, .store = std::make_shared<PrefixStore>(whole.store, part.name + "/"),
+                   .deadline = whole.deadline, .progress = whole.progress, .gather = whole.gather};
+  for (int i = 0; i < part.count; ++i) group.world_ranks.push_back(whole.world_ranks[static_cast<std::size_t>(part.first + i * part.step)]);
+  std::unique_ptr<Lane> lane = std::make_unique<FilledLane>(half.backend->connect(group), half.capabilities, std::string(half.backend->name()),
+                                                            group.rank, group.size);
+  if (on_host) *on_host = lane.get();
+  return on_host && stages() ? on_device_.stage(std::move(lane), group.rank, group.size) : std::move(lane);
 }
 
 std::unique_ptr<Lane> HierarchicalBackend::connect(const CommParams& group) {
   const int block = ranks_per_host(group.world_ranks), hosts = group.size / block;
   const int host = group.rank / block, place = group.rank % block;
   HierarchicalLane::Lanes parts;
-  parts.inside = connect_part(inside_, group, fmt::format("host{}", host), host * block, 1, block);
-  parts.between = connect_part(between_, group, fmt::format("place{}", place), place, block, hosts);
-  parts.all = connect_part(between_, group, "all", 0, 1, group.size);
+  parts.inside = connect_part(inside_, group, {fmt::format("host{}", host), host * block, 1, block});
+  parts.between = connect_part(between_, group, {fmt::format("place{}", place), place, block, hosts}, &parts.on_host);
+  parts.all = connect_part(between_, group, {"all", 0, 1, group.size}, &parts.on_host);
   parts.own_reductions = between_.capabilities.has(Trait::slow_reductions);
+  parts.device = on_device_.device;
   return std::make_unique<HierarchicalLane>(std::move(parts), host, place, hosts, block);
 }
 

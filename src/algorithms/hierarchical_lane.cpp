@@ -4,21 +4,33 @@
 
 #include <algorithm>
 
+#include "algorithms/device_phases.hpp"
 #include "algorithms/hierarchical_transfer.hpp"
 
 namespace medley::algorithms {
 
-Transfer* HierarchicalLane::start(const Call& call) {
-  if (!is_collective(call.op)) return start_message(call);
-  auto* transfer = new HierarchicalTransfer(*this, call);
+/// Starts the first phase.
+Transfer* HierarchicalLane::begin(PhasedTransfer* transfer) {
   try {
-    if (transfer->poll() != Poll::complete) return transfer;   // the first phase starts at once
+    if (transfer->poll() != Poll::complete) return transfer;
   } catch (...) {
     transfer->release();
     throw;
   }
   transfer->release();
   return nullptr;
+}
+
+Transfer* HierarchicalLane::start(const Call& call) {
+  if (parts_.device) return start_on_device(call);
+  return is_collective(call.op) ? begin(new HierarchicalTransfer(*this, call)) : start_message(call);
+}
+
+Transfer* HierarchicalLane::start_on_device(const Call& call) {
+  if (!is_collective(call.op)) return parts_.all->start(call);
+  if (call.memory == Memory::host) return parts_.on_host->start(call);   // a barrier
+  if (!stream_) stream_ = (*parts_.device)->make_stream();
+  return begin(new DevicePhases(*this, call, *parts_.device, stream_));
 }
 
 /// Collectives' messages inside a host stay there. Users' messages all take one lane: a receive from any source looks in one only.
@@ -80,7 +92,7 @@ bool HierarchicalLane::poll_close() noexcept {
 }
 
 void HierarchicalLane::abandon_orphans() noexcept {
-  for (HierarchicalTransfer* orphan : orphans_) orphan->abandon({});
+  for (PhasedTransfer* orphan : orphans_) orphan->abandon({});
   orphans_.clear();
 }
 

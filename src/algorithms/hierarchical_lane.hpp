@@ -4,12 +4,13 @@
 
 #include <array>
 #include <medley/backend.hpp>
+#include <medley/sdk/device.hpp>
 #include <memory>
 #include <vector>
 
 namespace medley::algorithms {
 
-class HierarchicalTransfer;
+class PhasedTransfer;
 
 class HierarchicalLane final : public Lane {
  public:
@@ -19,6 +20,9 @@ class HierarchicalLane final : public Lane {
     std::unique_ptr<Lane> all;       ///< for messages to other hosts, and all user messages
     /// Whether reductions between hosts use Medley's algorithms although the library has its own.
     bool own_reductions = false;
+    /// On CUDA memory: the device, set before the first operation; null on host memory.
+    const std::shared_ptr<Device>* device = nullptr;
+    Lane* on_host = nullptr;         ///< on CUDA memory: where a barrier without a stream runs (part of `all`)
   };
   HierarchicalLane(Lanes parts, int host, int place, int hosts, int places)
       : parts_(std::move(parts)), host_(host), place_(place), hosts_(hosts), places_(places) {}
@@ -28,15 +32,20 @@ class HierarchicalLane final : public Lane {
   void progress() override;
   bool undelivered() const override;
   bool concurrent_collectives() const override { return false; }
+  bool takes_lists() const override { return parts_.device != nullptr; }
+  /// Where both halves are stream-ordered, all phases launch when the collective starts.
+  bool in_streams() const override { return parts_.inside->in_streams() && parts_.between->in_streams(); }
   void check() override;
   void abort(const Error& why) noexcept override;
   bool poll_abort() noexcept override;
   bool poll_close() noexcept override;
 
  private:
-  friend class HierarchicalTransfer;
+  friend class PhasedTransfer;
   void abandon_orphans() noexcept;
   Transfer* start_message(const Call& call);
+  Transfer* start_on_device(const Call& call);
+  static Transfer* begin(PhasedTransfer* transfer);
   std::array<Lane*, 3> lanes() const { return {parts_.inside.get(), parts_.between.get(), parts_.all.get()}; }
   /// Converts a rank of one of the lanes to a rank of the whole comm.
   int whole_rank(const Lane* part, int rank) const {
@@ -44,7 +53,8 @@ class HierarchicalLane final : public Lane {
   }
   Lanes parts_;
   int host_, place_, hosts_, places_;
-  std::vector<HierarchicalTransfer*> orphans_;   ///< failed transfers, until the lane is aborted
+  void* stream_ = nullptr;                 ///< on CUDA memory: where the dependencies of a collective meet
+  std::vector<PhasedTransfer*> orphans_;   ///< failed transfers, until the lane is aborted
   bool closing_ = false;
 };
 

@@ -64,17 +64,12 @@ Task HierarchicalTransfer::all_gather() {
 /// the root's own host gets the tensor directly from the root.
 Task HierarchicalTransfer::broadcast() {
   const int root_host = call_.root / places(), root_place = call_.root % places();
-  const bool at_root_host = lane_.host_ == root_host, root = at_root_host && lane_.place_ == root_place;
+  const bool at_root_host = host() == root_host, root = at_root_host && place() == root_place;
   const std::int64_t count = root ? call_.in_count : call_.out_count;
   slice(count);
   const std::byte* own = root ? in(own_offset()) : out(own_offset());
   if (at_root_host) {
-    // The root's own slice stays in place; scattering it to itself would need a destination buffer.
-    sent_ = counts_;
-    sent_[static_cast<std::size_t>(root_place)] = 0;
-    Call& scatter = phase(Op::scatterv, root ? call_.in : nullptr, root ? count - own_count() : 0,
-                          root ? nullptr : out(own_offset()), root ? 0 : own_count(), root_place);
-    if (root) scatter.in_counts = sent_.data(), scatter.in_offsets = offsets_.data();
+    scatter_slices(count, root_place);
     co_await inside();
   }
   if (own_count() > 0) {

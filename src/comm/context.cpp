@@ -144,6 +144,7 @@ std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& r
   lane->filled = filled.get();
   lane->staged = staged;
   lane->in_streams = filled->in_streams();
+  lane->launches_in_phases = !staged && ready.capabilities.has_memory(Memory::cuda) && !lane->in_streams;
   lane->connects_lazily = ready.capabilities.has(Trait::connects_lazily);
   lane->inside_host = ready.capabilities.has(Trait::inside_host);
   lane->default_for_host = ready.capabilities.has(Trait::default_for_host);

@@ -47,6 +47,7 @@ struct LaneState {
   bool host = true, cuda = false;         ///< the memory kinds it handles
   bool staged = false;
   bool in_streams = false;
+  bool launches_in_phases = false;        ///< on CUDA memory, not stream-ordered: the host launches one phase of a collective after the other
   bool connects_lazily = false;           ///< Trait::connects_lazily
   bool inside_host = false;               ///< Trait::inside_host: its small messages are copies in memory
   bool default_for_host = false, default_for_cuda = false;   ///< the default where neither a rule nor the table decides
@@ -61,6 +62,8 @@ struct LaneState {
   bool has(Memory memory) const { return memory == Memory::cuda ? cuda : host; }
   /// Whether the lane needs progress for something that no pending operation here waits for.
   bool has_undelivered() const { return !broken && (filled->undelivered() || !value_exchange.empty()); }
+  /// Whether its collectives have a place in the device's order of launches.
+  bool ordered_on_device() const { return in_streams || launches_in_phases; }
   /// A barrier touches no memory, so every lane has it; only some can order it behind a stream.
   bool moves(Op op, Memory memory) const { return has(memory) || (op == Op::barrier && memory == Memory::host && !inside); }
 };

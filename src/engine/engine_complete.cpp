@@ -186,7 +186,7 @@ void Engine::on_lane_error(LaneState& lane, const Error& error) {
 bool Engine::progress_locked(Progress::Extent extent) {
   board_.note_poll();
   bool moved = progress_.run(extent);
-  scheduler_.look_for_connections();
+  scheduler_.look_for_late_launches();
   for (auto at = open_routes_.begin(); at != open_routes_.end();) {
     CommState& comm = **at;
     moved = assign_lane_orders(comm) || moved;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/engine.hpp"
+#include "route/pair_name.hpp"
 
 namespace medley::core {
 namespace {
@@ -42,11 +43,12 @@ void Engine::admit_on_device(const CommState& comm, Call& call, const LaneState&
   };
   call.captured = device_->capturing(call.stream);
   if (!call.captured) return;
+  if (route::is_pair(lane.name)) refuse("a graph cannot capture a route over two libraries; use nccl, or stop the capture");
   if (!lane.in_streams) {
     refuse("CUDA memory is staged by the host, which a graph cannot capture; use nccl, or stop the capture");
   }
   progress_locked();
-  if (std::any_of(pending_.begin(), pending_.end(), [](const Operation& operation) { return operation.lane->in_streams; })) {
+  if (std::any_of(pending_.begin(), pending_.end(), [](const Operation& operation) { return operation.lane->ordered_on_device(); })) {
     refuse("operations issued before the capture are not complete; wait for them on the host first (Work::wait_host)");
   }
 }
@@ -126,13 +128,13 @@ void Engine::finish_in_streams(const CommState& comm) {
 }
 
 void Engine::compare_order_of(const CommState& comm) {
-  const bool any = std::any_of(comm.lanes.begin(), comm.lanes.end(), [](const auto& lane) { return lane->in_streams; });
+  const bool any = std::any_of(comm.lanes.begin(), comm.lanes.end(), [](const auto& lane) { return lane->ordered_on_device(); });
   const std::lock_guard lock(mutex_);
   if (comm.checked && any) order_checked_.emplace(comm.name, 0);
 }
 
 IssuedBefore Engine::note_issue(const Operation& operation) {
-  if (!operation.lane->in_streams) return {};
+  if (!operation.lane->ordered_on_device()) return {};
   const IssuedBefore before = order_checked_;
   ++order_checked_[operation.comm->name];
   return before;

@@ -103,8 +103,8 @@ class Operation final : public Recycled<Operation> {
   std::vector<Operation*> follows;            ///< operations whose streams this one's stream waits for; a reference each
   int blockers = 0;                           ///< holds: earlier operations, an undecided route, the consistency check
   std::vector<Operation*> after_start;        ///< operations that wait for this one to start; a reference each
-  std::vector<Operation*> after_connecting;   ///< operations that wait for this one to start, but not beyond `connect_limit`
-  Deadline connect_limit{};
+  std::vector<Operation*> after_launches;     ///< operations that wait for all launches of this one, but not beyond `launch_limit`
+  Deadline launch_limit{};
   std::vector<Operation*> after_completion;   ///< operations that wait for this one to complete; a reference each
   bool awaiting_check = false;                 ///< held until the consistency checker confirms it
   Operation* group = nullptr;                 ///< the batch it belongs to

@@ -91,7 +91,7 @@ std::int64_t Routing::equal_bytes(const Call& call, int ranks) noexcept {
 
 bool Routing::by_size(Op op, Memory memory) const noexcept {
   const Steps& steps = of(op, memory, route::DTypeClass::any);
-  if (std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.route.lane->in_streams; })) return false;
+  if (std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.route.lane->ordered_on_device(); })) return false;
   return std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
     return step.route.lane != steps.front().route.lane || step.route.algorithm != steps.front().route.algorithm;
   });

@@ -9,9 +9,9 @@
 namespace medley::core {
 namespace {
 
-// Connecting takes up to half a second where many ranks connect at once. A peer that has not joined by then may itself wait for
-// the held collective.
-constexpr std::chrono::seconds longest_connecting(1);
+// Connecting takes up to half a second where many ranks connect at once. A peer that has not joined a connection, or a collective in
+// phases, by then may itself wait for the held collective.
+constexpr std::chrono::seconds longest_launching(1);
 
 // Collectives passed to a library at once on one lane: it checks all of them at every poll (Open MPI takes 17 µs for each of
 // 2,000 and 66 µs for each of 20,000). docs/guarantees.md shows why holding back the others is safe.
@@ -46,9 +46,9 @@ void Scheduler::behind_launch(Operation& earlier, Operation& operation) {
   if (!earlier.launched) behind(earlier.after_start, operation);
 }
 
-void Scheduler::behind_connection(Operation& message, Operation& collective) {
-  if (message.after_connecting.empty()) message.connect_limit = std::chrono::steady_clock::now() + longest_connecting;
-  behind(message.after_connecting, collective);
+void Scheduler::behind_all_launches(Operation& earlier, Operation& collective) {
+  if (earlier.after_launches.empty()) earlier.launch_limit = std::chrono::steady_clock::now() + longest_launching;
+  behind(earlier.after_launches, collective);
 }
 
 /// In lane order: libraries match collectives by their order.
@@ -67,8 +67,8 @@ void Scheduler::order_in_streams(Operation& operation) {
   if (operation.collective()) {
     Operation* const before = streams_.last_collective();
     if (before && before->last_dependent != operation.order) behind_launch(*before, operation);
-    for (Operation* message : streams_.connecting()) {
-      if (message->last_dependent != operation.order) behind_connection(*message, operation);
+    for (Operation* earlier : streams_.launching()) {
+      if (earlier->last_dependent != operation.order) behind_all_launches(*earlier, operation);
     }
   }
 }
@@ -93,7 +93,7 @@ void Scheduler::add(Operation& operation) {
   operation.order = ++issued_;
   hazards_.add(operation, [&](Operation& earlier) { behind_memory(earlier, operation); });
   LaneState& lane = *operation.lane;
-  if (lane.in_streams) order_in_streams(operation);
+  if (lane.ordered_on_device()) order_in_streams(operation);
   streams_.add(operation);
   if (!operation.collective()) return order_message(operation);
   CommState& comm = *operation.comm;
@@ -149,6 +149,7 @@ void Scheduler::launched(Operation& operation) {
   if (!operation.collective() && !operation.lane->messages.empty()) operation.lane->messages.remove(operation);
   streams_.launched(operation);
   if (!operation.after_start.empty()) release_all(std::exchange(operation.after_start, {}));
+  if (!operation.after_launches.empty()) release_all(std::exchange(operation.after_launches, {}));
 }
 
 void Scheduler::finished(Operation& operation) {
@@ -165,14 +166,14 @@ void Scheduler::finished(Operation& operation) {
   }
   if (!operation.after_completion.empty()) release_all(std::exchange(operation.after_completion, {}));
   if (!operation.after_start.empty()) release_all(std::exchange(operation.after_start, {}));
-  if (!operation.after_connecting.empty()) release_all(std::exchange(operation.after_connecting, {}));
+  if (!operation.after_launches.empty()) release_all(std::exchange(operation.after_launches, {}));
 }
 
-void Scheduler::look_for_connections() {
-  if (streams_.connecting().empty()) return;
+void Scheduler::look_for_late_launches() {
+  if (streams_.launching().empty()) return;
   const auto now = std::chrono::steady_clock::now();
-  for (Operation* message : std::vector<Operation*>(streams_.connecting())) {
-    if (!message->after_connecting.empty() && now >= message->connect_limit) release_all(std::exchange(message->after_connecting, {}));
+  for (Operation* earlier : std::vector<Operation*>(streams_.launching())) {
+    if (!earlier->after_launches.empty() && now >= earlier->launch_limit) release_all(std::exchange(earlier->after_launches, {}));
   }
 }
 
@@ -194,11 +195,11 @@ void Scheduler::withdraw(const std::vector<Operation*>& failing, const PendingLi
       if (earlier->error) continue;
       if (conflict(earlier->accesses, operation.accesses)) {
         behind_memory(*earlier, operation);
-      } else if (both_in_streams(*earlier, operation) && operation.collective()) {
-        if (earlier->collective()) {
+      } else if (earlier->lane->ordered_on_device() && operation.lane->ordered_on_device() && operation.collective()) {
+        if (earlier->collective() && earlier->lane->in_streams) {
           behind_launch(*earlier, operation);
-        } else if (!earlier->launched) {
-          behind_connection(*earlier, operation);
+        } else if (!earlier->launched && (earlier->collective() || earlier->lane->in_streams)) {
+          behind_all_launches(*earlier, operation);
         }
       }
     }

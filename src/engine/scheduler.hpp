@@ -48,8 +48,8 @@ class MEDLEY_API Scheduler {
   /// Called before failing operations, which have their error set, are finished: the dependents of an operation that has not
   /// started inherit its own dependencies.
   void withdraw(const std::vector<Operation*>& failing, const PendingList& pending);
-  /// Releases operations held by connecting messages that have connected or take too long.
-  void look_for_connections();
+  /// Releases collectives held by connecting messages or collectives in phases that take too long to launch.
+  void look_for_late_launches();
 
   const StreamOrder& streams() const { return streams_; }
 
@@ -57,7 +57,7 @@ class MEDLEY_API Scheduler {
   static void behind(std::vector<Operation*>& list, Operation& operation);
   static void behind_memory(Operation& earlier, Operation& operation);
   static void behind_launch(Operation& earlier, Operation& operation);
-  static void behind_connection(Operation& message, Operation& collective);
+  static void behind_all_launches(Operation& earlier, Operation& collective);
   static void order_in_lane(Operation& operation, bool even_if_dependent);
   void order_in_streams(Operation& operation);
   void order_message(Operation& message);

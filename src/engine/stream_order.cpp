@@ -9,27 +9,24 @@ namespace medley::core {
 void StreamOrder::add(Operation& operation) {
   operation.needs_host = true;
   ++needing_host_;
-  if (!operation.lane->in_streams) return;
-  if (operation.collective()) {
-    last_collective_ = &operation;
-  } else if (operation.lane->connects_lazily) {
-    connecting_.push_back(&operation);
-  }
+  const LaneState& lane = *operation.lane;
+  if (lane.in_streams && operation.collective()) last_collective_ = &operation;
+  if (operation.collective() ? lane.launches_in_phases : lane.in_streams && lane.connects_lazily) launching_.push_back(&operation);
 }
 
 void StreamOrder::launched(Operation& operation) {
+  if (!launching_.empty()) std::erase(launching_, &operation);
   if (!operation.lane->in_streams) return;   // the host makes its progress
   if (operation.needs_host) --needing_host_;
   operation.needs_host = false;
   if (last_collective_ == &operation) last_collective_ = nullptr;
-  if (!operation.collective()) std::erase(connecting_, &operation);
 }
 
 void StreamOrder::finished(Operation& operation) {
   if (operation.needs_host) --needing_host_;
   operation.needs_host = false;
   if (last_collective_ == &operation) last_collective_ = nullptr;
-  if (operation.lane->in_streams && !operation.collective()) std::erase(connecting_, &operation);
+  if (!launching_.empty()) std::erase(launching_, &operation);
 }
 
 bool StreamOrder::others_need_host(const Operation& waited) const {

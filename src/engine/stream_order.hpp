@@ -5,6 +5,8 @@
 // - Two ranks that connect for their first message copy to the device in NCCL's own streams. CUDA maps streams to few work
 //   queues, and behind a kernel that waits for the peer these copies may wait for ever (docs/guarantees.md). So a collective is
 //   held while an earlier message connects, for a second at most.
+// - A pair such as nccl+mpi launches its last phase when the host has finished the one before, which no place in the order of issue
+//   determines. So a collective is held while an earlier one has launches left, again for a second at most.
 // - A host that waits for a stream holds CUDA's locks and makes no progress. It may wait only when no pending operation needs
 //   the host.
 #pragma once
@@ -25,8 +27,8 @@ class MEDLEY_API StreamOrder {
 
   /// The latest collective of a stream lane that is not launched.
   Operation* last_collective() const { return last_collective_; }
-  /// Messages of stream lanes that are not launched.
-  const std::vector<Operation*>& connecting() const { return connecting_; }
+  /// Messages of stream lanes that are not launched, and collectives that launch in phases and have some left.
+  const std::vector<Operation*>& launching() const { return launching_; }
 
   /// Whether any pending operation still needs the host, for CUDA calls too. One that is in its stream does not.
   bool any_needs_host() const { return needing_host_ > 0; }
@@ -35,7 +37,7 @@ class MEDLEY_API StreamOrder {
 
  private:
   Operation* last_collective_ = nullptr;
-  std::vector<Operation*> connecting_;
+  std::vector<Operation*> launching_;
   int needing_host_ = 0;
 };
 

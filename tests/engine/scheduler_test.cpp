@@ -168,11 +168,70 @@ TEST_F(Scheduling, holds_a_collective_in_streams_while_a_message_connects) {
   Operation& message = issue(std::move(send), false);
   Operation& held = collective(stream, b);
   EXPECT_FALSE(started(held));
-  scheduler_.look_for_connections();   // its second has not passed
+  scheduler_.look_for_late_launches();   // its second has not passed
   EXPECT_FALSE(started(held));
-  message.connect_limit = {};
-  scheduler_.look_for_connections();
+  message.launch_limit = {};
+  scheduler_.look_for_late_launches();
   EXPECT_TRUE(started(held));
+}
+
+// Rank 1 sends twice, then calls a collective; rank 0 receives once, calls the collective, receives again. The second message is launched
+// with the first one's connection, and completes only after the collective.
+TEST_F(Scheduling, releases_a_collective_in_streams_once_the_message_has_connected) {
+  TestComm stream(true, true);
+  Operation& message = issue(make(stream, Op::send, a, a + 16, false), false);
+  Operation& held = collective(stream, b);
+  EXPECT_FALSE(started(held));
+  launch(message);
+  EXPECT_TRUE(started(held));
+}
+
+TEST_F(Scheduling, holds_collectives_on_the_device_while_one_in_phases_has_launches_left) {
+  TestComm stream(true, true), phases(false), other_phases(false), host;
+  phases.lane->launches_in_phases = other_phases.lane->launches_in_phases = true;
+  Operation& first = collective(phases, a, false);
+  Operation& behind = collective(stream, b);
+  Operation& also_behind = collective(other_phases, c, false);
+  Operation& free = collective(host, memory + 48);
+  EXPECT_TRUE(started(first) && started(free));
+  EXPECT_FALSE(started(behind) || started(also_behind));
+  launch(first);   // its last phase
+  EXPECT_TRUE(started(behind) && started(also_behind));
+}
+
+TEST_F(Scheduling, holds_collectives_behind_one_in_phases_for_a_second_at_most) {
+  TestComm stream(true, true), phases(false);
+  phases.lane->launches_in_phases = true;
+  Operation& first = collective(phases, a, false);
+  Operation& behind = collective(stream, b);
+  scheduler_.look_for_late_launches();   // its second has not passed
+  EXPECT_FALSE(started(behind));
+  first.launch_limit = {};
+  scheduler_.look_for_late_launches();
+  EXPECT_TRUE(started(behind));
+}
+
+TEST_F(Scheduling, keeps_one_in_phases_behind_launches_that_are_held) {
+  TestComm stream(true, true), host, phases(false);
+  phases.lane->launches_in_phases = true;
+  Operation& before = collective(host, a);
+  Operation& held = collective(stream, a);
+  Operation& behind = collective(phases, b);
+  EXPECT_FALSE(started(held) || started(behind));
+  finish(before);
+  EXPECT_TRUE(started(held) && started(behind));
+}
+
+TEST_F(Scheduling, waits_for_the_launches_that_a_failed_one_waited_for) {
+  TestComm stream(true, true), failing(true, true), phases(false);
+  phases.lane->launches_in_phases = true;
+  Operation& first = collective(phases, a, false);
+  Operation& failed = collective(failing, b);
+  Operation& last = collective(stream, b);
+  fail(failed);
+  EXPECT_FALSE(started(last));
+  launch(first);
+  EXPECT_TRUE(started(last));
 }
 
 TEST_F(Scheduling, keeps_staged_messages_in_order_though_the_library_gets_them_later) {

@@ -1,97 +1,19 @@
-// Routes over hierarchical backends on two hosts of two ranks: mount namespaces with their own /dev/shm count as hosts.
-// Needs permission to create namespaces (root); skipped otherwise.
+// Routes over hierarchical backends on two hosts of two ranks. Needs permission to create namespaces (root); skipped otherwise.
 #include <gtest/gtest.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <sched.h>
-#include <sys/mount.h>
 
 #include <chrono>
 #include <numeric>
 #include <thread>
 
-#include "harness/ranks.hpp"
+#include "harness/two_hosts.hpp"
 
 namespace medley {
 namespace {
 
-constexpr int hosts = 2, places = 2, ranks = hosts * places, may_not = 77;
+using test::places;
+constexpr int ranks = test::ranks_on_hosts;
 
-bool become_host() {
-  return unshare(CLONE_NEWNS) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-         mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64m") == 0;
-}
-
-int run_rank(int rank, const test::ForkedStore& store, const test::Body& body) {
-  try {
-    ContextOptions options = test::options_of(rank, ranks, store.connect(rank, ranks));
-    options.backends = {"shm", "gloo", "shm+gloo"};
-    Context context(options);
-    body(context);
-    return ::testing::Test::HasFailure() ? 1 : 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
-    return 2;
-  }
-}
-
-/// gloo does not use loopback between hosts, and these share a network: any other interface works.
-bool name_interface() {
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return false;
-  bool found = false;
-  for (const ifaddrs* one = all; one && !found; one = one->ifa_next) {
-    if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET || !(one->ifa_flags & IFF_UP) || (one->ifa_flags & IFF_LOOPBACK)) continue;
-    found = setenv("MEDLEY_GLOO_INTERFACE", one->ifa_name, 1) == 0;
-  }
-  freeifaddrs(all);
-  return found;
-}
-
-/// False where this user may not create namespaces, or there is no network.
-bool on_two_hosts(const test::Body& body) {
-  if (!name_interface()) return false;
-  test::ForkedStore store;
-  std::fflush(nullptr);
-  std::vector<pid_t> made;
-  for (int host = 0; host < hosts; ++host) {
-    const pid_t keeper = fork();
-    if (keeper > 0) {
-      made.push_back(keeper);
-      continue;
-    }
-    if (!become_host()) _exit(may_not);
-    int worst = 0;
-    std::vector<pid_t> children;
-    for (int place = 0; place < places; ++place) {
-      const pid_t child = fork();
-      if (child == 0) {
-        const int status = run_rank(host * places + place, store, body);
-        std::fflush(nullptr);
-        _exit(status);
-      }
-      children.push_back(child);
-    }
-    for (const pid_t child : children) {
-      int status = 0;
-      waitpid(child, &status, 0);
-      worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 3);
-    }
-    _exit(worst);
-  }
-  store.open();
-  bool may = true;
-  for (const pid_t keeper : made) {
-    int status = 0;
-    waitpid(keeper, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == may_not) {
-      may = false;
-    } else {
-      EXPECT_EQ(status, 0);
-    }
-  }
-  return may;
-}
+bool on_two_hosts(const test::Body& body) { return test::on_two_hosts({"shm", "gloo", "shm+gloo"}, body); }
 
 const Options paired{.backend = "shm+gloo"};
 
@@ -169,7 +91,7 @@ TEST(Hierarchical, SendsEachPartOfUnevenOperationsToWhereItBelongs) {
         Comm world = context.world();
         for (const std::int64_t count : {1, 30, 20'000}) uneven(world, count);
       })) {
-    GTEST_SKIP() << "this user may not make namespaces, or there is no network but loopback";
+    GTEST_SKIP() << test::no_hosts;
   }
 }
 
@@ -186,7 +108,7 @@ TEST(Hierarchical, WaitsForARankOfTheSecondHostAfterTheFirstHostHasLeft) {
           EXPECT_EQ(all, (std::vector<std::int32_t>{0, 1, 2, 3}));
         }
       })) {
-    GTEST_SKIP() << "this user may not make namespaces, or there is no network but loopback";
+    GTEST_SKIP() << test::no_hosts;
   }
 }
 
@@ -205,7 +127,7 @@ TEST(Hierarchical, GivesWhatOneBackendGives) {
         first.wait();
         EXPECT_EQ(a[999] + b[0], 8);
       })) {
-    GTEST_SKIP() << "this user may not make namespaces, or there is no network but loopback";
+    GTEST_SKIP() << test::no_hosts;
   }
 }
 
@@ -217,7 +139,7 @@ TEST(Hierarchical, IsNotOfferedWhereItMakesNoSense) {
         pair.all_reduce(values, sum);
         EXPECT_EQ(values[0], 2);
       })) {
-    GTEST_SKIP() << "this user may not make namespaces, or there is no network but loopback";
+    GTEST_SKIP() << test::no_hosts;
   }
 }
 

@@ -11,7 +11,7 @@
 
 namespace medley {
 
-inline constexpr std::string_view device_abi = "medley-device-2";
+inline constexpr std::string_view device_abi = "medley-device-3";
 
 /// One CUDA device as one context uses it. Streams and events are CUDA's own handles. Every method may be called from
 /// any thread, preserves the thread's current device, and is allowed while another thread captures a graph. Only
@@ -36,6 +36,9 @@ class Device {
   /// A non-blocking stream. Streams live as long as the device.
   virtual void* make_stream() = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes, void* stream) = 0;
+  /// Device memory in stream order: usable by work behind this point of the stream, and freed by free_in() at that point of its stream.
+  virtual void* allocate_in(std::size_t bytes, void* stream) = 0;
+  virtual void free_in(void* memory, void* stream) noexcept = 0;
 
   /// For programs such as tests and benchmarks, which have no CUDA of their own.
   virtual void* allocate(std::size_t bytes) = 0;

@@ -94,6 +94,16 @@ class CudaDevice final : public Device {
     const Scope scope(index_);
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, static_cast<cudaStream_t>(stream)), "cudaMemcpyAsync");
   }
+  void* allocate_in(std::size_t bytes, void* stream) override {
+    const Scope scope(index_);
+    void* memory = nullptr;
+    check(cudaMallocAsync(&memory, bytes, static_cast<cudaStream_t>(stream)), "cudaMallocAsync");
+    return memory;
+  }
+  void free_in(void* memory, void* stream) noexcept override {
+    const Relaxed relaxed;   // as every other call here, in spite of a capture on this thread
+    cudaFreeAsync(memory, static_cast<cudaStream_t>(stream));
+  }
   void* allocate(std::size_t bytes) override {
     const Scope scope(index_);
     void* memory = nullptr;
