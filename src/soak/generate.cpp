@@ -1,14 +1,40 @@
 #include "soak/generate.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
+#include "route/pair_name.hpp"
 #include "soak/builder.hpp"
 #include "soak/schedule.hpp"
 
 namespace medley::soak {
 
 bool GenerateOptions::with_nccl() const {
-  return memory == Memory::cuda && std::find(backends.begin(), backends.end(), "nccl") != backends.end();
+  const std::vector<std::string> used = libraries();
+  return memory == Memory::cuda && std::find(used.begin(), used.end(), "nccl") != used.end();
+}
+
+std::vector<std::string> GenerateOptions::libraries() const {
+  std::vector<std::string> names;
+  for (const std::string& backend : backends) {
+    for (const std::string_view half : {route::inside_of(backend), route::between_of(backend)}) {
+      if (std::find(names.begin(), names.end(), half) == names.end()) names.emplace_back(half);
+    }
+  }
+  return names;
+}
+
+std::string GenerateOptions::rules() const {
+  std::vector<std::string> pairs;
+  std::copy_if(backends.begin(), backends.end(), std::back_inserter(pairs), route::is_pair);
+  std::string text;
+  std::size_t next = 0;
+  for (const Op op : {Op::all_reduce, Op::all_gather, Op::broadcast, Op::reduce_scatter, Op::all_to_all, Op::reduce}) {
+    if (!pairs.empty()) text += fmt::format("{}{}={}", text.empty() ? "" : ";", name(op), pairs[next++ % pairs.size()]);
+  }
+  return text;
 }
 
 Program generate(std::uint64_t seed, int ranks, const GenerateOptions& options) {
@@ -30,7 +56,9 @@ Program generate(std::uint64_t seed, int ranks, const GenerateOptions& options) 
   program.comms.push_back(world);
   const int most = program.memory > (1 << 19) ? options.most_steps / 3 : options.most_steps;
   int left = random.between(std::min(3, most), most);
-  Builder builder(program, random, options);
+  GenerateOptions plain = options;
+  plain.backends = options.libraries();
+  Builder builder(program, random, plain);
   for (int phase = 0; left > 0; ++phase) {
     const int steps = random.between(1, left);
     builder.add_phase(phase, steps);

@@ -17,6 +17,10 @@ struct GenerateOptions {
   Memory memory = Memory::host;        ///< where the buffers are
   /// NCCL needs the same order of operations on all ranks, and its messages have neither tags nor lengths.
   bool with_nccl() const;
+  /// The libraries that steps name. A route over two libraries serves only some comms, so no step names one.
+  std::vector<std::string> libraries() const;
+  /// Sends operations that name no backend over the routes over two libraries, in turn, where a comm has them.
+  std::string rules() const;
 };
 
 Program generate(std::uint64_t seed, int ranks, const GenerateOptions& options);

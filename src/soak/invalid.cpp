@@ -235,7 +235,7 @@ void work_invalid(const WorkerOptions& options, int ranks, Slot& slot) {
     ContextOptions given;
     given.backends = options.generate.backends;
     given.deadline = options.deadline;
-    const InvalidPlan plan = plan_invalid(options.first, ranks, options.generate.backends);
+    const InvalidPlan plan = plan_invalid(options.first, ranks, options.generate.libraries());
     setenv("MEDLEY_CHECK", plan.checked ? "1" : "0", 1);
     setenv("MEDLEY_POISON", "1", 1);
     Context context(given);

@@ -38,7 +38,7 @@ class InvalidWatch {
 
   /// Empty when every live rank reported the right error in time.
   std::string run(std::uint64_t seed) {
-    plan_ = plan_invalid(seed, ranks_, options_.generate.backends);
+    plan_ = plan_invalid(seed, ranks_, options_.generate.libraries());
     WorkerOptions work = options_;
     work.first = seed;
     work.programs = 1;

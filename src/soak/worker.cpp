@@ -26,6 +26,7 @@ class Contexts {
     if (!context) {
       ContextOptions given;
       given.backends = options_.generate.backends;
+      given.rules = options_.generate.rules();
       given.deadline = options_.deadline;
       given.progress_thread = program.progress_thread                             ? UseThread::always
                               : options_.generate.memory == Memory::cuda ? UseThread::automatic

@@ -136,7 +136,8 @@ TEST_P(Cuda, backends_take_turns_on_the_same_memory) {
       Numbers a(count, 1);
       std::int64_t expected = 1;
       std::vector<Work> works;
-      for (const char* backend : {"nccl", "shm", "shm", "nccl", "nccl", "shm"}) {
+      const std::string first = backend_under_test(), second = backends_under_test().back();
+      for (const std::string& backend : {first, second, second, first, first, second}) {
         works.push_back(comm.all_reduce(a.buffer(), sum, {.backend = backend, .async = true}));
         expected *= n;
       }
@@ -151,12 +152,13 @@ TEST_P(Cuda, backends_take_turns_on_the_same_memory) {
 TEST_P(Cuda, the_host_reads_a_result_while_a_message_of_another_library_is_on_its_way) {
   if (backends_under_test().size() < 2) GTEST_SKIP() << "needs a second backend";
   with_ranks(GetParam(), [](Comm& comm) {
+    const std::string other = backends_under_test().back();
     Numbers a(1'000, 1), message(700'000, comm.rank());
     for (int turn = 0; turn < 3; ++turn) {
       std::vector<Work> works;
-      if (comm.rank() != 0) works.push_back(comm.send(message.buffer(), 0, {.backend = "shm", .async = true}));
+      if (comm.rank() != 0) works.push_back(comm.send(message.buffer(), 0, {.backend = other, .async = true}));
       for (int from = 1; comm.rank() == 0 && from < comm.size(); ++from) {
-        comm.recv(message.buffer(), from, {.backend = "shm"}).wait_host();
+        comm.recv(message.buffer(), from, {.backend = other}).wait_host();
       }
       comm.all_reduce(a.buffer(), max);
       a.expect(1);

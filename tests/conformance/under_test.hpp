@@ -1,6 +1,6 @@
 // Which backend the suite tests and how its ranks are started; taken from the environment, so that one build
 // of the suite serves every backend and launcher.
-//   MEDLEY_TEST_BACKEND  a backend's name (shm)
+//   MEDLEY_TEST_BACKEND  a backend's name (shm); for a pair also set MEDLEY_RULES, since no comm takes one by itself
 //   MEDLEY_TEST_RANKS    processes: forked here (the default); threads: for sanitizers; launched: this
 //                        is one rank of a launcher's job, and smaller rank counts are subsets of it
 //   MEDLEY_TEST_MEMORY   cuda: the buffers of cases and letters are on the device (host)
@@ -25,14 +25,19 @@ inline std::string environment(const char* variable, const char* otherwise) {
 inline std::string backend_under_test() {
   return environment("MEDLEY_TEST_BACKEND", "shm");
 }
-/// NCCL does not move host memory; the data that a test compares uses shm.
+/// NCCL does not move host memory; the data that a test compares uses shm, or gloo where there are several hosts.
 inline std::vector<std::string> backends_under_test() {
   if (backend_under_test() == "nccl") return {"nccl", "shm"};
+  if (backend_under_test().starts_with("nccl+")) return {backend_under_test(), "gloo"};
   return {backend_under_test()};
 }
 /// What NCCL lacks: tags, any source, messages shorter than their receive, comms issued in different orders.
 inline bool over_nccl() {
-  return backend_under_test() == "nccl";
+  return backend_under_test() == "nccl" || backend_under_test() == "nccl+nccl";
+}
+/// Algorithms over messages run on host memory, staged or not.
+inline bool fills_in() {
+  return !backend_under_test().starts_with("nccl");
 }
 inline std::string kind_of_ranks() {
   return environment("MEDLEY_TEST_RANKS", "processes");

@@ -6,8 +6,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 
@@ -16,12 +18,14 @@ namespace {
 
 constexpr int glance_ms = 5;   // how often a wait checks whether to give up
 
+/// An abstract socket, without a file; or, for ranks in several network namespaces, a file in the folder MOCK_NCCL_FOLDER.
 sockaddr_un address_of(const std::string& name, int rank, socklen_t& length) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string text = name + "-" + std::to_string(rank);   // starts with a zero byte: an abstract socket, no file
-  std::memcpy(address.sun_path + 1, text.data(), text.size());
-  length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  const char* folder = std::getenv("MOCK_NCCL_FOLDER");
+  const std::string text = (folder ? std::string(folder) + "/" : std::string(1, '\0')) + name + "-" + std::to_string(rank);
+  std::memcpy(address.sun_path, text.data(), std::min(text.size(), sizeof address.sun_path - 1));
+  length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + text.size());
   return address;
 }
 
