@@ -45,7 +45,7 @@ for pair in ${PAIRS:-nccl+gloo nccl+ucx nccl+mpi nccl+nccl}; do
   built "$pair" || { echo "$pair: not built here, skipped"; continue; }
   [[ "$pair" = *+mpi ]] || mixed+=,$pair   # the random programs start without mpirun
   log=$(ranks MEDLEY_TEST_BACKEND="$pair" MEDLEY_RULES="*@cuda=$pair" MEDLEY_TEST_RANKS=launched MEDLEY_TEST_REDUCED=1 MEDLEY_TEST_MEMORY=cuda \
-    -- "$build/bin/conformance" --gtest_brief=1 --gtest_filter="${FILTER:-*of_4}") || failed=1
+    -- "$build/bin/conformance" --gtest_brief=1 --gtest_color=no --gtest_filter="${FILTER:-*of_4}") || failed=1
   echo "$pair: $(grep -E '^\[  (PASSED|FAILED)' <<<"$log" | head -1) $(awk '/ranks: .* cases/ { n += $3 } END { print n + 0 }' <<<"$log") cases"
   [ $failed -eq 0 ] || { head -c 4000 <<<"$log"; exit 1; }
 done
