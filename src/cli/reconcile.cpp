@@ -95,6 +95,7 @@ void print_ranks(const reconcile::Report& report, bool all_rows) {
 
 void print_report(const trace::Trace& t, const reconcile::Report& report, bool all_rows) {
   for (const auto& remark : t.remarks) fmt::print("note: {}\n", remark);
+  for (const std::string& note : report.notes) fmt::print("note: {}\n", note);
   for (const reconcile::Finding& finding : report.findings)
     fmt::print("{}: {}\n", finding.kind, finding.sentence);
   print_ranks(report, all_rows);

@@ -152,7 +152,7 @@ class Search {
         planned_ += planned->second.size();
         for (Run& run : planned->second) run.count *= c.observed->repeats;
       }
-      const Comparison now = compare(catalog_, planned->second, c.variant->sequence, in_order(c));
+      const Comparison now = compare(catalog_, planned->second, c.variant->sequence, c.ordered);
       trial.predicted[at] = planned->second;
       trial.touched[at] = touched(c.expected, planned->second);
       const Tally before(c.expected), after(planned->second);
@@ -170,8 +170,6 @@ class Search {
     trial.rows = static_cast<std::int64_t>(std::max(more.size(), fewer.size()));
     return trial;
   }
-
-  bool in_order(const Case& c) const { return c.observed->ordered && !options_.ignored.has(Field::order); }
 
   /// The row as evidence: the same row on another group, rank or pass is no new evidence, since the ranks of a job behave alike and
   /// the backward pass repeats the forward pass.
@@ -239,6 +237,14 @@ std::string sentence_of(const std::vector<Trial>& trials, const Search& search) 
 
 }  // namespace
 
+void judge_order(const Comparison& now, const std::string& cause, StepsResult& result) {
+  const auto is_order = [](const Line& line) { return line.verdict == Verdict::order; };
+  const auto wrong = std::find_if(now.lines.begin(), now.lines.end(), is_order);
+  const auto before = std::find_if(result.lines.begin(), result.lines.end(), is_order);
+  if (before != result.lines.end() && wrong == now.lines.end()) before->cause = cause;
+  if (before == result.lines.end() && wrong != now.lines.end()) result.lines.insert(result.lines.begin(), *wrong);
+}
+
 void explain_by_settings(const Plan& plan, const Options& options, std::vector<Case>& cases, Report& report) {
   if (cases.empty()) return;
   Search search(plan, options, cases, report);
@@ -254,8 +260,7 @@ void explain_by_settings(const Plan& plan, const Options& options, std::vector<C
   const std::string sentence = sentence_of(trials, search);
   for (std::size_t at = 0; at < cases.size(); ++at) {
     Case& c = cases[at];
-    const bool order = c.observed->ordered && !options.ignored.has(Field::order);
-    const Comparison now = compare(report.catalog, chosen.predicted[at], c.variant->sequence, order);
+    const Comparison now = compare(report.catalog, chosen.predicted[at], c.variant->sequence, c.ordered);
     for (Line& line : c.result->lines) {
       const bool expected = line.expected_count == 0 || touches(chosen, at, line.expected);
       const bool observed =
@@ -264,13 +269,7 @@ void explain_by_settings(const Plan& plan, const Options& options, std::vector<C
                       [&](std::uint32_t k) { return report.catalog.fits(k, line.observed); });
       if (line.differs() && line.verdict != Verdict::order && expected && observed) line.cause = sentence;
     }
-    // Order is judged against the accepted plan.
-    const auto is_order = [](const Line& line) { return line.verdict == Verdict::order; };
-    const auto wrong = std::find_if(now.lines.begin(), now.lines.end(), is_order);
-    const auto before = std::find_if(c.result->lines.begin(), c.result->lines.end(), is_order);
-    if (before != c.result->lines.end() && wrong == now.lines.end()) before->cause = sentence;
-    if (before == c.result->lines.end() && wrong != now.lines.end())
-      c.result->lines.insert(c.result->lines.begin(), *wrong);
+    judge_order(now, sentence, *c.result);
     c.expected = chosen.predicted[at];
   }
   report.explanations.push_back({sentence, static_cast<int>(chosen.hypotheses.size()), chosen.rows});

@@ -1,6 +1,6 @@
 // Tokens choose their experts, so the parts of an all_to_all differ from the plan's even share. That does not allow any size: what
-// all ranks of the group send must add up to the plan's total, in whole rows of the model's width, and each routing must occur at
-// least twice, since the backward pass sends the same way back.
+// all ranks of the group send must add up to the plan's total, in whole rows of the model's width, and each routing of the forward
+// pass must occur as often in the backward pass, which sends the same way back.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,12 +16,15 @@ struct Exchanges {
   std::vector<std::uint32_t> expected, observed;
 };
 
+bool is_exchange(const Catalog& catalog, const Run& run, std::uint32_t group) {
+  return catalog[run.kind].op == Op::all_to_all && catalog[run.kind].group == group && run.count == 1;
+}
+
 Exchanges exchanges_of(const Case& c, const Catalog& catalog, std::uint32_t group) {
   Exchanges out;
   const auto gather = [&](const Sequence& sequence, std::vector<std::uint32_t>& into) {
     for (const Run& run : sequence) {
-      if (catalog[run.kind].op == Op::all_to_all && catalog[run.kind].group == group && run.count == 1)
-        into.push_back(run.kind);
+      if (is_exchange(catalog, run, group)) into.push_back(run.kind);
     }
   };
   gather(c.expected, out.expected);
@@ -34,12 +37,26 @@ bool only_bytes_differ(const Catalog& catalog, std::uint32_t expected, std::uint
   return fields.empty() || fields == std::vector<Field>{Field::bytes};
 }
 
+/// How often one routing occurs in each pass.
+struct Occurrences {
+  std::size_t forward = 0, recompute = 0, backward = 0, unknown = 0;
+  void add(const Kind& kind) {
+    const std::string_view phase = phase_name(kind.phase);
+    ++(phase == "forward" ? forward : phase == "recompute" ? recompute : phase == "backward" ? backward : unknown);
+  }
+  /// Where the phase is not known, each of a pair repeats the other.
+  bool repeated() const {
+    if (unknown > 0) return forward + recompute + backward == 0 && unknown % 2 == 0;
+    return forward > 0 && backward == forward && recompute <= forward;
+  }
+};
+
 /// Whether the exchanges of one group in one step are the plan's with tokens routed differently. Sets `rows` to the rows this
 /// predicts and `parameters` to its free ones.
 bool routed_otherwise(const Catalog& catalog, const std::vector<Exchanges>& ranks, std::int64_t unit,
                       std::int64_t& rows, std::int64_t& parameters) {
   const std::size_t n = ranks.size(), exchanges = ranks.front().expected.size();
-  std::map<std::vector<std::int64_t>, std::size_t> routings;
+  std::map<std::vector<std::int64_t>, Occurrences> routings;
   std::size_t differing = 0;
   for (std::size_t i = 0; i < exchanges; ++i) {
     std::int64_t planned = 0, sent = 0;
@@ -58,10 +75,10 @@ bool routed_otherwise(const Catalog& catalog, const std::vector<Exchanges>& rank
     if (!differs) continue;
     if (planned != sent) return false;
     ++differing;
-    ++routings[bytes];
+    routings[bytes].add(catalog[ranks.front().observed[i]]);
   }
   if (differing == 0) return false;
-  if (std::any_of(routings.begin(), routings.end(), [](const auto& r) { return r.second < 2; })) return false;
+  if (!std::all_of(routings.begin(), routings.end(), [](const auto& r) { return r.second.repeated(); })) return false;
   rows = static_cast<std::int64_t>(differing * n);
   parameters = static_cast<std::int64_t>(routings.size() * (n - 1));
   return rows > parameters;
@@ -92,6 +109,23 @@ std::vector<Exchanges> of_all_members(const std::vector<Case>& cases, const Cata
       ranks.push_back(exchanges_of(c, catalog, place.first));
   }
   return ranks.size() == members.size() ? ranks : std::vector<Exchanges>{};
+}
+
+/// The exchanges that were routed otherwise take part in the order, too: the plan with their observed sizes must have the
+/// observed order.
+void judge_routed_order(const Catalog& catalog, const std::map<Place, bool>& holds, const std::string& cause, Case& c) {
+  if (!c.ordered) return;
+  Sequence planned = c.expected;
+  for (const auto& [place, routed] : holds) {
+    const auto& steps = c.variant->steps;
+    if (!routed || std::find(steps.begin(), steps.end(), place.second) == steps.end()) continue;
+    const Exchanges exchanges = exchanges_of(c, catalog, place.first);
+    std::size_t next = 0;
+    for (Run& run : planned) {
+      if (is_exchange(catalog, run, place.first) && next < exchanges.observed.size()) run.kind = exchanges.observed[next++];
+    }
+  }
+  judge_order(compare(catalog, planned, c.variant->sequence, true), cause, *c.result);
 }
 
 }  // namespace
@@ -128,6 +162,7 @@ void explain_by_routing(std::int64_t row_bytes, std::vector<Case>& cases, Report
           });
       if (all) line.cause = explanation.sentence;
     }
+    judge_routed_order(report.catalog, holds, explanation.sentence, c);
   }
   report.explanations.push_back(std::move(explanation));
 }

@@ -26,17 +26,17 @@ Sequence read_step(const trace::Trace& trace, const trace::RankTrace& rank, trac
 
 void count_outside(const trace::RankTrace& rank, const trace::Trace& trace, const trace::Steps& steps,
                    ObservedRank& out) {
-  trace::Event event;
-  const auto visit = [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      if (!rank.events->read(i, event) || trace.names[event.scope] == trace::step_scope) continue;
-      out.outside += event.count;
-      out.outside_bytes += event.bytes * event.count;
-    }
-  };
   if (steps.steps.empty()) return;
-  visit(0, steps.steps.front().begin);
-  visit(steps.steps.back().end, rank.events->size());
+  trace::Event event;
+  auto step = steps.steps.begin();
+  for (std::size_t i = 0; i < rank.events->size(); ++i) {
+    while (step != steps.steps.end() && i >= step->end) ++step;
+    if (!rank.events->read(i, event)) continue;
+    const bool border = trace.names[event.scope] == trace::step_scope;
+    if (border ? event.op == Op::barrier : step != steps.steps.end() && i >= step->begin) continue;
+    out.outside += event.count;
+    out.outside_bytes += event.bytes * event.count;
+  }
 }
 
 ObservedRank read_rank(const trace::Trace& trace, const trace::RankTrace& rank, const Selection& selection,

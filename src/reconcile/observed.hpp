@@ -28,7 +28,7 @@ struct ObservedRank {
   std::size_t steps = 0;     ///< in the trace
   std::string found_by;      ///< as trace::Steps
   std::int64_t repeats = 1;  ///< steps that the one sequence sums up, where a log has only sums
-  std::int64_t outside = 0;  ///< operations before the first step and after the last
+  std::int64_t outside = 0;  ///< operations before the first step, after the last, and under the scope that separates steps
   std::int64_t outside_bytes = 0;
   std::int64_t unfinished = 0;       ///< operations that failed or never completed
   bool ordered = true;               ///< whether the source has the order of issue

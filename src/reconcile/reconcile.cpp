@@ -36,6 +36,21 @@ void find_step_counts(const std::vector<ObservedRank>& observed, Report& report)
       {"steps", fmt::format("ranks have different numbers of steps: {}", fmt::join(parts, ", "))});
 }
 
+/// What a program leaves out by marking its steps is no difference, but whoever trusts the verdict must know it.
+void note_outside(const std::vector<ObservedRank>& observed, Report& report) {
+  std::int64_t operations = 0, bytes = 0;
+  std::vector<int> ranks;
+  for (const ObservedRank& rank : observed) {
+    if (rank.outside == 0 || rank.found_by == "period") continue;
+    operations += rank.outside;
+    bytes += rank.outside_bytes;
+    ranks.push_back(rank.rank);
+  }
+  if (ranks.empty()) return;
+  report.notes.push_back(fmt::format("{} operations ({} B) of {} are outside the marked steps and were not compared",
+                                     operations, bytes, core::ranks_text(ranks)));
+}
+
 void find_about_ranks(const std::vector<ObservedRank>& observed, const Options& options, Report& report) {
   for (const ObservedRank& rank : observed) {
     if (rank.unfinished > 0)
@@ -111,6 +126,7 @@ Report reconcile(const trace::Trace& trace, const Expectation& expectation, cons
   if (!options.ignore_ranks && options.selection.rank < 0) find_missing_ranks(observed, world, report);
   find_step_counts(observed, report);
   find_about_ranks(observed, options, report);
+  note_outside(observed, report);
   std::vector<Case> cases;
   report.ranks.reserve(observed.size());
   for (const ObservedRank& rank : observed) {
@@ -125,7 +141,7 @@ Report reconcile(const trace::Trace& trace, const Expectation& expectation, cons
       steps.steps = rank.variants[v].steps;
       const bool order = rank.ordered && !options.ignored.has(Field::order);
       steps.lines = compare(catalog, expected, rank.variants[v].sequence, order).lines;
-      cases.push_back({rank.rank, expected, &rank, &rank.variants[v], &steps});
+      cases.push_back({rank.rank, expected, order, &rank, &rank.variants[v], &steps});
     }
   }
   find_unknown_fields(cases, options.ignored, report);

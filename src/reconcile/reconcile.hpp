@@ -47,6 +47,7 @@ struct Report {
   Catalog catalog;
   std::vector<RankResult> ranks;
   std::vector<Finding> findings;
+  std::vector<std::string> notes;  ///< what was not compared, where the program itself says so; no differences
   std::vector<Explanation> explanations;
   std::vector<Explanation>
       suggestions;                  ///< would explain everything, but predict too little to count as causes

@@ -90,6 +90,7 @@ Json to_json(const ReconcileResult& result) {
               {"differences", differences},
               {"unexplained", report.unexplained()},
               {"hypotheses", explanations},
+              {"notes", report.notes},
               {"ranks", ranks}};
   if (result.time) out.update(to_json(*result.time));
   return out;

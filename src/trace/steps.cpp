@@ -37,7 +37,11 @@ std::uint64_t kind_key(const Event& event) {
 struct Keys {
   std::vector<std::uint64_t> keys;
   std::vector<std::size_t> places;
-  std::vector<std::size_t> borders;  ///< indexes of events under the scope "step"
+  struct Border {
+    std::vector<std::uint64_t> keys;
+    std::size_t first = 0, last = 0;  ///< events
+  };
+  std::vector<Border> borders;  ///< events under the scope "step" with nothing between them
 };
 
 Keys read_keys(const Trace& trace, const RankTrace& rank) {
@@ -46,7 +50,10 @@ Keys read_keys(const Trace& trace, const RankTrace& rank) {
   for (std::size_t i = 0; i < rank.events->size(); ++i) {
     if (!rank.events->read(i, event)) continue;
     if (trace.names[event.scope] == step_scope) {
-      out.borders.push_back(i);
+      const bool goes_on = !out.borders.empty() && (out.places.empty() || out.places.back() < out.borders.back().first);
+      if (!goes_on) out.borders.push_back({{}, i, i});
+      out.borders.back().keys.push_back(kind_key(event));
+      out.borders.back().last = i;
     } else {
       out.keys.push_back(kind_key(event));
       out.places.push_back(i);
@@ -55,10 +62,31 @@ Keys read_keys(const Trace& trace, const RankTrace& rank) {
   return out;
 }
 
-Steps by_borders(const Keys& keys, std::size_t end) {
+/// How often `part` follows itself in `whole`; 0 where `whole` is something else.
+std::size_t repetitions(const std::vector<std::uint64_t>& whole, const std::vector<std::uint64_t>& part) {
+  if (part.empty() || whole.size() % part.size() != 0) return 0;
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    if (whole[i] != part[i % part.size()]) return 0;
+  return whole.size() / part.size();
+}
+
+/// A program separates its steps by always the same operations. Where they come twice in a row, they enclose a step that issued
+/// nothing. It counts: a step that forgot its gradients must not look like one that never ran.
+Steps by_borders(const Keys& keys, const RankTrace& rank) {
   Steps out{{}, "scope"};
-  for (std::size_t i = 0; i < keys.borders.size(); ++i) {
-    const Step step{keys.borders[i] + 1, i + 1 < keys.borders.size() ? keys.borders[i + 1] : end};
+  const auto& borders = keys.borders;
+  // A border at either end may be incomplete: a ring cuts the first, a kill the last.
+  std::size_t from = 0, to = borders.size();
+  const std::size_t end = rank.events->size();
+  if (to > 1 && rank.issued > static_cast<std::int64_t>(end)) ++from;
+  if (to - from > 1 && keys.places.back() < borders.back().first) --to;
+  const auto shortest = std::min_element(borders.begin() + static_cast<std::ptrdiff_t>(from),
+                                         borders.begin() + static_cast<std::ptrdiff_t>(to),
+                                         [](const auto& a, const auto& b) { return a.keys.size() < b.keys.size(); });
+  for (std::size_t i = 0; i < borders.size(); ++i) {
+    const Step step{borders[i].last + 1, i + 1 < borders.size() ? borders[i + 1].first : end};
+    for (std::size_t n = repetitions(borders[i].keys, shortest->keys); n > 1; --n)
+      out.steps.push_back({step.begin, step.begin});
     const auto inside = std::lower_bound(keys.places.begin(), keys.places.end(), step.begin);
     if (inside != keys.places.end() && *inside < step.end) out.steps.push_back(step);
   }
@@ -116,10 +144,8 @@ Steps find_steps(const Trace& trace, const RankTrace& rank, std::size_t given) {
     }
     return equal_steps(keys, keys.keys.size() - given * length, length, given, "count");
   }
-  if (!keys.borders.empty()) {
-    Steps steps = by_borders(keys, rank.events->size());
-    if (!steps.steps.empty()) return steps;
-  }
+  const bool marked = !keys.borders.empty() && !keys.places.empty() && keys.places.back() > keys.borders.front().first;
+  if (marked) return by_borders(keys, rank);
   if (!rank.marked_steps.empty()) {
     Steps steps{{}, "mark"};
     for (const auto& [begin, end] : rank.marked_steps) steps.steps.push_back({begin, end});

@@ -103,6 +103,20 @@ TEST(Reconcile, odd_steps_and_ranks_are_named) {
   EXPECT_EQ(rank.results[1].lines.front().verdict, Verdict::count);
 }
 
+TEST(Reconcile, operations_outside_the_marked_steps_are_noted) {
+  const Plan p = plan_of("dp=4,bucket_cap_mb=0.25", Framework::ddp);
+  MadeRun run = made_run(p, 3);
+  EXPECT_TRUE(held_against(p, run).notes.empty());
+  MadeOperation op = run.ranks[2].steps[1].front();
+  op.event.bytes = 64 << 20;
+  op.scope = trace::step_scope;
+  run.ranks[2].steps[1].push_back(op);
+  const Report report = held_against(p, run);
+  EXPECT_EQ(report.differences(), 0u) << text_of(report);
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_THAT(report.notes.front(), HasSubstr("1 operations (67108864 B) of rank 2 are outside the marked steps"));
+}
+
 TEST(Reconcile, fields_a_source_does_not_carry_are_unknown_until_ignored) {
   const Plan p = plan_of("dp=4,bucket_cap_mb=0.25", Framework::ddp);
   MadeRun run = made_run(p, 2);

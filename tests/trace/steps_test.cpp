@@ -90,5 +90,35 @@ TEST(Steps, a_number_leaves_the_set_up_and_the_tail_out) {
   EXPECT_THROW(find_steps(trace, rank, 13), Error);
 }
 
+/// Operations of a rank; 0 is one under the scope "step".
+RankTrace bordered(Trace& trace, const std::vector<std::int64_t>& sizes) {
+  RankTrace rank = operations(trace, sizes);
+  for (Event& event : static_cast<EventList&>(*rank.events).events)
+    if (event.bytes == 0) event.scope = trace.name(step_scope);
+  return rank;
+}
+
+std::vector<std::size_t> lengths(const Steps& steps) {
+  std::vector<std::size_t> out;
+  for (const Step& step : steps.steps) out.push_back(step.end - step.begin);
+  return out;
+}
+
+TEST(Steps, a_step_that_issues_nothing_counts) {
+  using Lengths = std::vector<std::size_t>;
+  const auto found = [](const std::vector<std::int64_t>& sizes, std::int64_t overwritten = 0) {
+    Trace trace;
+    RankTrace rank = bordered(trace, sizes);
+    rank.issued = static_cast<std::int64_t>(sizes.size()) + overwritten;
+    return lengths(find_steps(trace, rank));
+  };
+  EXPECT_EQ(found({7, 0, 1, 2, 0, 1, 2, 0, 1, 2}), (Lengths{2, 2, 2}));
+  EXPECT_EQ(found({7, 0, 1, 2, 0, 0, 1, 2, 0, 1, 2, 0}), (Lengths{2, 0, 2, 2}));
+  EXPECT_EQ(found({0, 0, 0, 1, 2, 0, 1, 2, 0, 1, 2}), (Lengths{0, 0, 2, 2, 2}));
+  // A border of two operations, of which a ring has cut the first and a kill the last.
+  EXPECT_EQ(found({0, 1, 2, 0, 0, 1, 2, 0, 0, 1, 2, 0}, 50), (Lengths{2, 2, 2}));
+  EXPECT_EQ(found({0, 0, 1, 2, 0, 0, 0, 0, 1, 2, 0, 0, 1, 2}), (Lengths{2, 0, 2, 2}));
+}
+
 }  // namespace
 }  // namespace medley::trace
