@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
   using namespace medley::nccl_profiler::test;
   const long operations = argc > 1 ? std::atol(argv[1]) : 200'000;
   MockNccl nccl(NCCL_PROFILER_PLUGIN);
-  for (const int version : {4, 5}) {
+  for (const int version : {4, 5, 6}) {
     auto comm = nccl.comm(1, "", 1, 0, version);
     const auto begin = std::chrono::steady_clock::now();
     for (long i = 0; i < operations; ++i)

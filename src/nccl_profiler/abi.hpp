@@ -1,5 +1,5 @@
-// NCCL's profiler interface, versions 4 and 5, as far as this plugin uses it: the structs that NCCL passes
-// and the symbols it looks up (ncclProfiler_v4, ncclProfiler_v5). Declared here so that it builds without
+// NCCL's profiler interface, versions 4 to 6, as far as this plugin uses it: the structs that NCCL passes
+// and the symbols it looks up (ncclProfiler_v4 to ncclProfiler_v6). Declared here so that it builds without
 // NCCL.
 #pragma once
 
@@ -19,6 +19,7 @@ enum EventKind : std::uint64_t {
   group_api_event = 1 << 8,
   collective_api_event = 1 << 9,
   message_api_event = 1 << 10,
+  copy_engine_event = 1 << 12,  ///< version 6: a collective that copy engines carry out, without a kernel
 };
 
 enum EventState : int { kernel_channel_stop = 22 };
@@ -114,6 +115,33 @@ struct DescriptorV5 {
   };
 };
 
+/// Version 6 adds the collectives of the copy engines; what came before has the layout of version 5.
+struct DescriptorV6 {
+  std::uint64_t type;
+  void* parent;
+  int rank;
+  union {
+    CollectiveApi collective_api;
+    MessageApi message_api;
+    Collective collective;
+    Message message;
+    KernelChannel kernel_channel;
+    struct {
+      std::uint64_t sequence;
+      const char* function;
+      const void* send;
+      void* receive;
+      std::size_t count;
+      int root;
+      const char* datatype;
+      const char* strategy;  ///< of their synchronisation: "MC" (multicast) or "UC"
+      bool sync_in_batch;
+      std::uint32_t batch_size, batches, number;
+      void* stream;
+    } copy_engine;
+  };
+};
+
 union StateArguments {
   std::size_t size;
   void* data;
@@ -130,14 +158,17 @@ struct PluginV4 {
   Result (*finalize)(void* context);
 };
 
-struct PluginV5 {
+template <typename Descriptor>
+struct PluginSince5 {
   const char* name;
   Result (*init)(void** context, std::uint64_t comm_hash, int* mask, const char* comm_name, int nodes,
                  int ranks, int rank, Logger log);
-  Result (*start_event)(void* context, void** event, DescriptorV5* descriptor);
+  Result (*start_event)(void* context, void** event, Descriptor* descriptor);
   Result (*stop_event)(void* event);
   Result (*record_state)(void* event, int state, StateArguments* arguments);
   Result (*finalize)(void* context);
 };
+using PluginV5 = PluginSince5<DescriptorV5>;
+using PluginV6 = PluginSince5<DescriptorV6>;
 
 }  // namespace medley::nccl_profiler

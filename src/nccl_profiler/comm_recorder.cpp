@@ -125,6 +125,7 @@ Handle* ProcessRecorder::operation(std::uint32_t comm, std::uint64_t& collective
   const std::lock_guard lock(mutex_);
   Handle* handle = take(Handle::Kind::operation);
   handle->channels = call.channels > 0 ? call.channels : 1;
+  handle->call_only = call.call_only;
   Record& r = recorder_.next();
   const std::uint64_t index = r.index;
   r = Record{};
@@ -147,6 +148,7 @@ Handle* ProcessRecorder::operation(std::uint32_t comm, std::uint64_t& collective
   r.memory = static_cast<std::uint8_t>(Memory::cuda);
   r.flags = core::record_async;
   if (call.bytes_only) r.flags = static_cast<std::uint8_t>(r.flags | core::record_bytes_only);
+  if (call.call_only) r.flags = static_cast<std::uint8_t>(r.flags | core::record_call_only);
   r.backend = static_cast<std::uint8_t>(backend_);
   r.reason = core::RouteReason::fallback;
   if (call.algorithm && *call.algorithm)
@@ -201,6 +203,16 @@ void ProcessRecorder::stop(Handle* handle) {
   switch (handle->kind) {
     case Handle::Kind::operation:
       handle->host_done = true;
+      if (handle->call_only) {
+        if (Record* r = recorder_.find(handle->record)) {
+          r->started = r->issued;
+          r->completed = core::ticks();
+          write_barrier();  // as in operation()
+          r->state = RecordState::complete;
+        }
+        finish(handle);
+        break;
+      }
       if (handle->stopped >= handle->channels) finish(handle);
       break;
     case Handle::Kind::channel: {

@@ -22,6 +22,7 @@ struct Call {
   int channels = 0, ranks = 1;
   const char *algorithm = "", *protocol = "";
   bool bytes_only = false;  ///< the datatype is not the program's: NCCL has already converted elements to bytes
+  bool call_only = false;   ///< NCCL does not report when it ends on the GPU
 };
 
 class ProcessRecorder;
@@ -35,6 +36,7 @@ struct Handle {
   Call call;                      ///< api: the call
   int channels = 0, stopped = 0;  ///< operation: expected and finished
   bool host_done = false;         ///< operation: NCCL has launched it
+  bool call_only = false;         ///< operation: as in Call
   std::uint64_t gpu_begin = 0,
                 gpu_end = 0;  ///< GPU clock, ns: of a channel, or of all channels of an operation
 };

@@ -1,6 +1,7 @@
-// The plugin: NCCL looks up ncclProfiler_v5 (2.28 and later) or ncclProfiler_v4 (2.27) in the library that
+// The plugin: NCCL looks up ncclProfiler_v6 (2.29 and later), _v5 (2.28) or _v4 (2.27) in the library that
 // NCCL_PROFILER_PLUGIN names. Nothing here may fail a job: the plugin skips what it cannot record.
 #include <exception>
+#include <type_traits>
 
 #include "nccl_profiler/abi.hpp"
 #include "nccl_profiler/comm_recorder.hpp"
@@ -70,11 +71,13 @@ Result init_v4(void** context, int* mask, const char* name, std::uint64_t hash, 
                    collective_event | message_event | kernel_channel_event);
 }
 
-Result init_v5(void** context, std::uint64_t hash, int* mask, const char* name, int, int ranks, int rank,
-               Logger log) {
-  return make_comm(
-      context, mask, hash, name, ranks, rank, log,
-      collective_event | message_event | kernel_channel_event | collective_api_event | message_api_event);
+constexpr int events_v5 =
+    collective_event | message_event | kernel_channel_event | collective_api_event | message_api_event;
+
+template <int wanted>
+Result init(void** context, std::uint64_t hash, int* mask, const char* name, int, int ranks, int rank,
+            Logger log) {
+  return make_comm(context, mask, hash, name, ranks, rank, log, wanted);
 }
 
 template <typename Descriptor>
@@ -107,7 +110,25 @@ Result start_v4(void* context, void** event, DescriptorV4* d) {
   return 0;
 }
 
-Result start_v5(void* context, void** event, DescriptorV5* d) {
+/// A collective of the copy engines. NCCL reports its launch alone.
+void start_copy_engine(CommRecorder& comm, void** event, const DescriptorV6& d) {
+  struct {
+    const char *function, *datatype;
+    std::size_t count;
+    int channels;
+  } const e{d.copy_engine.function, d.copy_engine.datatype, d.copy_engine.count, 1};
+  Call call = call_of(e, d.parent);
+  call.root = d.copy_engine.root;
+  call.ranks = comm.ranks;
+  call.algorithm = "copy engine";
+  call.protocol = d.copy_engine.strategy;
+  call.call_only = true;
+  *event = comm.process->operation(comm.comm, comm.collectives, comm.messages, call);
+}
+
+/// Versions 5 and 6.
+template <typename Descriptor>
+Result start_event(void* context, void** event, Descriptor* d) {
   *event = nullptr;
   if (!context) return 0;
   auto& comm = *static_cast<CommRecorder*>(context);
@@ -119,9 +140,12 @@ Result start_v5(void* context, void** event, DescriptorV5* d) {
       call.count = collective ? d->collective_api.count : d->message_api.count;
       call.datatype = collective ? d->collective_api.datatype : d->message_api.datatype;
       *event = comm.process->api(call);
-    } else {
-      start(comm, event, *d);
+      return 0;
     }
+    if constexpr (std::is_same_v<Descriptor, DescriptorV6>) {
+      if (d->type == copy_engine_event) start_copy_engine(comm, event, *d);
+    }
+    start(comm, event, *d);
   } catch (const std::exception&) {
     *event = nullptr;
   }
@@ -135,6 +159,7 @@ Result start_v5(void* context, void** event, DescriptorV5* d) {
 extern "C" {
 __attribute__((visibility("default"))) extern const medley::nccl_profiler::PluginV4 ncclProfiler_v4;
 __attribute__((visibility("default"))) extern const medley::nccl_profiler::PluginV5 ncclProfiler_v5;
+__attribute__((visibility("default"))) extern const medley::nccl_profiler::PluginV6 ncclProfiler_v6;
 
 const medley::nccl_profiler::PluginV4 ncclProfiler_v4 = {
     "medley",
@@ -146,8 +171,16 @@ const medley::nccl_profiler::PluginV4 ncclProfiler_v4 = {
 };
 const medley::nccl_profiler::PluginV5 ncclProfiler_v5 = {
     "medley",
-    medley::nccl_profiler::init_v5,
-    medley::nccl_profiler::start_v5,
+    medley::nccl_profiler::init<medley::nccl_profiler::events_v5>,
+    medley::nccl_profiler::start_event<medley::nccl_profiler::DescriptorV5>,
+    medley::nccl_profiler::stop_event,
+    medley::nccl_profiler::record_state,
+    medley::nccl_profiler::finalize,
+};
+const medley::nccl_profiler::PluginV6 ncclProfiler_v6 = {
+    "medley",
+    medley::nccl_profiler::init<medley::nccl_profiler::events_v5 | medley::nccl_profiler::copy_engine_event>,
+    medley::nccl_profiler::start_event<medley::nccl_profiler::DescriptorV6>,
     medley::nccl_profiler::stop_event,
     medley::nccl_profiler::record_state,
     medley::nccl_profiler::finalize,

@@ -134,6 +134,7 @@ class RecordSource final : public EventSource {
       event.exposed = 0;  // not known: the interface does not say when the program waits
     }
     if (record.flags & core::record_bytes_only) event.unknown.add(Field::dtype);
+    event.call_only = record.flags & core::record_call_only;
     if (group.ranks.empty()) event.unknown.add(Field::group);
     if (record.root >= 0 && event.peer < 0) event.unknown.add(Field::root);
     return true;

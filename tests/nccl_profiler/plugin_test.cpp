@@ -64,7 +64,7 @@ std::vector<Event> events_of(const trace::Trace& t, int rank) {
 }
 
 TEST(NcclProfiler, sizes_types_groups_and_kernel_times_of_a_job) {
-  for (const int version : {5, 4}) {
+  for (const int version : {6, 5, 4}) {
     const Folder folder;
     run_ranks(folder.path, 4, [version](MockNccl& nccl, int rank) {
       auto world = nccl.comm(0xabc, "world", 4, rank, version);
@@ -94,7 +94,7 @@ TEST(NcclProfiler, sizes_types_groups_and_kernel_times_of_a_job) {
       EXPECT_EQ(events[1].op, Op::all_gather);
       EXPECT_EQ(events[1].bytes, 1600) << "of all ranks";
       EXPECT_EQ(events[1].unknown.has(Field::dtype), version == 4)
-          << "only version 5 says what the program called";
+          << "version 4 does not say what the program called";
       EXPECT_EQ(events[2].op, Op::reduce_scatter);
       EXPECT_EQ(events[2].bytes, 800);
       EXPECT_EQ(events[3].op, Op::broadcast);
@@ -123,6 +123,40 @@ TEST(NcclProfiler, a_rank_that_did_not_call_is_named) {
   const auto problems = trace::find_problems(t);
   ASSERT_EQ(problems.list.size(), 1u);
   EXPECT_THAT(problems.list[0].sentence, ::testing::HasSubstr("rank 1 did not get there"));
+}
+
+TEST(NcclProfiler, collectives_of_the_copy_engines_are_recorded_without_an_end) {
+  const Folder folder;
+  run_ranks(folder.path, 2, [](MockNccl& nccl, int rank) {
+    auto older = nccl.comm(5, "", 2, rank, 5);
+    ASSERT_FALSE(nccl.copy_engine(older, "AllGather", 100, "ncclFloat32"));
+    auto world = nccl.comm(7, "", 2, rank, 6);
+    ASSERT_TRUE(nccl.copy_engine(world, "AllGather", 100, "ncclFloat32"));
+    ASSERT_TRUE(nccl.copy_engine(world, "AlltoAll", 10, "ncclBfloat16"));
+    nccl.ran(world, nccl.collective(world, "AllReduce", 8, "ncclFloat32", 4), 10, 20);
+    nccl.close(world);
+    nccl.close(older);
+  });
+  const trace::Trace t = trace::open_trace(folder.path);
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto events = events_of(t, rank);
+    ASSERT_EQ(events.size(), 3u);
+    EXPECT_EQ(events[0].op, Op::all_gather);
+    EXPECT_EQ(events[0].bytes, 800);
+    EXPECT_EQ(events[0].dtype, DType::f32);
+    EXPECT_EQ(events[0].sequence, 1u);
+    EXPECT_EQ(events[1].op, Op::all_to_all);
+    EXPECT_EQ(events[1].bytes, 40);
+    EXPECT_EQ(t.names[events[1].algorithm], "copy engine/UC");
+    EXPECT_EQ(events[2].sequence, 3u) << "in the order of the calls";
+    for (int i : {0, 1}) {
+      EXPECT_TRUE(events[static_cast<std::size_t>(i)].call_only);
+      EXPECT_FALSE(events[static_cast<std::size_t>(i)].on_device);
+      EXPECT_EQ(events[static_cast<std::size_t>(i)].state, trace::State::complete);
+    }
+    EXPECT_FALSE(events[2].call_only);
+  }
+  EXPECT_TRUE(trace::find_problems(t).list.empty());
 }
 
 TEST(NcclProfiler, messages_have_their_peers) {
