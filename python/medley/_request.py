@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 
 
 def analysis() -> ModuleType:
@@ -25,12 +30,12 @@ def fill(request_class: str, **options: Any) -> Any:
     return request
 
 
-def typed(result: str, values: dict[str, Any]) -> Any:
-    """The result class of this name with the values of a JSON object."""
-    from . import results, run_results
-    return results.build(getattr(results, result, None) or getattr(run_results, result), values)
+def typed(result: type[T], values: dict[str, Any]) -> T:
+    """An object of the result class with the values of a JSON object."""
+    from .results import build
+    return build(result, values)
 
 
-def ask(result: str, function: str, *arguments: Any) -> Any:
+def ask(result: type[T], function: str, *arguments: Any) -> T:
     """What a function of the extension module answers, as an object."""
     return typed(result, json.loads(getattr(analysis(), function)(*arguments)))

@@ -35,7 +35,7 @@ def run_on_ranks(function: str, n: int | None, options: dict[str, Any], progress
     ranks = place[1] if place else n or 0
     request = make_request(function, options, ranks)
     if place or ranks <= 1:
-        return json.loads(getattr(analysis(), function)(request, progress))
+        return _object(getattr(analysis(), function)(request, progress))
     with _job_folder() as folder:
         (folder / "request.json").write_text(json.dumps({"function": function, "options": options, "ranks": ranks}))
         words = ["run", "-n", str(ranks), "--no-prefix", "--bind", "none"]
@@ -107,13 +107,18 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 def _answer(folder: pathlib.Path, status: int) -> dict[str, Any]:
     answer = folder / "answer.json"
     if answer.exists():
-        return json.loads(answer.read_text())
+        return _object(answer.read_text())
     raised = [json.loads(file.read_text()) for file in sorted(folder.glob("error.*"))]
     # One rank's error makes others lose it: the cause is the error that is not a consequence.
     raised.sort(key=lambda error: error["class"] in ("RankLost", "Aborted"))
     if raised:
         raise getattr(errors, raised[0]["class"], errors.Error)(raised[0]["message"])
     raise errors.System(f"the ranks ended with status {status} and without an answer; they said:\n{_log(folder)}")
+
+
+def _object(text: str) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(text)
+    return values
 
 
 def _log(folder: pathlib.Path) -> str:

@@ -39,7 +39,8 @@ def plan(model: str, layout: str = "", *, framework: str = "textbook", family: s
     """
     request = fill("PlanRequest", model=model, layout=layout, framework=framework, family=family, micro_batch=micro_batch,
                    global_batch=global_batch, seq=seq, dtype=dtype, rank=rank, machine=machine, small=small)
-    return ask("Plan", "plan", request, "" if schedule is None else os.fspath(schedule))
+    from .results import Plan
+    return ask(Plan, "plan", request, "" if schedule is None else os.fspath(schedule))
 
 
 def plan_sweep(model: str, layout: str = "", *, sweep: Mapping[str, str | Iterable[Any]], framework: str = "textbook",
@@ -60,7 +61,8 @@ def plan_sweep(model: str, layout: str = "", *, sweep: Mapping[str, str | Iterab
                    global_batch=global_batch, seq=seq, dtype=dtype, machine=machine, small=small)
     for axis in axes:
         request.add_axis(axis)
-    return ask("PlanSweep", "plan_sweep", request, progress)
+    from .results import PlanSweep
+    return ask(PlanSweep, "plan_sweep", request, progress)
 
 
 def shape(model: str, gpu: str, *, family: str | None = None, tp: int = 1, pp: int = 1, dp: int = 1, zero: int = 0,
@@ -76,7 +78,8 @@ def shape(model: str, gpu: str, *, family: str | None = None, tp: int = 1, pp: i
     request = fill("ShapeRequest", model=model, gpu=gpu, family=family, tp=tp, pp=pp, dp=dp, zero=zero, sp=sp,
                    micro_batch=micro_batch, global_batch=global_batch, seq=seq, mode=mode, attention=attention,
                    framework=framework, compiled=compiled, recompute=recompute, dtype=dtype)
-    return ask("ShapeReport", "shape", request)
+    from .results import ShapeReport
+    return ask(ShapeReport, "shape", request)
 
 
 def shape_compare(models: Sequence[str], gpus: Sequence[str], *, family: str | None = None, tp: int = 1, pp: int = 1, dp: int = 1,
@@ -92,7 +95,8 @@ def shape_compare(models: Sequence[str], gpus: Sequence[str], *, family: str | N
     request = fill("CompareRequest", models=list(models), gpus=list(gpus), family=family, tp=tp, pp=pp, dp=dp, zero=zero,
                    sp=sp, micro_batch=micro_batch, global_batch=global_batch, seq=seq, mode=mode, attention=attention,
                    framework=framework, compiled=compiled, recompute=recompute, dtype=dtype)
-    return ask("ShapeComparison", "shape_compare", request)
+    from .results import ShapeComparison
+    return ask(ShapeComparison, "shape_compare", request)
 
 
 def shape_search(model: str, gpu: str, *, params: float = 0.02, depth: float = 0.2, aspect: float = 0.4, ffn_ratio: float = 0.2,
@@ -112,7 +116,8 @@ def shape_search(model: str, gpu: str, *, params: float = 0.02, depth: float = 0
                    hidden_step=hidden_step, ffn_step=ffn_step, threads=threads, family=family, tp=tp, pp=pp, dp=dp, zero=zero,
                    sp=sp, micro_batch=micro_batch, global_batch=global_batch, seq=seq, mode=mode, attention=attention,
                    framework=framework, compiled=compiled, recompute=recompute, dtype=dtype)
-    return ask("ShapeSearch", "shape_search", request, progress)
+    from .results import ShapeSearch
+    return ask(ShapeSearch, "shape_search", request, progress)
 
 
 def lint(config: str, gpu: str, *, allow: float = 0.05, family: str | None = None, tp: int = 1, pp: int = 1, dp: int = 1,
@@ -130,7 +135,8 @@ def lint(config: str, gpu: str, *, allow: float = 0.05, family: str | None = Non
     request = fill("LintRequest", model=config, gpu=gpu, allow=allow, family=family, tp=tp, pp=pp, dp=dp, zero=zero, sp=sp,
                    micro_batch=micro_batch, global_batch=global_batch, seq=seq, mode=mode, attention=attention,
                    framework=framework, compiled=compiled, recompute=recompute, dtype=dtype)
-    return ask("Lint", "lint", request)
+    from .results import Lint
+    return ask(Lint, "lint", request)
 
 
 def shape_gemm(gpu: str, file: str | os.PathLike[str], *, calibration: str | os.PathLike[str] | None = None,
@@ -147,5 +153,6 @@ def shape_gemm(gpu: str, file: str | os.PathLike[str], *, calibration: str | os.
     >>> even.predicted_us < odd.predicted_us
     True
     """
-    return ask("GemmTimes", "shape_gemm", gpu, os.fspath(file), "" if calibration is None else os.fspath(calibration), column_major,
+    from .results import GemmTimes
+    return ask(GemmTimes, "shape_gemm", gpu, os.fspath(file), "" if calibration is None else os.fspath(calibration), column_major,
                sustained)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Sequence, Union
 
 from ._call import Array, Keywords, prepare
 from ._core import Comm, FuseScope, Work
+from .errors import Invalid
 from .job import world
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def all_reduce(backend: str, tensor: Arrays, op: str = "sum", *, out: Arrays | N
     """
     comm, options = prepare(backend, group, keywords)
     if isinstance(tensor, (list, tuple)):
-        return comm.all_reduce_list(options, tensor, tensor if out is None else out, op)
+        return comm.all_reduce_list(options, tensor, tensor if out is None else _list(out), op)
     return comm.all_reduce(options, tensor, tensor if out is None else out, op)
 
 
@@ -110,7 +111,7 @@ def all_gather(backend: str, tensor: Arrays, out: Arrays, *, group: Comm | None 
     """All ranks get every rank's array in `out`, in rank order."""
     comm, options = prepare(backend, group, keywords)
     if isinstance(tensor, (list, tuple)):
-        return comm.all_gather_list(options, tensor, out)
+        return comm.all_gather_list(options, tensor, _list(out))
     return comm.all_gather(options, tensor, out)
 
 
@@ -142,7 +143,7 @@ def reduce_scatter(backend: str, tensor: Arrays, out: Arrays, op: str = "sum", *
     """
     comm, options = prepare(backend, group, keywords)
     if isinstance(tensor, (list, tuple)):
-        return comm.reduce_scatter_list(options, tensor, out, op)
+        return comm.reduce_scatter_list(options, tensor, _list(out), op)
     return comm.reduce_scatter(options, tensor, out, op)
 
 
@@ -217,3 +218,9 @@ def all_to_allv(backend: str, tensor: Array, in_counts: Counts, out: Array, out_
     """
     comm, options = prepare(backend, group, keywords)
     return comm.all_to_allv(options, tensor, list(in_counts), list(in_offsets), out, list(out_counts), list(out_offsets))
+
+
+def _list(out: Arrays) -> Sequence[Array]:
+    if not isinstance(out, (list, tuple)):
+        raise Invalid(f"a list of tensors needs a list of outputs, not one {type(out).__name__}")
+    return out

@@ -18,7 +18,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Sequence
 
-from ._request import analysis, ask, fill
+from ._request import analysis, ask, fill, typed
 
 if TYPE_CHECKING:
     from .run_results import Explanation, Info, Reconciliation, Report, Trace, Watch
@@ -36,7 +36,8 @@ def trace(path: str | os.PathLike[str], *, rank: int | None = None, steps: int |
     csv, perfetto, chakra: also write the operations to these files (a folder for chakra). schedule: write a step to this file, for
     medley.replay and medley.tune.
     """
-    return ask("Trace", "trace", os.fspath(path), -1 if rank is None else rank, steps or 0, _size(small), _file(csv),
+    from .run_results import Trace
+    return ask(Trace, "trace", os.fspath(path), -1 if rank is None else rank, steps or 0, _size(small), _file(csv),
                _file(perfetto), _file(chakra), _file(schedule))
 
 
@@ -56,7 +57,8 @@ def reconcile(trace: str | os.PathLike[str], model: str | None = None, layout: s
                    only_rank=rank, steps=steps, step=step, skip=skip, on_machine=machine, table=_file(table))
     for word in [ignore] if isinstance(ignore, str) else ignore:
         request.ignore(word)
-    return ask("Reconciliation", "reconcile", request)
+    from .run_results import Reconciliation
+    return ask(Reconciliation, "reconcile", request)
 
 
 def explain(table: str | os.PathLike[str], op: str, bytes: int | str, ranks: int, *, hosts: int = 1, memory: str = "host",
@@ -66,7 +68,8 @@ def explain(table: str | os.PathLike[str], op: str, bytes: int | str, ranks: int
     bytes: of the whole tensor, as a number or as text such as "64K". backends: those that the job has; all of the table's
     unless given.
     """
-    return ask("Explanation", "explain", os.fspath(table), op, _size(bytes), ranks, hosts, memory, dtype, list(backends))
+    from .run_results import Explanation
+    return ask(Explanation, "explain", os.fspath(table), op, _size(bytes), ranks, hosts, memory, dtype, list(backends))
 
 
 def watch(path: str | os.PathLike[str], *, stuck: float = 1, window: float = 60, late_share: float = 0.5) -> Watch | None:
@@ -80,9 +83,9 @@ def watch(path: str | os.PathLike[str], *, stuck: float = 1, window: float = 60,
                 print(*(verdict.sentence for verdict in now.verdicts), sep="\\n")
             time.sleep(1)
     """
-    from . import results, run_results
+    from .run_results import Watch
     text = analysis().watch(os.fspath(path), stuck, window, late_share)
-    return None if text is None else results.build(run_results.Watch, json.loads(text))
+    return None if text is None else typed(Watch, json.loads(text))
 
 
 def report(folder: str | os.PathLike[str], output: str | os.PathLike[str] = "report.html", *,
@@ -99,13 +102,13 @@ def report(folder: str | os.PathLike[str], output: str | os.PathLike[str] = "rep
     >>> os.path.getsize(page.page) > 100_000, len(page.findings) > 0
     (True, True)
     """
-    from . import results, run_results
-    data = json.loads(analysis().report(os.fspath(folder), os.fspath(output), _file(against)))
+    from .run_results import Report
+    data: dict[str, Any] = json.loads(analysis().report(os.fspath(folder), os.fspath(output), _file(against)))
     runs: list[dict[str, Any]] = data["runs"]
     values = {"page": os.fspath(output),
               "findings": [{"run": run["name"], **finding} for run in runs for finding in run["findings"]],
               "not_measured": runs[0]["not_measured"]}
-    made = results.build(run_results.Report, values)
+    made = typed(Report, values)
     object.__setattr__(made, "_json", data)   # what `medley report --json` writes
     return made
 
@@ -116,7 +119,8 @@ def info() -> Info:
     >>> medley.info().backends[0].name, medley.info().backends[0].ops["all_reduce"]
     ('shm', 'native')
     """
-    return ask("Info", "info")
+    from .run_results import Info
+    return ask(Info, "info")
 
 
 def _file(path: str | os.PathLike[str] | None) -> str:
@@ -124,4 +128,4 @@ def _file(path: str | os.PathLike[str] | None) -> str:
 
 
 def _size(value: int | str) -> int:
-    return analysis().parse_size(value) if isinstance(value, str) else value
+    return int(analysis().parse_size(value)) if isinstance(value, str) else value

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import TYPE_CHECKING, Callable, Sequence
+from typing import TYPE_CHECKING, Callable, Sequence, overload
 
 from ._request import analysis, typed
 from ._start import run_command, run_on_ranks
@@ -28,6 +28,15 @@ if TYPE_CHECKING:
 __all__ = ["bench", "replay", "soak", "tune"]
 
 
+# A type checker sees which of the two results a call gives: `mix` decides.
+@overload
+def bench(n: int | None = None, *, op: str | Sequence[str] = ..., sizes: str = ..., backends: Sequence[str] = ..., algorithms: Sequence[str] = ...,
+          counts: str = ..., dtype: str = ..., memory: str = ..., table: str | os.PathLike[str] | None = ..., seconds: float = ...,
+          batch: int | None = ..., progress: Progress | None = ...) -> Bench: ...
+@overload
+def bench(n: int | None = None, *, op: str | Sequence[str] = ..., sizes: str = ..., backends: Sequence[str] = ..., algorithms: Sequence[str] = ...,
+          counts: str = ..., dtype: str = ..., memory: str = ..., table: str | os.PathLike[str] | None = ..., mix: str | Sequence[str],
+          seconds: float = ..., batch: int | None = ..., progress: Progress | None = ...) -> MixBench: ...
 def bench(n: int | None = None, *, op: str | Sequence[str] = "all_reduce,reduce_scatter,all_gather,all_to_all,broadcast,barrier",
           sizes: str = "4:64M", backends: Sequence[str] = (), algorithms: Sequence[str] = (), counts: str = "uniform",
           dtype: str = "f32", memory: str = "host", table: str | os.PathLike[str] | None = None, mix: str | Sequence[str] = (),
@@ -41,7 +50,9 @@ def bench(n: int | None = None, *, op: str | Sequence[str] = "all_reduce,reduce_
     options = {"op": _words(op), "sizes": sizes, "backends": _list(backends), "algorithms": _list(algorithms), "counts": counts,
                "dtype": dtype, "memory": memory, "table": _file(table), "mix": _list(mix), "seconds": seconds,
                "batch": 0 if batch is None else batch}
-    return typed("MixBench" if options["mix"] else "Bench", run_on_ranks("bench", n, options, progress))
+    from .run_results import Bench, MixBench
+    answer = run_on_ranks("bench", n, options, progress)
+    return typed(MixBench, answer) if options["mix"] else typed(Bench, answer)
 
 
 def tune(n: int | None = None, output: str | os.PathLike[str] | None = None, *, schedule: str | os.PathLike[str] | None = None,
@@ -50,7 +61,8 @@ def tune(n: int | None = None, output: str | os.PathLike[str] | None = None, *, 
     """Measures all routes and writes the fastest for each operation and size to a route table; resumes where the file exists.
 
     output: the table; the one that contexts look for in the user's cache unless given. schedule: tune this whole step
-    under load: a file that medley.plan(…, schedule=FILE) wrote, or one of the mixes moe, dlrm and dense. Ctrl-C saves what was measured; the same call goes on where it ended.
+    under load: a file that medley.plan(…, schedule=FILE) wrote, or one of the mixes moe, dlrm and dense. Ctrl-C saves what was
+    measured; the same call resumes there.
 
     >>> import os, tempfile
     >>> file = os.path.join(tempfile.mkdtemp(), "routes.json")
@@ -61,7 +73,8 @@ def tune(n: int | None = None, output: str | os.PathLike[str] | None = None, *, 
     step = str(schedule) if schedule in ("moe", "dlrm", "dense") else _file(schedule)
     options = {"output": _file(output), "schedule": step, "op": _words(op), "sizes": sizes, "backends": _list(backends),
                "dtype": _list(dtype), "memory": memory, "seconds": seconds}
-    return typed("RouteTable", run_on_ranks("tune", n, options, progress))
+    from .run_results import RouteTable
+    return typed(RouteTable, run_on_ranks("tune", n, options, progress))
 
 
 def replay(schedule: str | os.PathLike[str], n: int | None = None, *, backends: Sequence[str] = (),
@@ -76,10 +89,11 @@ def replay(schedule: str | os.PathLike[str], n: int | None = None, *, backends: 
     """
     options = {"schedule": os.fspath(schedule), "backends": _list(backends), "table": _file(table), "trace": _file(trace),
                "steps": steps, "calibrate": calibrate, "scale": scale, "tflops": tflops, "memory_gbs": memory_gbs}
+    from .run_results import Replay
     if trace is not None or analysis().place():
-        return typed("Replay", run_on_ranks("replay", n, options, progress))
+        return typed(Replay, run_on_ranks("replay", n, options, progress))
     with tempfile.TemporaryDirectory(prefix="medley-replay-") as folder:   # the ranks started here record in one place
-        return typed("Replay", run_on_ranks("replay", n, {**options, "trace": folder}, progress))
+        return typed(Replay, run_on_ranks("replay", n, {**options, "trace": folder}, progress))
 
 
 def soak(n: int, *, seed: int = 1, programs: int = 100, backends: Sequence[str] = (), memory: str = "host", seconds: float = 0,
@@ -95,7 +109,8 @@ def soak(n: int, *, seed: int = 1, programs: int = 100, backends: Sequence[str] 
              "--deadline", str(deadline)]
     words += ["--backends", ",".join(backends)] if backends else []
     words += [] if invalid is None else ["--invalid" if invalid else "--valid"]
-    return typed("Soak", run_command(words, progress))
+    from .run_results import Soak
+    return typed(Soak, run_command(words, progress))
 
 
 def _file(path: str | os.PathLike[str] | None) -> str:

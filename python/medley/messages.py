@@ -86,4 +86,4 @@ def batch(backend: str, messages: Iterable[Message], *, group: Comm | None = Non
     >>> medley.finalize()
     """
     comm, options = prepare(backend, group, keywords)
-    return comm.batch(options, [tuple(message) for message in messages])
+    return comm.batch(options, [(m.is_send, m.tensor, m.peer, m.tag) for m in messages])

@@ -5,7 +5,14 @@ from __future__ import annotations
 import dataclasses
 import html
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Iterable, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
+
+_ROWS_SHOWN = 200   # in a notebook, where a plan of a large model would have thousands
 
 
 class Result:
@@ -28,10 +35,18 @@ class Result:
 
     def _repr_html_(self) -> str:
         rows = self._table()
+        caption = f"<b>{type(self).__name__}</b> {html.escape(self._summary())}"
         if not rows:
-            return f"<p>{html.escape(type(self).__name__)}: no {html.escape(self.ROWS)}</p>"
+            return f"<p>{caption}: no {html.escape(self.ROWS)}</p>"
         columns = list(dict.fromkeys(name for row in rows for name in row))
-        return f"<table>{_cells('th', columns)}{''.join(_cells('td', [row.get(name, '') for name in columns]) for row in rows)}</table>"
+        body = "".join(_cells("td", [row.get(name, "") for name in columns]) for row in rows[:_ROWS_SHOWN])
+        more = "" if len(rows) <= _ROWS_SHOWN else f"<p>{len(rows) - _ROWS_SHOWN} more rows; to_pandas() has all</p>"
+        return f'<table><caption style="text-align: left">{caption}</caption>{_cells("th", columns)}{body}</table>{more}'
+
+    def _summary(self) -> str:
+        """The fields that are one word or number."""
+        values = ((each.name, getattr(self, each.name)) for each in dataclasses.fields(self))  # type: ignore[arg-type]
+        return ", ".join(f"{name} {_text(value)}" for name, value in values if isinstance(value, (str, int, float)) and len(str(value)) <= 60)
 
     def _table(self) -> list[dict[str, Any]]:
         return [_flat(vars(row)) for row in getattr(self, self.ROWS)]
@@ -48,9 +63,12 @@ def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def _cells(tag: str, values: Iterable[Any]) -> str:
-    texts = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in values)
-    return "<tr>" + "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts) + "</tr>"
+    return "<tr>" + "".join(f"<{tag}>{html.escape(_text(value))}</{tag}>" for value in values) + "</tr>"
 
 
 @dataclass(frozen=True)
@@ -335,7 +353,7 @@ PARTS: dict[tuple[type, str], type] = {
 }
 
 
-def build(result: type, values: dict[str, Any]) -> Any:
+def build(result: type[T], values: dict[str, Any]) -> T:
     """The dataclass `result` with the values of a JSON object."""
     names = {each.name.rstrip("_") for each in dataclasses.fields(result)}
     if "values" in names:   # the point of a sweep, whose axes can be any key

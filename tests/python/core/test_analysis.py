@@ -1,8 +1,6 @@
 """medley.plan, medley.shape and their like: the command's results as typed objects."""
 
-import importlib
 import json
-import pathlib
 import subprocess
 import sys
 import types
@@ -73,6 +71,9 @@ def test_tables_for_notebooks(monkeypatch):
     table = lint._repr_html_()
     assert table.count("<tr>") == 1 + len(lint.findings) and "vocab_size" in table
     assert "no findings" in medley.lint("gpt2-xl", "h200-sxm", allow=0.9)._repr_html_()
+    assert '<b>Lint</b> file gpt2-xl, gpu h200-sxm' in table
+    grid = medley.plan_sweep("pythia-70m", "dp=2", sweep={"seq": range(64, 364)})._repr_html_()
+    assert grid.count("<tr>") == 1 + 200 and "100 more rows" in grid
     monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(DataFrame=list))
     assert lint.to_pandas()[0]["key"] == lint.findings[0].key
     monkeypatch.setitem(sys.modules, "pandas", None)
@@ -108,14 +109,3 @@ def test_progress_is_told_and_can_end_long_work(call):
 
     with pytest.raises(Enough):
         call(refuse)
-
-
-def test_the_stub_names_every_option():
-    analysis = importlib.import_module("medley._analysis")
-    stub = (pathlib.Path(medley.__file__).resolve().parent / "_analysis.pyi").read_text()
-    classes = [value for value in vars(analysis).values() if isinstance(value, type)]
-    for owner in [analysis, *classes]:
-        for name in vars(owner):
-            if not name.startswith("_"):
-                assert f"    {name}: " in stub or f"def {name}(" in stub or f"class {name}" in stub, \
-                    f"{owner.__name__}.{name} is not in python/medley/_analysis.pyi"
