@@ -48,7 +48,7 @@ void tune(Context& context, const TuneOptions& options, route::Table& table, con
 
 /// Writes the hardware and the versions of the context's libraries into the table; others that it has stay.
 void name_machine(const Context& context, route::Table& table);
-/// Broadcasts rank 0's table: the other ranks may not even see its file. Collective.
+/// Broadcasts rank 0's table, whose times are then the same on every rank to the last bit: the other ranks may not even see its file. Collective.
 void share_table(Comm& world, route::Table& table);
 
 }  // namespace medley::tune

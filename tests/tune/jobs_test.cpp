@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <medley/context.hpp>
 #include <medley/error.hpp>
 
 #include "route/tables.hpp"
 #include "tune/bench_job.hpp"
 #include "tune/placement.hpp"
 #include "tune/tune_job.hpp"
+#include "tune/tuner.hpp"
 
 namespace medley::tune {
 namespace {
@@ -48,6 +50,19 @@ TEST(TuneJob, RefusesTheTableOfAnotherMachine) {
   EXPECT_THAT(said, HasSubstr("another-machine.json is the table of another machine"));
   EXPECT_EQ(route::Table::load(file).machine.cpu, "Abacus");  // untouched
   std::filesystem::remove(file);
+}
+
+// Ranks that choose the next cell from times with more digits than the others' soon measure different operations.
+TEST(TuneJob, RankZeroKeepsNoDigitsThatItsTableDoesNotShare) {
+  Context context(ContextOptions{.backends = {"shm"}});
+  Comm world = context.world();
+  route::Table table = route::small_table();
+  const route::Key key = table.cells().front().key;
+  route::Cell measured = table.cells().front();
+  measured.routes.front().median_us = measured.routes.front().low_us = measured.routes.front().high_us = 1.23456789;
+  table.put(measured);
+  share_table(world, table);
+  EXPECT_EQ(table.find(key)->routes.front().median_us, 1.235);
 }
 
 TEST(TuneJob, SavesItsTableWhenItIsStopped) {
