@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string_view>
 
 #include "report/sentences.hpp"
 
@@ -12,8 +13,8 @@ namespace medley::report {
 
 Json find(const Json& run) {
   std::vector<Finding> all;
-  for (const auto& look : {about_problems, about_reconcile, about_steps, about_traces, about_shapes,
-                           about_routes, about_replays, about_searches, about_plans}) {
+  for (const auto& look : {about_problems, about_reconcile, about_steps, about_tuned_steps, about_traces, about_waits,
+                           about_shapes, about_routes, about_replays, about_searches, about_plans}) {
     if (std::optional<Finding> finding = look(run)) all.push_back(std::move(*finding));
   }
   std::stable_sort(all.begin(), all.end(),
@@ -35,7 +36,7 @@ bool any_row(const Json& files, const char* rows, bool (*fits)(const Json& file,
 }
 
 struct Missing {
-  const char* list;  ///< list in the run
+  const char* list;  ///< list in the run; "tuned" is a part of the route tables
   const char* what;
   const char* command;  ///< {} is the folder
 };
@@ -46,6 +47,8 @@ constexpr Missing page_parts[] = {
      "medley bench -n 2 --op all --sizes 64:4M --json {}/bench.json"},
     {"steps", "Whole steps over auto and over each library",
      "medley bench -n 2 --mix all --table {0}/routes.json --json {0}/mixes.json"},
+    {"tuned", "A whole step, tuned under its own load",
+     "medley tune -n 2 --for moe -o {}/step.routes.json"},
     {"traces", "What a job sends, when, and what of it is exposed",
      "MEDLEY_TRACE={}/trace medley run -n 2 -- ./train"},
     {"plans", "What a planned step sends",
@@ -66,8 +69,11 @@ constexpr Missing page_parts[] = {
 
 Json not_measured(const Json& run, const std::string& folder) {
   Json out = Json::array();
+  const auto tuned = [](const Json& table) { return !table["tuned"].is_null(); };
   for (const Missing& part : page_parts) {
-    if (run[part.list].empty())
+    const bool there = std::string_view(part.list) == "tuned" ? std::any_of(run["routes"].begin(), run["routes"].end(), tuned)
+                                                              : !run[part.list].empty();
+    if (!there)
       out.push_back({{"what", part.what}, {"command", fmt::format(fmt::runtime(part.command), folder)}});
   }
   const bool measured = !run["routes"].empty() || !run["bench"].empty();

@@ -1,10 +1,7 @@
-// What was measured: backends, operations, whole steps, route tables, replays.
+// What was measured: backends, operations, whole steps, replays.
 #include <fmt/format.h>
 
-#include <medley/error.hpp>
-
 #include "report/formats.hpp"
-#include "route/table.hpp"
 
 namespace medley::report {
 
@@ -55,35 +52,6 @@ Json read_steps(const Node& file) {
                                     {"mad_us", Type::amount},
                                     {"p99_us", Type::amount},
                                     {"iterations", Type::amount}}));
-  return out;
-}
-
-Json read_routes(const Node& file) {
-  file.at("cells");
-  // The runtime's own reader checks a table, this one only copies it.
-  const route::Table table = route::Table::parse(file.whole().dump(), "of this file");
-  std::string machine = fmt::format("{}, {} cores", table.machine.cpu, table.machine.cores);
-  if (!table.machine.gpu.empty()) machine += ", " + table.machine.gpu;
-  if (!table.machine.fabric.empty()) machine += ", " + table.machine.fabric;
-  Json out = {{"machine", machine}, {"cells", Json::array()}};
-  for (const route::Cell& cell : table.cells()) {
-    Json routes = Json::array();
-    for (const route::Timing& t : cell.routes)
-      routes.push_back({{"backend", t.route.backend},
-                        {"algorithm", t.route.algorithm},
-                        {"median_us", t.median_us},
-                        {"low_us", t.low_us},
-                        {"high_us", t.high_us},
-                        {"samples", t.samples}});
-    out["cells"].push_back({{"op", name(cell.key.op)},
-                            {"bytes", cell.key.bytes},
-                            {"hosts", cell.key.shape.hosts},
-                            {"ranks_per_host", cell.key.shape.ranks_per_host},
-                            {"memory", name(cell.key.memory)},
-                            {"dtype", name(cell.key.dtype)},
-                            {"confidence", cell.confidence},
-                            {"routes", std::move(routes)}});
-  }
   return out;
 }
 

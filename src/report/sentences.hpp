@@ -16,6 +16,8 @@ struct Finding {
 std::optional<Finding> about_problems(const Json& run);
 std::optional<Finding> about_reconcile(const Json& run);
 std::optional<Finding> about_steps(const Json& run);
+std::optional<Finding> about_tuned_steps(const Json& run);
+std::optional<Finding> about_waits(const Json& run);
 std::optional<Finding> about_traces(const Json& run);
 std::optional<Finding> about_shapes(const Json& run);
 std::optional<Finding> about_routes(const Json& run);

@@ -81,6 +81,27 @@ std::optional<Finding> about_steps(const Json& run) {
   return Finding{70, "steps", text};
 }
 
+std::optional<Finding> about_tuned_steps(const Json& run) {
+  const Json* best = nullptr;
+  for (const Json& table : run["routes"]) {
+    const Json& step = table["tuned"];
+    if (!step.is_null() && (!best || step["gain"] > (*best)["gain"])) best = &step;
+  }
+  if (!best) return std::nullopt;
+  const Json& step = *best;
+  const std::string name = step["step"], library = step["library"];
+  if (!library.empty())
+    return Finding{50, "steps",
+                   fmt::format("Tuned for the step {}: no mix of libraries was surely faster than {} alone, which the table "
+                               "therefore uses.",
+                               name, library)};
+  return Finding{65, "steps",
+                 fmt::format("Tuned for the step {}: the chosen routes are {:.2f}× as fast as the best single library (95 % "
+                             "interval {:.2f} to {:.2f}).",
+                             name, step["gain"].get<double>(), step["gain_low"].get<double>(),
+                             step["gain_high"].get<double>())};
+}
+
 std::optional<Finding> about_routes(const Json& run) {
   std::map<std::string, int> wins;
   int cells = 0;

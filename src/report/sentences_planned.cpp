@@ -1,5 +1,6 @@
 // Sentences about what was computed: comparisons with plans, matrix products, searches, plans.
 #include <algorithm>
+#include <map>
 
 #include "report/sentences.hpp"
 #include "report/words.hpp"
@@ -23,6 +24,37 @@ std::optional<Finding> about_reconcile(const Json& run) {
                      : all == 1 ? fmt::format("The run does not match its plan: {}.", differing)
                                 : fmt::format("{} of {} runs match their plan; {}.", matched, all, differing);
   return Finding{unexplained > 0 ? 80 : 35, "reconcile", std::move(text)};
+}
+
+/// The largest cause of waiting, of the run that waits most of its step.
+std::optional<Finding> about_waits(const Json& run) {
+  static const std::map<std::string, std::string> words{
+      {"late_rank", "because another rank had not called the operation yet"},
+      {"queue", "because another operation of the group was in progress"},
+      {"order", "because the operation could not start before others, by lane order or memory they share"},
+      {"slow", "because transfers took longer than predicted"},
+      {"overlap", "because the program waited for asynchronous operations before they could be complete"},
+      {"blocking", "because the calls block, and take as long as predicted"},
+      {"unknown", "for reasons that neither the trace nor the prediction shows"}};
+  const Json* most = nullptr;
+  for (const Json& result : run["reconcile"]) {
+    const Json& time = result["time"];
+    if (time.is_null() || !time["exposed_us"].is_number() || !time["causes"].is_object()) continue;
+    if (!most || time["exposed_us"] > (*most)["time"]["exposed_us"]) most = &result;
+  }
+  if (!most) return std::nullopt;
+  const Json& time = (*most)["time"];
+  const double exposed = time["exposed_us"];
+  std::string cause;
+  double us = 0;
+  for (const auto& item : time["causes"].items())
+    if (item.value().get<double>() > us) us = item.value(), cause = item.key();
+  if (exposed <= 0 || cause.empty()) return std::nullopt;
+  const auto known = words.find(cause);
+  return Finding{cause == "unknown" ? 20 : 55, "reconcile",
+                 fmt::format("In {} the program waits {} a step for communication; {} of that {}.",
+                             (*most)["source"].get<std::string>(), time_text(exposed), percent_text(std::min(1.0, us / exposed)),
+                             known == words.end() ? "by " + cause : known->second)};
 }
 
 std::optional<Finding> about_shapes(const Json& run) {

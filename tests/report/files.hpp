@@ -64,7 +64,15 @@ inline const std::map<std::string, std::string>& samples() {
  {"mix": "dense", "backend": "mpi", "memory": "host", "median_us": 500, "mad_us": 5, "p99_us": 600, "iterations": 50, "speedup": 1},
  {"mix": "dense", "backend": "auto", "memory": "host", "median_us": 500, "mad_us": 5, "p99_us": 600, "iterations": 50, "speedup": 1}]})"},
       {"routes.json",
-       R"({"medley_routes": 1, "machine": {"cpu": "a processor", "cores": 2, "gpu": "", "fabric": "", "libraries": {"shm": "1", "mpi": "Open MPI 4.1.4"}}, "cells": [
+       R"({"medley_routes": 2, "machine": {"cpu": "a processor", "cores": 2, "gpu": "", "fabric": "", "libraries": {"shm": "1", "mpi": "Open MPI 4.1.4"}},
+ "step": {"mpi": 1000, "shm": 1300}, "auto_us": 800,
+ "tuned_for": {"step": "moe", "operations": "f6b88ae4b7e67417", "hosts": 1, "ranks_per_host": 2, "memory": "host", "library": "", "gain": 1.25, "gain_low": 1.2, "gain_high": 1.3,
+  "confidence": 0.99, "settled": true,
+  "times": [{"name": "auto", "median_us": 800, "low_us": 790, "high_us": 820, "samples": 60}, {"name": "mpi", "median_us": 1000, "low_us": 980, "high_us": 1010, "samples": 60},
+   {"name": "shm", "median_us": 1300, "low_us": 1200, "high_us": 1400, "samples": 20}],
+  "routes": [{"op": "all_reduce", "dtype": "float", "hosts": 1, "ranks_per_host": 2, "from": 0, "to": 9223372036854775807, "backend": "shm", "algorithm": "native"},
+   {"op": "all_to_all", "dtype": "any", "hosts": 1, "ranks_per_host": 2, "from": 0, "to": 9223372036854775807, "backend": "mpi", "algorithm": "native"}]},
+ "cells": [
  {"op": "all_reduce", "bytes": 64, "hosts": 1, "ranks_per_host": 2, "memory": "host", "dtype": "float", "confidence": 0.99, "routes": [
    {"backend": "shm", "algorithm": "native", "median_us": 0.5, "low_us": 0.4, "high_us": 0.6, "samples": 200, "slower": 0.0},
    {"backend": "mpi", "algorithm": "native", "median_us": 2.0, "low_us": 1.8, "high_us": 2.2, "samples": 180, "slower": 1.0}]},
@@ -72,16 +80,22 @@ inline const std::map<std::string, std::string>& samples() {
    {"backend": "mpi", "algorithm": "ring", "median_us": 3.0, "low_us": 2.8, "high_us": 3.2, "samples": 180, "slower": 0.0},
    {"backend": "shm", "algorithm": "native", "median_us": 3.3, "low_us": 3.1, "high_us": 3.5, "samples": 200, "slower": 0.9}]},
  {"op": "broadcast", "bytes": 64, "hosts": 1, "ranks_per_host": 2, "memory": "host", "dtype": "any", "confidence": 0.99, "routes": [
-   {"backend": "shm", "algorithm": "native", "median_us": 0.3, "low_us": 0.2, "high_us": 0.4, "samples": 200, "slower": 0.0}]}]})"},
+   {"backend": "shm", "algorithm": "native", "median_us": 0.3, "low_us": 0.2, "high_us": 0.4, "samples": 200, "slower": 0.0}]}],
+ "fusion": [{"memory": "host", "hosts": 1, "ranks_per_host": 2, "sizes": [
+   {"bytes": 64, "separate_us": 40, "fused_us": 10}, {"bytes": 1024, "separate_us": 45, "fused_us": 20}, {"bytes": 16384, "separate_us": 90, "fused_us": 120}]}]})"},
       {"replay.json",
        R"({"schedule": "</script><img src=x onerror=alert(1)>.json", "ranks": 2, "scale": 1.0, "step_us": {"shm": 20000, "auto": 18000},
  "predicted_us": {"shm": 21000}, "calibrated_us": {"shm": 19000, "auto": 18500}, "rank": 0, "rows": [], "totals": {}})"},
       {"reconcile.json",
-       R"({"source": "trace", "format": "medley", "matched": 3, "unexplained": 1, "differences": [
+       R"({"source": "/data/trace/", "format": "medley", "matched": 3, "unexplained": 1, "differences": [
  {"rank": 0, "steps": [1], "verdict": "field", "op": "all_reduce", "group": "dp", "expected": {"bytes": 4096, "count": 1}, "observed": {"bytes": 2048, "count": 1}, "cause": "ZeRO stage 0 ran, not 1"},
  {"rank": 1, "steps": [1], "verdict": "field", "op": "all_reduce", "group": "dp", "expected": {"bytes": 4096, "count": 1}, "observed": {"bytes": 2048, "count": 1}, "cause": "ZeRO stage 0 ran, not 1"},
  {"verdict": "ranks", "op": "", "group": "", "expected": null, "observed": null, "detail": "rank 3 left no trace", "cause": ""}],
- "hypotheses": [{"hypothesis": "ZeRO stage 0 ran, not 1", "parameters": 1, "rows": 2, "accepted": true}], "ranks": []})"},
+ "hypotheses": [{"hypothesis": "ZeRO stage 0 ran, not 1", "parameters": 1, "rows": 2, "accepted": true}], "ranks": [],
+ "time": [], "exposed": [{"cause": "late_rank", "us": 900, "exposed": true, "sentence": "the program waits 0.90 ms a step because rank 1 is late"},
+  {"cause": "slow", "us": 100, "exposed": true, "sentence": "the all_reduces of 4096 B on dp take 1.4 times as long as predicted"}],
+ "time_summary": {"expected_by": "dgx-h200", "ranks": 2, "steps": 3, "step_us": 4000, "exposed_us": 1000,
+  "causes": {"late_rank": 900, "queue": 0, "order": 0, "slow": 100, "overlap": 0, "blocking": 0, "unknown": 0}, "remarks": ["3 operations have no expected time"]}})"},
       {"plan.json",
        R"({"model": {"name": "pythia-70m", "hidden": 512}, "layout": {"world": 8, "dp": 4, "tp": 2, "pp": 1, "cp": 1, "ep": 1, "zero": 1}, "framework": "neox",
  "world": 8, "rank": 0, "rows": [], "totals": {"dp": {"bytes": 4096, "wire_bytes": 6144, "count": 2}, "tp": {"bytes": 64, "wire_bytes": 64, "count": 4}},

@@ -67,10 +67,35 @@ export interface Cell {
   confidence: number;
   routes: Route[];
 }
+/** Many tensors of one size, one by one and fused; `limit`: up to which size fusion was always faster. */
+export interface Fusion {
+  hosts: number;
+  ranks_per_host: number;
+  memory: string;
+  limit: number;
+  sizes: { bytes: number; separate_us: number; fused_us: number }[];
+}
+/** A whole step that the table was tuned for; `library`: the one that all routes name, where no mix was surely faster. */
+export interface TunedStep {
+  hosts: number;
+  ranks_per_host: number;
+  step: string;
+  memory: string;
+  library: string;
+  gain: number;
+  gain_low: number;
+  gain_high: number;
+  confidence: number;
+  settled: boolean;
+  times: { backend: string; median_us: number; low_us: number; high_us: number; samples: number }[];
+  routes: { op: string; from: number; to: number | null; backend: string; algorithm: string }[];
+}
 export interface Routes {
   file: string;
   machine: string;
   cells: Cell[];
+  fusion: Fusion[];
+  tuned: TunedStep | null;
 }
 export interface TraceRow {
   op: string;
@@ -153,6 +178,17 @@ export interface Reconcile {
   differences: Difference[];
   differences_left_out: number;
   hypotheses: { hypothesis: string; rows: number; accepted: boolean }[];
+  time: Waits | null;
+}
+/** Why programs waited for communication, where times were compared; µs a step by cause. */
+export interface Waits {
+  expected_by: string;
+  steps: number;
+  step_us: number | null;
+  exposed_us: number | null;
+  causes: Record<string, number> | null;
+  remarks: string[];
+  waits: { cause: string; us: number; sentence: string }[];
 }
 export interface GemmRow {
   name: string;

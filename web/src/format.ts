@@ -27,7 +27,10 @@ export function short(text: string): string {
 }
 
 export function rate(gbPerSecond: number): string {
-  return gbPerSecond >= 0.1 ? `${digits(gbPerSecond)} GB/s` : `${digits(gbPerSecond * 1e3)} MB/s`;
+  const units = ["GB/s", "MB/s", "KB/s", "B/s"];
+  let unit = 0;
+  for (; gbPerSecond < 0.9995 && gbPerSecond > 0 && unit < units.length - 1; ++unit) gbPerSecond *= 1e3;
+  return `${digits(gbPerSecond)} ${units[unit]}`;
 }
 
 export function percent(share: number): string {

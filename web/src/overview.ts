@@ -22,8 +22,22 @@ export function findings(run: Run): Node[] {
   }
   return [
     headlines.length > 0 ? list : h("p", {}, "No measurements were found."),
+    missing(run),
     ...run.failed.map((line) => h("p", { class: "alert" }, `Failed: ${line}`)),
   ];
+}
+
+/** What the page is silent about, in one sentence. */
+function missing(run: Run): HTMLElement {
+  const parts = run.not_measured.map(({ what }) => /^[A-Z][a-z]/.test(what) ? what.charAt(0).toLowerCase() + what.slice(1) : what);
+  if (parts.length === 0) return h("p", {}, "Every part of the report has data.");
+  return h(
+    "p",
+    { class: "not-measured" },
+    h("strong", {}, "Not measured: "),
+    `${parts.join("; ")}. `,
+    h("a", { href: "#missing" }, "How to measure it"),
+  );
 }
 
 export function notMeasured(run: Run): Node[] {

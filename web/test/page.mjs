@@ -71,7 +71,7 @@ const checks = {
       await page.$$eval("nav a", (all) => all.map((one) => one.getAttribute("href"))),
       sections.map((id) => `#${id}`),
     );
-    for (const id of ["steps", "curves", "timeline", "sizes", "plan", "reconcile", "replay", "shape", "search"]) {
+    for (const id of ["steps", "winners", "curves", "timeline", "sizes", "plan", "reconcile", "replay", "shape", "search"]) {
       const marks = await page.$$eval(`#${id} figure.chart`, (figures) =>
         figures.map((figure) => {
           const canvas = figure.querySelector("canvas");
@@ -101,6 +101,20 @@ const checks = {
       /auto is 1\.25× faster than the best single library \(mpi\)/,
     );
     assert.match(await page.locator("#files").innerText(), /network namespaces/);
+    assert.match(await page.locator("#findings").innerText(), /Not measured: .*several hosts.*CUDA memory/);
+    await close();
+  },
+  async "a tuned step, fusion and causes of waiting are shown"() {
+    const { page, close } = await open("full.html");
+    const steps = page.locator("#steps");
+    assert.match(await steps.innerText(), /chosen routes are 1\.25× as fast.*1\.20× to 1\.30×/s);
+    await steps.locator("summary", { hasText: "Chosen routes" }).click();
+    assert.match(await steps.locator("table", { hasText: "all_to_all" }).innerText(), /all_to_all\s+all\s+mpi\s+native/);
+    assert.match(await page.locator("#winners").innerText(), /up to 1 KiB are faster fused/);
+    const waits = page.locator("#reconcile figure", { hasText: "a rank is late" });
+    assert.equal(await waits.count(), 1);
+    assert.match(await page.locator("#reconcile").innerText(), /rank 1 is late.*3 operations have no expected time/s);
+    assert.match(await page.locator("#reconcile tbody").first().innerText(), /differs\s+all_reduce/);
     await close();
   },
   async "a cell opens its routes by keyboard"() {

@@ -19,18 +19,28 @@ export function whiskers(colours: Theme, data: [number, number, number][], horiz
       const at = (value: number) => api.coord(horizontal ? [value, place] : [place, value]);
       const [x1, y1] = at(api.value(1)),
         [x2, y2] = at(api.value(2));
-      const cap = 4,
-        style = { stroke: colours.text, lineWidth: 1.2 };
-      const line = (a: number, b: number, c: number, d: number) => ({
-        type: "line",
-        shape: { x1: a, y1: b, x2: c, y2: d },
-        style,
-      });
+      const cap = 4;
+      const lines = horizontal
+        ? [
+            [x1, y1, x2, y2],
+            [x1, y1 - cap, x1, y1 + cap],
+            [x2, y2 - cap, x2, y2 + cap],
+          ]
+        : [
+            [x1, y1, x2, y2],
+            [x1 - cap, y1, x1 + cap, y1],
+            [x2 - cap, y2, x2 + cap, y2],
+          ];
+      // A wider line of the page's colour below, for bars that are as dark as the line.
+      const strokes = [
+        { stroke: colours.surface, lineWidth: 3.2 },
+        { stroke: colours.text, lineWidth: 1.2 },
+      ];
       return {
         type: "group",
-        children: horizontal
-          ? [line(x1, y1, x2, y2), line(x1, y1 - cap, x1, y1 + cap), line(x2, y2 - cap, x2, y2 + cap)]
-          : [line(x1, y1, x2, y2), line(x1 - cap, y1, x1 + cap, y1), line(x2 - cap, y2, x2 + cap, y2)],
+        children: strokes.flatMap((style) =>
+          lines.map(([a, b, c, d]) => ({ type: "line", shape: { x1: a, y1: b, x2: c, y2: d }, style })),
+        ),
       };
     },
   };

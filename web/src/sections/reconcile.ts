@@ -5,7 +5,17 @@ import { h, table } from "../dom";
 import * as format from "../format";
 import { neutral } from "../palette";
 import type { Section } from "./section";
+import { waits } from "./waits";
 
+/** The verdicts of medley reconcile in words. */
+const verdicts: Record<string, string> = {
+  missing: "not sent",
+  extra: "not planned",
+  count: "another count",
+  size: "another size",
+  field: "differs",
+  order: "another order",
+};
 const side = (value: Side | null) => (value ? `${format.count(value.count)} × ${format.bytes(value.bytes)}` : "–");
 const cause = (d: Difference) => d.cause || (d.detail ? `${d.detail}; no known cause` : "no known cause");
 
@@ -13,7 +23,7 @@ function differences(result: Reconcile): Node[] {
   if (result.matched && result.differences.length === 0)
     return [h("p", {}, `${result.file}: everything that was planned was sent, and nothing else.`)];
   const rows = result.differences.map((d) => [
-    d.verdict,
+    verdicts[d.verdict] ?? d.verdict,
     d.op || "–",
     d.group || "–",
     d.rank === null ? "–" : d.ranks > 1 ? `${d.rank} and ${d.ranks - 1} more` : `${d.rank}`,
@@ -71,6 +81,7 @@ export const reconcile: Section = {
         rows: run.reconcile.map((r) => [r.file, r.rows_matched, r.rows_explained, r.rows_unexplained]),
       }),
     });
-    return [plot.element, ...run.reconcile.flatMap(differences)];
+    const times = run.reconcile.flatMap((result) => (result.time ? waits(result.time, result.source) : []));
+    return [plot.element, ...run.reconcile.flatMap(differences), ...times];
   },
 };

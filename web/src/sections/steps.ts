@@ -1,10 +1,8 @@
-// Whole training steps over each library and over auto: one small chart for each kind of step.
-import { axis, figure, tip } from "../charts/chart";
-import { whiskers } from "../charts/whiskers";
-import type { StepRow, Steps } from "../data";
-import { h } from "../dom";
+// Whole training steps over each library and over auto: one small chart for each kind of step, and one for each step that a table was tuned for.
+import { backendBars } from "../charts/backend_bars";
+import type { StepRow, Steps, TunedStep } from "../data";
+import { foldedTable, h } from "../dom";
 import * as format from "../format";
-import { backendColour } from "../palette";
 import type { Section } from "./section";
 
 const names: Record<string, string> = { moe: "Mixture of experts", dlrm: "DLRM", dense: "Dense model" };
@@ -16,95 +14,83 @@ function bestLibrary(rows: StepRow[]): StepRow | undefined {
 }
 
 function chartOf(steps: Steps, mix: string): HTMLElement {
-  const rows = steps.rows.filter((row) => row.mix === mix).sort((a, b) => b.median_us - a.median_us);
+  const rows = steps.rows.filter((row) => row.mix === mix).sort((a, b) => a.median_us - b.median_us);
   const auto = rows.find((row) => row.backend === "auto"),
     best = bestLibrary(rows);
-  // A library that is many times slower would leave the others a few pixels: its bar ends at the edge, marked with ▸.
-  const edge = Math.min(4 * rows.at(-1)!.median_us, 1.15 * rows[0]!.median_us);
   const title = names[mix] ?? mix;
   const words =
     auto && best
       ? `auto is ${format.times(best.median_us / auto.median_us)} as fast as ${best.backend}, the best single library.`
       : "";
-  const plot = figure({
-    label: () => `${title} step on ${steps.ranks} ranks: median time over each backend. ${words}`,
-    height: 40 + 30 * rows.length,
-    option: (colours) => ({
-      grid: { left: 8, right: 16, top: 6, bottom: 8, containLabel: true },
-      tooltip: {
-        formatter: (p: { dataIndex: number }) => {
-          const row = rows[p.dataIndex]!;
-          return tip(`${row.backend}, ${title}`, [
-            ["median", format.time(row.median_us)],
-            ["deviation (MAD)", format.time(row.mad_us)],
-            ["99th percentile", format.time(row.p99_us)],
-            ["steps", format.count(row.iterations)],
-          ]);
-        },
-      },
-      xAxis: axis(colours, "", {
-        type: "value",
-        min: 0,
-        max: edge,
-        splitNumber: 3,
-        axisLabel: {
-          color: colours.muted,
-          formatter: (v: number) => format.short(format.time(v)),
-          hideOverlap: true,
-          showMaxLabel: false,
-        },
-      }),
-      yAxis: axis(colours, "", {
-        type: "category",
-        data: rows.map((row) => row.backend),
-        axisLabel: {
-          color: colours.text,
-          formatter: (name: string, i: number) =>
-            `${name}  {time|${format.time(rows[i]!.median_us)}${rows[i]!.median_us > edge ? " ▸" : ""}}`,
-          rich: { time: { color: colours.muted, width: 62, align: "right" } },
-        },
-      }),
-      series: [
-        {
-          type: "bar",
-          barMaxWidth: 18,
-          data: rows.map((row) => ({
-            value: Math.min(row.median_us, edge),
-            itemStyle: { color: backendColour(row.backend) },
-          })),
-        },
-        whiskers(
-          colours,
-          rows.flatMap((row, i) =>
-            row.median_us > edge
-              ? []
-              : [
-                  [i, Math.max(0, row.median_us - row.mad_us), Math.min(edge, row.median_us + row.mad_us)] as [
-                    number,
-                    number,
-                    number,
-                  ],
-                ],
-          ),
-          true,
-        ),
-      ],
-    }),
-    table: () => ({
+  const bars = rows.map((row) => ({
+    backend: row.backend,
+    median_us: row.median_us,
+    low_us: row.median_us - row.mad_us,
+    high_us: row.median_us + row.mad_us,
+    more: [
+      ["deviation (MAD)", format.time(row.mad_us)],
+      ["99th percentile", format.time(row.p99_us)],
+      ["steps", format.count(row.iterations)],
+    ] as [string, string][],
+  }));
+  const plot = backendBars(
+    `${title} step on ${steps.ranks} ranks: median time over each backend. ${words}`,
+    bars,
+    () => ({
       head: ["backend", "median", "MAD", "99th percentile", "steps", "against the best library"],
-      rows: [...rows]
-        .reverse()
-        .map((row) => [
-          row.backend,
-          format.time(row.median_us),
-          format.time(row.mad_us),
-          format.time(row.p99_us),
-          format.count(row.iterations),
-          best ? format.times(best.median_us / row.median_us) : "–",
-        ]),
+      rows: rows.map((row) => [
+        row.backend,
+        format.time(row.median_us),
+        format.time(row.mad_us),
+        format.time(row.p99_us),
+        format.count(row.iterations),
+        best ? format.times(best.median_us / row.median_us) : "–",
+      ]),
     }),
-  });
-  return h("div", { class: "card" }, h("h4", {}, title), h("p", {}, words), plot.element);
+  );
+  return h("div", { class: "card" }, h("h4", {}, title), h("p", {}, words), plot);
+}
+
+function sizes(from: number, to: number | null): string {
+  if (to === null) return from === 0 ? "all" : `from ${format.bytes(from)}`;
+  return from === 0 ? `up to ${format.bytes(to)}` : `${format.bytes(from)} to ${format.bytes(to)}`;
+}
+
+function tuned(step: TunedStep, file: string): HTMLElement {
+  const title = names[step.step] ?? step.step;
+  const words = step.library
+    ? `No mix was surely faster than ${step.library} alone, so the table uses it for every operation.`
+    : `The chosen routes are ${format.times(step.gain)} as fast as the best single library (95 % interval ${format.times(step.gain_low)} to ${format.times(step.gain_high)}).`;
+  const plot = backendBars(
+    `${title} step, tuned for: median time over each backend and over the chosen routes. ${words}`,
+    step.times.map((time) => ({
+      ...time,
+      more: [
+        ["95 % interval", `${format.time(time.low_us)} to ${format.time(time.high_us)}`],
+        ["steps", format.count(time.samples)],
+      ],
+    })),
+    () => ({
+      head: ["backend", "median", "95 % interval", "steps"],
+      rows: step.times.map((time) => [
+        time.backend,
+        format.time(time.median_us),
+        `${format.time(time.low_us)} to ${format.time(time.high_us)}`,
+        format.count(time.samples),
+      ]),
+    }),
+  );
+  return h(
+    "div",
+    { class: "card" },
+    h("h4", {}, `${title}, ${format.shape(step.hosts, step.ranks_per_host)} (${file})`),
+    h("p", {}, words, step.settled ? "" : " The time ran out before this was settled."),
+    plot,
+    foldedTable("Chosen routes", `Routes chosen for the step ${title}`, () => ({
+      head: ["operation", "sizes", "backend", "algorithm"],
+      rows: step.routes.map((route) => [route.op, sizes(route.from, route.to), route.backend, route.algorithm]),
+    })),
+  );
 }
 
 export const steps: Section = {
@@ -112,14 +98,21 @@ export const steps: Section = {
   title: "Whole steps",
   lead: "The communication of a training step over each library alone and over auto, which takes the measured route of each operation. Shorter is faster; lines show the deviation, ▸ marks a bar that is cut off.",
   render(run) {
-    if (run.steps.length === 0) return null;
-    return run.steps.flatMap((measured) => {
-      const mixes = [...new Set(measured.rows.map((row) => row.mix))];
-      const where = measured.hosts ? ` on ${measured.hosts} host${measured.hosts > 1 ? "s" : ""}` : "";
+    const tables = run.routes.filter((table) => table.tuned);
+    if (run.steps.length === 0 && tables.length === 0) return null;
+    const measured = run.steps.flatMap((file) => {
+      const mixes = [...new Set(file.rows.map((row) => row.mix))];
+      const where = file.hosts ? ` on ${file.hosts} host${file.hosts > 1 ? "s" : ""}` : "";
       return [
-        h("h3", {}, `${measured.ranks} ranks${where} (${measured.file})`),
-        h("div", { class: "three" }, ...mixes.map((mix) => chartOf(measured, mix))),
+        h("h3", {}, `${file.ranks} ranks${where} (${file.file})`),
+        h("div", { class: "three" }, ...mixes.map((mix) => chartOf(file, mix))),
       ];
     });
+    if (tables.length > 0)
+      measured.push(
+        h("h3", {}, "Tuned under the load of the whole step"),
+        h("div", { class: "two" }, ...tables.map((table) => tuned(table.tuned!, table.file))),
+      );
+    return measured;
   },
 };

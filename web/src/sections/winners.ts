@@ -7,6 +7,7 @@ import * as format from "../format";
 import { backendColour, blend, inkOn } from "../palette";
 import { onThemeChange, theme } from "../theme";
 import { swatch } from "./backends";
+import { fusions } from "./fusion";
 import type { Section } from "./section";
 
 interface Setting {
@@ -240,7 +241,7 @@ export const winners: Section = {
         draw();
       },
     );
-    return [h("div", { class: "controls" }, pick, toggles), holder, drill.element, folded];
+    return [h("div", { class: "controls" }, pick, toggles), holder, drill.element, folded, ...fusions(run)];
   },
 };
 
