@@ -10,6 +10,7 @@ class Medley(CMakePackage):
 
     variant("mpi", default=True, description="The mpi backend")
     variant("ucx", default=True, description="The ucx backend")
+    variant("zfp", default=True, description="The lossy codec zfp")
     variant("nccl", default=False, description="The nccl backend and CUDA memory")
     variant("python", default=False, description="The Python package")
 
@@ -24,6 +25,8 @@ class Medley(CMakePackage):
     depends_on("libsodium")
     depends_on("zlib-api")
     depends_on("zstd")
+    depends_on("lz4")
+    depends_on("zfp", when="+zfp")
     depends_on("pkgconfig", type="build")
     depends_on("mpi", when="+mpi")
     depends_on("ucx@1.11:", when="+ucx")
