@@ -7,6 +7,7 @@ import unittest
 import check_commands
 import check_memory_orders
 import check_text
+import cpp_page
 import documents
 
 
@@ -36,6 +37,57 @@ class Notice(unittest.TestCase):
         finally:
             path.unlink()
             path.parent.rmdir()
+
+    def test_declarations(self):
+        """The C++ page has what a program can call, with its words, and nothing else."""
+        reader = cpp_page.Reader('''
+namespace medley {
+namespace core { class Hidden; }
+/// A thing.
+class MEDLEY_API Thing : public Base {
+ public:
+  int size() const noexcept { return size_; }   ///< how many
+  /// Sends it.
+  void send(int to = 0);
+  void send(std::initializer_list<int> to) { for (int one : to) send(one); }
+  void quiet();
+  /// Optional.
+  std::optional<bool> exact{};
+  Thing(const Thing&) = delete;
+
+ private:
+  int size_ = 0;   ///< secret
+};
+/// Kinds.
+enum class Kind : int { a, b };
+}  // namespace medley
+''')
+        reader.scope(3, False)
+        text = "\n".join(line for line in reader.out if line)
+        self.assertEqual(text, """### `Thing`
+A thing.
+```cpp
+class Thing : public Base;
+```
+```cpp
+int size() const noexcept;   // how many
+```
+```cpp
+void send(int to = 0);
+void send(std::initializer_list<int> to);
+```
+Sends it.
+```cpp
+void quiet();
+```
+```cpp
+std::optional<bool> exact{};
+```
+Optional.
+```cpp
+enum class Kind : int { a, b };
+```
+Kinds.""")
 
     def test_placeholders(self):
         self.assertEqual(self.problems("```\n@SHAPE@\n```\n"), ["holds the placeholder @SHAPE@"])

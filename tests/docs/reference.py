@@ -1,5 +1,5 @@
 """Writes the reference pages that are made from the code: docs/reference-commands.md (every command's options, every environment
-variable) and docs/reference-python.md.
+variable), docs/reference-python.md and docs/reference-cpp.md.
 
     python3 tests/docs/reference.py build/release/bin/medley [--write]
 
@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 
+import cpp_page
 import environment
 import python_page
 from documents import ROOT
@@ -48,7 +49,8 @@ def commands_page(medley):
 def main():
     medley, write = sys.argv[1], "--write" in sys.argv
     wrong = environment.problems()
-    for name, text in (("reference-commands.md", commands_page(medley)), ("reference-python.md", python_page.page())):
+    for name, text in (("reference-commands.md", commands_page(medley)), ("reference-python.md", python_page.page()),
+                       ("reference-cpp.md", cpp_page.page())):
         path = ROOT / "docs" / name
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
