@@ -14,13 +14,14 @@
 
 #include <medley/error.hpp>
 #include <medley/export.hpp>
+#include <medley/sdk/poll_list.hpp>
 #include <medley/store.hpp>
 #include <medley/types.hpp>
 
 namespace medley {
 
 /// The version of the classes below. It changes whenever one of them does; a plugin built against another version is refused.
-inline constexpr std::string_view backend_abi = "medley-backend-12";
+inline constexpr std::string_view backend_abi = "medley-backend-13";
 
 /// Medley's own sends and receives, such as those of filled-in collectives, have tags from -internal_tags to -1, which users cannot
 /// pass. They match like all others: by peer and tag, in order.
@@ -93,6 +94,9 @@ class Transfer {
   /// Makes progress. Long work returns `moved` from time to time, so that other operations progress too. Throws when the
   /// transfer cannot complete; it may then only be released.
   virtual Poll poll() = 0;
+  /// Asks it to say when it should be polled, so that many that wait cost nothing. True: poll() would find nothing now, and once it
+  /// may, the transfer puts `owner` on the list, in a start(), poll() or progress() of its lane. False: it is polled in every pass.
+  virtual bool poll_when_ready(PollList& /*list*/, Polled& /*owner*/) { return false; }
   /// Ranks of the comm that it waits for, for error messages.
   virtual std::vector<int> awaited() const { return {}; }
   /// For a completed receive: the sender.

@@ -17,7 +17,7 @@ void check_tag(const Checker& check, int tag) {
     check.refuse(fmt::format("tag {} is negative", tag));
 }
 
-Call send_call(const core::CommState& comm, const ConstBuffer& buffer, int to, int tag,
+[[gnu::always_inline]] inline Call send_call(const core::CommState& comm, const ConstBuffer& buffer, int to, int tag,
                const Options& options) {
   const Checker check{comm, Op::send};
   check.rank("destination", to);
@@ -31,7 +31,7 @@ Call send_call(const core::CommState& comm, const ConstBuffer& buffer, int to, i
   return call;
 }
 
-Call recv_call(const core::CommState& comm, const Buffer& buffer, int from, int tag, const Options& options) {
+[[gnu::always_inline]] inline Call recv_call(const core::CommState& comm, const Buffer& buffer, int from, int tag, const Options& options) {
   const Checker check{comm, Op::recv};
   if (from != any_source) check.rank("source", from);
   check.buffer("receive", buffer);

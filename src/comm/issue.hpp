@@ -17,7 +17,7 @@ extern const Call blank_call;
 void set_compression(Call& call, const Options& options);
 
 /// Filled in place: copying a struct that was just written stalls the processor, noticeably for a small operation.
-inline Call call_of(Op op, DType dtype, Memory memory, const Options& options) {
+[[gnu::always_inline]] inline Call call_of(Op op, DType dtype, Memory memory, const Options& options) {
   Call call = blank_call;
   call.op = op;
   call.dtype = dtype;
@@ -41,13 +41,14 @@ inline void set_buffers(Call& call, const ConstBuffer& in, const Buffer& out) {
 /// was collected before it.
 std::optional<Work> collect(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options);
 
-inline Work issue(const std::shared_ptr<CommState>& comm, Call& call, const Options& options,
+[[gnu::always_inline]] inline Work issue(const std::shared_ptr<CommState>& comm, Call& call, const Options& options,
                   int* source = nullptr) {
   if (comm->collector) [[unlikely]] {
     if (auto collected = collect(comm, call, options)) return *std::move(collected);
   }
   int from = -1;
-  Operation* pending = comm->engine->issue(comm, call, options, from);
+  const bool message = call.memory == Memory::host && !is_collective(call.op);   // known where the compiler inlines this
+  Operation* pending = message ? comm->engine->issue_message(comm, call, options, from) : comm->engine->issue(comm, call, options, from);
   if (source) *source = from;
   return pending ? Work(pending) : Work();
 }

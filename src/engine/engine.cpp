@@ -53,6 +53,7 @@ void Engine::throw_forked_child() {
 }
 
 Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, const Options& options, int& source) {
+  if (call.memory == Memory::host && !is_collective(call.op)) return issue_message(shared, call, options, source);
   refuse_forked_child();   // before the lock, which the parent may have held
   handle_events();
   if (call.memory == Memory::cuda) return issue_on_device(shared, call, options);
@@ -66,30 +67,20 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
     OnlineTicket ticket;
     if (comm.agrees_on_routes) [[unlikely]] route = &settle_route(comm, call, options.backend, *route, open, ticket);
     const Route& chosen = *route;
-    LaneState& lane = *chosen.lane;
     if (comm.auto_fuse && collects(comm, call, options)) [[unlikely]] {
       operation = collect_behind(shared, call, options, chosen);
     } else if (!options.async && !open && !ticket.is_timed() && quiet() && !comm.checked) {
-      // Nothing is pending, so nothing can conflict and the lane is free: no bookkeeping unless it takes long.
-      Record* record = nullptr;
-      OperationRef owner;
-      if (!may_borrow(call, options)) [[unlikely]] owner = make_operation(shared, call, options, lane, ticks());
-      Transfer* transfer = owner ? try_inline(comm, owner->call, owner->lists, chosen, options, source, record)
-                                 : try_inline(comm, call, nullptr, chosen, options, source, record);
-      if (!transfer) return nullptr;
-      if (!owner) owner = make_operation(shared, call, options, lane, ticks());
-      operation = enlist(std::move(owner), options);
-      operation->record = number_of(record);
-      scheduler_.add(*operation);   // nothing is pending, so nothing blocks it
-      adopt(*operation, transfer, ticks());
-    } else if (!is_collective(call.op) && scheduler_.may_start(call, lane)) {
-      operation = start_message(shared, call, options, chosen, source);
+      operation = issue_alone(shared, call, options, chosen, source);
       if (!operation) return nullptr;
     } else {
       operation = enlist_behind(shared, call, options, chosen, std::move(open), ticket);
     }
   }
-  if (options.async) return operation;
+  return options.async ? operation : wait_for_issued(operation, options, source);
+}
+
+/// For a blocking call whose operation is pending.
+Operation* Engine::wait_for_issued(Operation* operation, const Options& options, int& source) {
   OperationRef held(operation);
   if (options.max_wait.count() == 0) {
     wait(*operation, operation->deadline);
@@ -98,6 +89,25 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
   }
   source = operation->source;
   return nullptr;
+}
+
+/// A blocking call while nothing is pending: nothing can conflict and the lane is free, so there is no bookkeeping unless it takes long.
+/// Null when it is complete.
+Operation* Engine::issue_alone(const std::shared_ptr<CommState>& shared, Call& call, const Options& options, const Route& route, int& source) {
+  CommState& comm = *shared;
+  LaneState& lane = *route.lane;
+  Record* record = nullptr;
+  OperationRef owner;
+  if (!may_borrow(call, options)) [[unlikely]] owner = make_operation(shared, call, options, lane, ticks());
+  Transfer* const transfer = owner ? try_inline(comm, owner->call, owner->lists, route, options, source, record)
+                                   : try_inline(comm, call, nullptr, route, options, source, record);
+  if (!transfer) return nullptr;
+  if (!owner) owner = make_operation(shared, call, options, lane, ticks());
+  Operation* const operation = enlist(std::move(owner), options);
+  operation->record = number_of(record);
+  scheduler_.add(*operation);   // nothing is pending, so nothing blocks it
+  adopt(*operation, transfer, ticks());
+  return operation;
 }
 
 /// Check mode: a collective starts once the comm's checker has seen that all ranks called the same.

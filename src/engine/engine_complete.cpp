@@ -353,6 +353,7 @@ void Engine::destroy_lanes(CommState& comm) noexcept {
   std::erase(aborting_, &comm);
   open_routes_.erase(&comm);
   progress_.remove_lanes(comm);
+  comm.last_named = nullptr;
   comm.lanes.clear();
   order_checked_.erase(comm.name);
 }

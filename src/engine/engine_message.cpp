@@ -29,12 +29,79 @@ Deadline Engine::deadline_of(std::chrono::nanoseconds duration, std::uint64_t be
   return last_deadline_.deadline;
 }
 
-Operation* Engine::start_message(const std::shared_ptr<CommState>& shared, const Call& call, const Options& options,
-                                 const Route& route, int& source) {
+/// admit() for the usual call: it names no algorithm, and its route is known. A named lane was found by name and memory, which is
+/// host memory here, so the same name leads to it again.
+[[gnu::always_inline]] inline const Route& Engine::admit_message(CommState& comm, Call& call, std::string_view backend) const {
+  const bool plain = !comm.failure && collecting_.empty() && call.algorithm.empty() && !call.feedback;
+  if (plain && comm.last_named && same_name(comm.last_named->name, backend)) [[likely]] return comm.last_named->named;
+  if (plain && backend.empty() && !comm.exact) {
+    const Route* const found = comm.routing.find(call, comm.size);
+    if (found && found->algorithm.empty()) return *found;
+  }
+  const Route& found = admit(comm, call, backend);
+  if (&found == &found.lane->named && same_name(found.lane->name, backend)) comm.last_named = found.lane;
+  return found;
+}
+
+[[gnu::always_inline]] inline void Engine::count_message(CommState& comm, const Call& call, std::string_view backend) {
+  if (comm.message_sizes) [[unlikely]] return count(comm, call, backend);
+  comm.count(false);
+}
+
+/// record() with what a message lacks left out.
+[[gnu::always_inline]] inline Record* Engine::record_message(const CommState& comm, const Call& call, const Route& route, bool async,
+                                                             std::uint64_t issued, std::uint64_t completed) {
+  if (!recorder_) [[unlikely]] return nullptr;
+  Record& record = recorder_->next();
+  record.sequence = comm.messages;
+  record.issued = record.started = issued;
+  record.completed = completed;
+  record.in_count = call.in_count;
+  record.out_count = call.out_count;
+  record.waited = record.part_of = record.gpu_started = record.gpu_completed = record.gpu_waited = 0;
+  record.comm = comm.note;
+  record.scope = recorder_->scope();
+  record.root = call.root;
+  record.tag = call.tag;
+  record.op = static_cast<std::uint8_t>(call.op);
+  record.dtype = static_cast<std::uint8_t>(call.dtype);
+  record.reduce = static_cast<std::uint8_t>(call.reduce);
+  record.memory = static_cast<std::uint8_t>(call.memory);
+  record.reason = route.reason;
+  record.backend = route.lane->note;
+  record.algorithm = call.algorithm.empty() ? 0 : recorder_->algorithm(call.algorithm);
+  record.flags = static_cast<std::uint8_t>((async ? record_async : 0) | (completed ? record_inline : 0));
+  write_barrier();   // for readers of a running job, and of a killed one
+  record.state = completed ? RecordState::complete : RecordState::started;
+  return &record;
+}
+
+Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call& call, const Options& options, int& source) {
+  refuse_forked_child();   // before the lock, which the parent may have held
+  handle_events();
+  CommState& comm = *shared;
+  Operation* message = nullptr;
+  {
+    const Hold hold(*this);
+    const Route& route = admit_message(comm, call, options.backend);
+    count_message(comm, call, options.backend);
+    if (!options.async && quiet() && !comm.checked) {
+      message = issue_alone(shared, call, options, route, source);
+    } else if (scheduler_.may_start(call, *route.lane)) [[likely]] {
+      message = start_message(shared, call, options, route, source);
+    } else {
+      message = enlist_behind(shared, call, options, route, {}, {});
+    }
+  }
+  return options.async || !message ? message : wait_for_issued(message, options, source);
+}
+
+[[gnu::always_inline]] inline Operation* Engine::start_message(const std::shared_ptr<CommState>& shared, const Call& call,
+                                                               const Options& options, const Route& route, int& source) {
   CommState& comm = *shared;
   LaneState& lane = *route.lane;
   const std::uint64_t begun = ticks();
-  if (comm.status) board_.show_inline(*comm.status, lane.place, call.op, call.root);
+  if (comm.status) [[likely]] board_.show_inline(*comm.status, lane.place, call.op, call.root);
   Transfer* transfer = nullptr;
   try {
     transfer = lane.filled->start(call);
@@ -48,28 +115,44 @@ Operation* Engine::start_message(const std::shared_ptr<CommState>& shared, const
     return fail_message(shared, call, options, route, transfer, begun, current_error());
   }
   board_.hide_inline();
-  if (transfer) return adopt_message(shared, call, options, lane, transfer, record(comm, call, route, options, begun, begun), begun);
+  if (transfer)
+    return adopt_message(shared, call, options, lane, transfer, record_message(comm, call, route, options.async, begun, 0), begun);
   // A copy of a line takes as long as reading the clock: it ends when it begins.
   const bool brief = lane.inside_host && bytes_of(access_of(call)) <= one_line;
-  record(comm, call, route, options, begun, begun, brief ? begun : ticks());
+  record_message(comm, call, route, options.async, begun, brief ? begun : ticks());
   if (lane.has_undelivered()) watch_undelivered(lane);
   return nullptr;
 }
 
 /// The message is with its library and not complete. What add(), adopt() and look_for_launch() find out for other operations is
 /// known here: nothing holds it, nothing follows it yet, and on host memory it is launched.
-Operation* Engine::adopt_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, LaneState& lane,
-                                 Transfer* transfer, Record* recorded, std::uint64_t begun) {
-  Operation* const message = make_operation(comm, call, options, lane, begun).release();
+[[gnu::always_inline]] inline Operation* Engine::adopt_message(const std::shared_ptr<CommState>& comm, const Call& call,
+                                                               const Options& options, LaneState& lane, Transfer* transfer,
+                                                               Record* recorded, std::uint64_t begun) {
+  Operation* const message = OperationPool::take();
+  message->comm = comm;
+  message->lane = &lane;
+  message->call = call;
+  if (!call.algorithm.empty()) [[unlikely]] {   // the caller's string may be gone before it ends
+    message->algorithm = call.algorithm;
+    message->call.algorithm = message->algorithm;
+  }
+  message->sequence = comm->messages;
+  message->deadline = deadline_of(options.deadline.count() > 0 ? options.deadline : comm->deadline, begun);
   message->references.store(2, std::memory_order_relaxed);  // relaxed: nobody else has seen it yet; the engine's and the caller's
   message->record = number_of(recorded);
   message->transfer = transfer;
   message->started_at_issue = true;
   message->state.store(Operation::State::active, std::memory_order_relaxed);   // relaxed: as in adopt()
-  if (const Access access = access_of(call); bytes_of(access) > 0) message->accesses.assign(access);
+  const Access access = access_of(call);
+  if (bytes_of(access) > 0) [[likely]] {
+    message->accesses.assign(access);
+  } else {
+    message->accesses.clear();
+  }
   pending_.push_back(*message);
   scheduler_.add_started(*message);
-  board_.show(*message);
+  if (comm->status) [[likely]] message->slot = board_.show_message(*comm->status, lane.place, call.op, message->sequence, call.root);
   ++lane.active;
   progress_.add(*message);
   if (thread_ && options.async) thread_->nudge();   // a caller that waits makes the progress itself
@@ -95,11 +178,18 @@ void Engine::settle_message(Operation& message) {
   progress_.remove(message);
   std::exchange(message.transfer, nullptr)->release();
   --message.lane->active;
-  if (message.record) note_end(recorder_->find(message.record), false, progress_.moment());
+  note_message_end(message.record, progress_.moment());
   const OperationRef held(&message);   // the engine's reference
   pending_.erase(message);
-  finish(message);
-  scheduler_.finished(message);
+  if (!message.callbacks.empty()) [[unlikely]] {
+    finish(message);
+  } else {
+    board_.hide_message(std::exchange(message.slot, -1));
+    some_complete_ = true;
+    message.reusable = message.algorithm.empty();
+    message.state.store(Operation::State::complete, std::memory_order_release);   // pairs with Operation::complete()
+  }
+  scheduler_.finished_message(message);
 }
 
 }  // namespace medley::core

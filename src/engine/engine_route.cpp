@@ -18,15 +18,6 @@ std::string available(const CommState& comm) {
   return names.empty() ? "none" : names;
 }
 
-/// Names are a few characters long: a call of memcmp() takes longer than the comparison.
-bool equal(const std::string& name, std::string_view wanted) {
-  if (name.size() != wanted.size()) return false;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (name[i] != wanted[i]) return false;
-  }
-  return true;
-}
-
 std::string why_not_staged(const CommState& comm, const Call& call) {
   if (call.memory != Memory::cuda || comm.why_no_cuda.empty()) return {};
   return ", and it is not staged: " + comm.why_no_cuda;
@@ -97,7 +88,7 @@ const Route& Engine::route(CommState& comm, const Call& call, std::string_view b
                 {.op = call.op, .comm = comm.name});
   }
   for (auto& lane : comm.lanes) {
-    if (equal(lane->name, backend) && lane->moves(call.op, call.memory)) return lane->named;
+    if (same_name(lane->name, backend) && lane->moves(call.op, call.memory)) return lane->named;
   }
   if (std::any_of(comm.lanes.begin(), comm.lanes.end(), [&](const auto& lane) { return lane->name == backend; })) {
     throw Error(ErrorKind::unavailable,

@@ -63,15 +63,6 @@ void find_accesses(const fuse::Fusion& fusion, const Call& call, int ranks, Acce
   }
 }
 
-Access access_of(const Call& message) {
-  const bool write = message.op == Op::recv;
-  const auto* begin = static_cast<const std::byte*>(write ? message.out : message.in);
-  return {begin,
-          begin + (write ? message.out_count : message.in_count) *
-                      static_cast<std::int64_t>(size_of(message.dtype)),
-          write};
-}
-
 bool conflict(const Accesses& a, const Accesses& b) {
   for (const Access& x : a) {
     for (const Access& y : b) {
@@ -196,11 +187,11 @@ HazardIndex::Segments::iterator HazardIndex::drop(Segments::iterator at) {
   return next;
 }
 
-void HazardIndex::remove(Operation& operation) {
+void HazardIndex::remove_any(Operation& operation) {
   std::size_t left = few_count_ > 0 ? operation.accesses.size() : 0;
   for (std::size_t i = 0; left > 0 && i < few_count_;) {
     if (few_[i].operation == &operation) {
-      few_[i] = few_[--few_count_];
+      remove_from_few(i);
       --left;
     } else {
       ++i;

@@ -37,7 +37,11 @@ class MEDLEY_API HazardIndex {
     return conflicts_inside(access);
   }
   /// Removes a complete operation. One that fails before it has started hides the operations it waited for: rebuild then.
-  void remove(Operation& operation);
+  void remove(Operation& operation) {
+    const std::size_t at = operation.few_at;   // of another, if it is not in the list
+    if (at < few_count_ && few_[at].operation == &operation && operation.accesses.size() == 1) return remove_from_few(at);
+    remove_any(operation);
+  }
   void clear();
   bool empty() const { return few_count_ == 0 && segments_.empty(); }
   /// The number of segments.
@@ -76,8 +80,14 @@ class MEDLEY_API HazardIndex {
     for (const Access& access : operation.accesses) {
       if (few_count_ == 0 || access.begin < hull_begin_) hull_begin_ = access.begin;
       if (few_count_ == 0 || access.end > hull_end_) hull_end_ = access.end;
+      operation.few_at = static_cast<std::uint32_t>(few_count_);
       few_[few_count_++] = {access, &operation};
     }
+  }
+  /// The last entry takes its place.
+  void remove_from_few(std::size_t at) {
+    few_[at] = few_[--few_count_];
+    if (at < few_count_) few_[at].operation->few_at = static_cast<std::uint32_t>(at);
   }
   bool outside_hull(const Access& access) const { return access.end <= hull_begin_ || access.begin >= hull_end_; }
   bool conflicts_inside(const Access& access) const;
@@ -98,6 +108,7 @@ class MEDLEY_API HazardIndex {
       }
     }
   }
+  void remove_any(Operation& operation);
   void index_few();
   bool conflicts_with_few(const Access& access) const;
   Segments::iterator cover(const std::byte* begin, const std::byte* end);
@@ -105,7 +116,9 @@ class MEDLEY_API HazardIndex {
   Segments::iterator split(Segments::iterator at, const std::byte* where);
   Segments::iterator drop(Segments::iterator at);
 
-  std::array<FewEntry, 16> few_;  ///< unordered; empty while there are segments
+  // As many as a pipeline has in flight. Where a new range lies inside the hull, all are compared, which takes 0.2 µs; the map of
+  // segments takes longer.
+  std::array<FewEntry, 128> few_;  ///< unordered; empty while there are segments
   std::size_t few_count_ = 0;
   /// Every entry of the list lies in here: what lies outside needs no look at the entries. It grows until the list is empty.
   const std::byte *hull_begin_ = nullptr, *hull_end_ = nullptr;
@@ -118,7 +131,12 @@ MEDLEY_API void find_accesses(const Call& call, int ranks, Accesses& accesses);
 /// The same for a fused message: the memory of its tensors, adjacent ranges united.
 MEDLEY_API void find_accesses(const fuse::Fusion& fusion, const Call& call, int ranks, Accesses& accesses);
 /// For a send or a receive.
-Access access_of(const Call& message);
+inline Access access_of(const Call& message) {
+  const bool write = message.op == Op::recv;
+  const auto* begin = static_cast<const std::byte*>(write ? message.out : message.in);
+  const std::int64_t count = write ? message.out_count : message.in_count;
+  return {begin, begin + count * static_cast<std::int64_t>(size_of(message.dtype)), write};
+}
 
 /// Whether one of them writes what the other reads or writes.
 MEDLEY_API bool conflict(const Accesses& a, const Accesses& b);

@@ -64,7 +64,7 @@ class Accesses {
 /// Reference-counted: the engine holds one reference until the operation is complete, every Work holds one, and so does every
 /// operation that it waits for.
 /// All fields but `references` and `state` are guarded by the engine's lock.
-class Operation final : public Recycled<Operation> {
+class Operation final : public Recycled<Operation>, public Polled {
  public:
   enum class State : std::uint8_t { waiting, active, complete };
 
@@ -98,6 +98,8 @@ class Operation final : public Recycled<Operation> {
   OnlineTicket online;                         ///< where routes are measured in the running job
   std::uint64_t timed_from = 0;                ///< of a timed operation: when it started
   bool started_at_issue = false;               ///< a message on host memory that nothing held (engine_message.cpp)
+  bool reusable = false;                       ///< it ended well and left nothing in its lists: OperationPool keeps it for the next message
+  std::uint32_t few_at = 0;                    ///< where the hazard index has its only range, while that is in its short list
   bool launched = false;                       ///< started, and on CUDA memory also in its stream
   bool stream_waits = false;                   ///< wait() has made a stream wait for it: complete for the caller
   std::vector<Operation*> follows;            ///< operations whose streams this one's stream waits for; a reference each
@@ -133,9 +135,26 @@ class Operation final : public Recycled<Operation> {
     // The holder of the only reference needs no atomic subtraction, since nobody else can add one. Both accesses: pairs with
     // the subtraction of others, whose last uses come first.
     const bool only = references.load(std::memory_order_acquire) == 1;
-    if (only || references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    if (only || references.fetch_sub(1, std::memory_order_acq_rel) == 1) dispose();
   }
+
+ private:
+  void dispose() noexcept;
 };
+
+/// Operations of messages that are complete, kept constructed by the thread that dropped the last reference: to construct and
+/// destroy one takes as long as to send a message.
+class MEDLEY_API OperationPool {
+ public:
+  /// One that is as after its construction but for `call`, `deadline`, `accesses` and `state`, which every message sets.
+  static Operation* take();
+  static void keep(Operation& operation) noexcept;
+};
+
+inline void Operation::dispose() noexcept {
+  if (reusable) return OperationPool::keep(*this);
+  delete this;
+}
 
 using PendingList = IntrusiveList<Operation, &Operation::among_pending>;
 using ActiveList = IntrusiveList<Operation, &Operation::among_active>;

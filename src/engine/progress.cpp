@@ -6,20 +6,13 @@
 
 namespace medley::core {
 
-void Progress::add(Operation& operation) {
-  active_.push_back(operation);
-  add_lane(*operation.lane);
-}
-
-void Progress::remove(Operation& operation) {
-  if (!ActiveList::contains(operation)) return;
+void Progress::remove_active(Operation& operation) {
   if (next_ == &operation) next_ = ActiveList::next(operation);
   if (resume_ == &operation) resume_ = ActiveList::next(operation);
   active_.erase(operation);
 }
 
-bool Progress::add_lane(LaneState& lane) {
-  if (!lanes_.empty() && lanes_.front() == &lane) return false;   // mostly there is one
+bool Progress::add_another(LaneState& lane) {
   if (std::find(lanes_.begin(), lanes_.end(), &lane) != lanes_.end()) return false;
   lanes_.push_back(&lane);
   return true;
@@ -51,8 +44,8 @@ void Progress::move_lane(LaneState& lane) {
   }
 }
 
-bool Progress::poll(Operation& operation) {
-  if (!ActiveList::contains(operation)) return false;
+/// After `complete` the operation may be gone.
+inline Poll Progress::look(Operation& operation) {
   try {
     const Poll seen = operation.transfer->poll();
     if (seen == Poll::moved) moment_ = 0;
@@ -61,11 +54,27 @@ bool Progress::poll(Operation& operation) {
     } else if (!operation.launched) {
       events_.on_poll(operation);
     }
-    return seen != Poll::waiting;
+    return seen;
   } catch (...) {
     events_.on_error(operation, current_error());
-    return true;
+    return Poll::complete;
   }
+}
+
+bool Progress::poll(Operation& operation) {
+  return ActiveList::contains(operation) && look(operation) != Poll::waiting;
+}
+
+/// Most of them complete now; the others are polled in every pass from here on.
+bool Progress::poll_ready() {
+  bool any = false;
+  while (Polled* const first = ready_.front()) {
+    Operation& operation = static_cast<Operation&>(*first);
+    ready_.erase(operation);
+    if (look(operation) != Poll::complete) active_.push_back(operation);
+    any = true;
+  }
+  return any;
 }
 
 bool Progress::poll_from(Operation* first, std::size_t count) {
@@ -82,8 +91,9 @@ bool Progress::poll_from(Operation* first, std::size_t count) {
 bool Progress::run(Extent extent) {
   moment_ = 0;
   for (std::size_t i = 0; i < lanes_.size(); ++i) move_lane(*lanes_[i]);
+  bool moved = poll_ready();
   const std::size_t all = active_.size();
-  bool moved = poll_from(active_.front(), all <= polled_in_a_pass ? all : oldest);
+  moved = poll_from(active_.front(), all <= polled_in_a_pass ? all : oldest) || moved;
   if (all > polled_in_a_pass) {
     // The others round-robin: some, or as many as it takes to find one that moved.
     for (std::size_t looked = 0; looked < (extent == Extent::all ? all : others) && (looked == 0 || !moved); looked += others) {
@@ -92,6 +102,7 @@ bool Progress::run(Extent extent) {
     }
   }
   next_ = nullptr;
+  moved = moved || !ready_.empty();   // one that asked meanwhile is polled in the next pass
   std::erase_if(lanes_, [](const LaneState* lane) { return lane->active == 0 && !lane->has_undelivered(); });
   count_owing();
   return moved;

@@ -31,11 +31,19 @@ class MEDLEY_API Progress {
 
   explicit Progress(Events& events) : events_(events) {}
 
-  /// A started operation is polled until it is removed.
-  void add(Operation& operation);
-  void remove(Operation& operation);
+  /// A started operation is polled until it is removed; if its transfer says when, only then.
+  void add(Operation& operation) {
+    if (!operation.transfer->poll_when_ready(ready_, operation)) active_.push_back(operation);
+    add_lane(*operation.lane);
+  }
+  void remove(Operation& operation) {
+    if (PollList::contains(operation)) ready_.erase(operation);
+    if (ActiveList::contains(operation)) remove_active(operation);
+  }
   /// Adds a lane that needs progress; returns whether it is new.
-  bool add_lane(LaneState& lane);
+  bool add_lane(LaneState& lane) {
+    return (lanes_.empty() || lanes_.front() != &lane) && add_another(lane);   // mostly there is one
+  }
   void remove_lanes(const CommState& comm);
   /// Adds a lane with something undelivered that no operation here waits for; returns whether it is new.
   bool add_undelivered(LaneState& lane);
@@ -54,17 +62,23 @@ class MEDLEY_API Progress {
   bool has_value_exchange() const;
   /// Given by the lanes with active operations; lanes that are only undelivered are polled beside them.
   Waiting how_to_wait() const;
+  /// How many are polled in every pass.
   std::size_t active() const { return active_.size(); }
 
  private:
   static constexpr std::size_t oldest = polled_in_a_pass / 2, others = polled_in_a_pass - oldest;
 
+  void remove_active(Operation& operation);
+  bool add_another(LaneState& lane);
   void move_lane(LaneState& lane);
+  bool poll_ready();
+  Poll look(Operation& operation);
   bool poll_from(Operation* first, std::size_t count);
   void count_owing();
 
   Events& events_;
-  ActiveList active_;                    ///< in order of start
+  ActiveList active_;                    ///< polled in every pass, in order of start
+  PollList ready_;                       ///< whose transfers asked for a poll, in that order
   Operation* next_ = nullptr;            ///< the next to poll in the running pass
   Operation* resume_ = nullptr;          ///< where the next pass resumes beyond the oldest
   std::vector<LaneState*> lanes_;        ///< with active operations, or undelivered

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <medley/rules.hpp>
@@ -24,6 +25,15 @@ struct Route {
   std::string algorithm{};   ///< empty: the lane chooses
   RouteReason reason = RouteReason::fallback;
 };
+
+/// Whether a call names this backend. Names are a few characters long: a call of memcmp() takes longer than the comparison.
+inline bool same_name(std::string_view name, std::string_view wanted) noexcept {
+  if (name.size() != wanted.size()) return false;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (name[i] != wanted[i]) return false;
+  }
+  return true;
+}
 
 /// Bytes of the whole tensor, as tables and rules count them; equal on all ranks. For v-collectives (v_collectives.hpp) it is
 /// what this rank knows.

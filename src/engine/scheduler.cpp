@@ -84,11 +84,6 @@ void Scheduler::order_message(Operation& message) {
   if (message.blockers > 0 || message.call.memory == Memory::cuda) line.add(message);
 }
 
-bool Scheduler::may_start(const Call& message, const LaneState& lane) const {
-  if (lane.messages.holds(message)) return false;
-  return hazards_.empty() || !hazards_.conflicts(access_of(message));
-}
-
 void Scheduler::add(Operation& operation) {
   operation.order = ++issued_;
   hazards_.add(operation, [&](Operation& earlier) { behind_memory(earlier, operation); });

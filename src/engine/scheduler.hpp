@@ -6,8 +6,10 @@
 #include <deque>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "engine/comm_state.hpp"
 #include "engine/hazard_index.hpp"
 #include "engine/operation.hpp"
 #include "engine/stream_order.hpp"
@@ -21,7 +23,10 @@ class MEDLEY_API Scheduler {
 
   /// Whether a message on host memory could start at once: no pending operation touches its memory, and no earlier message that
   /// it must follow is still unstarted.
-  bool may_start(const Call& message, const LaneState& lane) const;
+  bool may_start(const Call& message, const LaneState& lane) const {
+    if (!lane.messages.empty() && lane.messages.holds(message)) return false;
+    return hazards_.empty() || !hazards_.conflicts(access_of(message));
+  }
   /// Adds an operation that was just issued and sets its `blockers`. The cost does not depend on how many are pending.
   void add(Operation& operation);
   /// Adds an operation of the engine's own, which touches no user memory and takes its lane order before all that wait for theirs.
@@ -45,6 +50,15 @@ class MEDLEY_API Scheduler {
   void launched(Operation& operation);
   /// The operation is complete or failed: releases its dependents.
   void finished(Operation& operation);
+  /// The same for what add_started() added.
+  void finished_message(Operation& message) {
+    hazards_.remove(message);
+    streams_.finished(message);
+    if (!message.lane->messages.empty()) message.lane->messages.remove(message);
+    if (!message.after_completion.empty()) release_all(std::exchange(message.after_completion, {}));
+    if (!message.after_start.empty()) [[unlikely]] release_all(std::exchange(message.after_start, {}));
+    if (!message.after_launches.empty()) [[unlikely]] release_all(std::exchange(message.after_launches, {}));
+  }
   /// Called before failing operations, which have their error set, are finished: the dependents of an operation that has not
   /// started inherit its own dependencies.
   void withdraw(const std::vector<Operation*>& failing, const PendingList& pending);

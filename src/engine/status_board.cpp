@@ -1,40 +1,25 @@
 #include "engine/status_board.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "engine/comm_state.hpp"
 #include "engine/operation.hpp"
 
 namespace medley::core {
-namespace {
 
-// Word 0: the comm's number, then lane, op, whether it runs, and a bit that marks the slot as taken. Word 1: the sequence
-// number. Word 2: the peer of a message, or no_peer. Then the awaited ranks of the comm, a bit each.
-constexpr std::uint64_t slot_taken = 1, slot_running = 2;
-constexpr int no_peer = -2;   // -1 is any source
-
-std::uint64_t first_word(const Operation& operation) {
+std::uint64_t StatusBoard::first_word(const Operation& operation) {
   const bool known = operation.lane && !operation.open_route;   // where the size is open the lane is a placeholder
   return static_cast<std::uint64_t>(operation.comm->status->number) << 32 |
-         static_cast<std::uint64_t>(known ? operation.lane->place : StatusBoard::no_lane) << 16 |
+         static_cast<std::uint64_t>(known ? operation.lane->place : no_lane) << 16 |
          static_cast<std::uint64_t>(operation.call.op) << 8 |
          // relaxed: written under the engine's lock, which is held here
          (operation.state.load(std::memory_order_relaxed) == Operation::State::active ? slot_running : 0) | slot_taken;
 }
 
-std::uint64_t third_word(const Operation& operation) {
+std::uint64_t StatusBoard::third_word(const Operation& operation) {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(operation.collective() ? no_peer : operation.call.root));
-}
-
-}  // namespace
-
-inline void StatusBoard::Slot::write(const std::uint64_t* from, std::size_t count) noexcept {
-  const std::uint32_t now = version.load(std::memory_order_relaxed);   // relaxed: written by the holder of the engine's lock alone
-  version.store(now + 1, std::memory_order_relaxed);   // relaxed: ordered by the stores of the words, which release it
-  for (std::size_t i = 0; i < count; ++i) words[i].store(from[i], std::memory_order_release);   // pairs with read()
-  version.store(now + 2, std::memory_order_release);                                            // pairs with read()
 }
 
 StatusBoard::Words StatusBoard::Slot::read() const noexcept {
@@ -88,20 +73,14 @@ void StatusBoard::show_awaited(Operation& operation) {
   awaited_shown_ |= 1u << operation.slot;
 }
 
-void StatusBoard::hide(Operation& operation) noexcept {
-  if (operation.slot < 0) return;
-  const std::uint32_t bit = 1u << operation.slot;
-  Slot& slot = slots_[static_cast<std::size_t>(operation.slot)];
-  if (awaited_shown_ & bit) [[unlikely]] {
-    const Words nothing{};
-    slot.write(nothing.data(), nothing.size());
-    awaited_shown_ &= ~bit;
-  } else {
-    const std::uint64_t free = 0;
-    slot.write(&free, 1);
-  }
-  free_ |= bit;
-  operation.slot = -1;
+void StatusBoard::hide(Operation& operation) noexcept { hide_message(std::exchange(operation.slot, -1)); }
+
+/// Also the awaited ranks.
+void StatusBoard::hide_all_of(int slot) noexcept {
+  const Words nothing{};
+  slots_[static_cast<std::size_t>(slot)].write(nothing.data(), nothing.size());
+  awaited_shown_ &= ~(1u << slot);
+  free_ |= 1u << slot;
 }
 
 std::shared_ptr<const CommStatus> StatusBoard::find(std::uint32_t number) const {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -47,6 +48,26 @@ class StatusBoard {
   void show(Operation& operation) noexcept;            ///< also updates its state; does nothing if no slot is free
   void show_awaited(Operation& operation);             ///< also shows the awaited ranks
   void hide(Operation& operation) noexcept;
+  /// The same for a message that has started; returns its slot, -1 if none is free.
+  int show_message(const CommStatus& comm, int lane, Op op, std::uint64_t sequence, int peer) noexcept {
+    note_poll();
+    if (free_ == 0) return -1;
+    const int slot = std::countr_zero(free_);
+    free_ &= free_ - 1;
+    const std::uint64_t words[] = {static_cast<std::uint64_t>(comm.number) << 32 | static_cast<std::uint64_t>(lane) << 16 |
+                                       static_cast<std::uint64_t>(op) << 8 | slot_running | slot_taken,
+                                   sequence, static_cast<std::uint64_t>(static_cast<std::int64_t>(peer))};
+    slots_[static_cast<std::size_t>(slot)].write(words, std::size(words));
+    return slot;
+  }
+  void hide_message(int slot) noexcept {
+    if (slot < 0) return;
+    const std::uint32_t bit = 1u << slot;
+    if (awaited_shown_ & bit) [[unlikely]] return hide_all_of(slot);
+    const std::uint64_t free = 0;
+    slots_[static_cast<std::size_t>(slot)].write(&free, 1);
+    free_ |= bit;
+  }
   /// A blocking call that is not pending yet.
   void show_inline(const CommStatus& comm, int lane, Op op, int root) noexcept {
     note_poll();
@@ -69,12 +90,24 @@ class StatusBoard {
   std::uint64_t polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
 
  private:
+  // Word 0: the comm's number, then lane, op, whether it runs, and a bit that marks the slot as taken. Word 1: the sequence
+  // number. Word 2: the peer of a message, or no_peer. Then the awaited ranks of the comm, a bit each.
+  static constexpr std::uint64_t slot_taken = 1, slot_running = 2;
+  static constexpr int no_peer = -2;   // -1 is any source
+  static std::uint64_t first_word(const Operation& operation);
+  static std::uint64_t third_word(const Operation& operation);
+  void hide_all_of(int slot) noexcept;
   static constexpr int awaited_words = most_ranks / 64;
   using Words = std::array<std::uint64_t, 3 + awaited_words>;
   struct alignas(64) Slot {
     std::atomic<std::uint32_t> version{0};
     std::array<std::atomic<std::uint64_t>, std::tuple_size_v<Words>> words{};
-    void write(const std::uint64_t* from, std::size_t count) noexcept;
+    void write(const std::uint64_t* from, std::size_t count) noexcept {
+      const std::uint32_t now = version.load(std::memory_order_relaxed);   // relaxed: written by the holder of the engine's lock alone
+      version.store(now + 1, std::memory_order_relaxed);   // relaxed: ordered by the stores of the words, which release it
+      for (std::size_t i = 0; i < count; ++i) words[i].store(from[i], std::memory_order_release);   // pairs with read()
+      version.store(now + 2, std::memory_order_release);                                            // pairs with read()
+    }
     Words read() const noexcept;
   };
   std::shared_ptr<const CommStatus> find(std::uint32_t number) const;

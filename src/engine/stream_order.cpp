@@ -6,9 +6,7 @@
 
 namespace medley::core {
 
-void StreamOrder::add(Operation& operation) {
-  operation.needs_host = true;
-  ++needing_host_;
+void StreamOrder::add_on_device(Operation& operation) {
   const LaneState& lane = *operation.lane;
   if (lane.in_streams && operation.collective()) last_collective_ = &operation;
   if (operation.collective() ? lane.launches_in_phases : lane.in_streams && lane.connects_lazily) launching_.push_back(&operation);
@@ -22,9 +20,7 @@ void StreamOrder::launched(Operation& operation) {
   if (last_collective_ == &operation) last_collective_ = nullptr;
 }
 
-void StreamOrder::finished(Operation& operation) {
-  if (operation.needs_host) --needing_host_;
-  operation.needs_host = false;
+void StreamOrder::finished_on_device(Operation& operation) {
   if (last_collective_ == &operation) last_collective_ = nullptr;
   if (!launching_.empty()) std::erase(launching_, &operation);
 }

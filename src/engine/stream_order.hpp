@@ -13,6 +13,7 @@
 
 #include <vector>
 
+#include "engine/comm_state.hpp"
 #include "engine/operation.hpp"
 
 namespace medley::core {
@@ -20,10 +21,18 @@ namespace medley::core {
 class MEDLEY_API StreamOrder {
  public:
   /// Counts a pending operation, whose lane is known.
-  void add(Operation& operation);
+  void add(Operation& operation) {
+    operation.needs_host = true;
+    ++needing_host_;
+    if (operation.lane->ordered_on_device()) add_on_device(operation);
+  }
   /// The operation is launched: in its stream, or on a host lane passed to the library.
   void launched(Operation& operation);
-  void finished(Operation& operation);
+  void finished(Operation& operation) {
+    if (operation.needs_host) --needing_host_;
+    operation.needs_host = false;
+    if (operation.lane->ordered_on_device()) finished_on_device(operation);
+  }
 
   /// The latest collective of a stream lane that is not launched.
   Operation* last_collective() const { return last_collective_; }
@@ -36,6 +45,8 @@ class MEDLEY_API StreamOrder {
   bool others_need_host(const Operation& waited) const;
 
  private:
+  void add_on_device(Operation& operation);
+  void finished_on_device(Operation& operation);
   Operation* last_collective_ = nullptr;
   std::vector<Operation*> launching_;
   int needing_host_ = 0;

@@ -68,6 +68,7 @@ std::byte* RecvTransfer::take_eager(int from, std::size_t bytes) {
   arrived_ = static_cast<std::int64_t>(bytes);
   state_ = State::done;
   if (bytes > capacity_) too_long_ = bytes;
+  matched();
   return too_long_ ? nullptr : data_;
 }
 
@@ -83,6 +84,7 @@ void RecvTransfer::take_rts(int from, const LongMessage& rts) {
     state_ = State::reading;
   }
   matcher_.reading_.push_back(*this);
+  matched();
 }
 
 /// Reads the next part of a rendezvous message from the sender's memory.

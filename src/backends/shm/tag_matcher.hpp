@@ -10,6 +10,7 @@
 #include <medley/sdk/intrusive_list.hpp>
 #include <medley/sdk/recycled.hpp>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "backends/shm/pipe.hpp"
@@ -47,6 +48,12 @@ class RecvTransfer final : public Transfer, public Recycled<RecvTransfer> {
  public:
   RecvTransfer(TagMatcher& matcher, const Call& call);
   Poll poll() override;
+  bool poll_when_ready(PollList& list, Polled& owner) override {
+    if (state_ != State::posted) return false;
+    list_ = &list;
+    owner_ = &owner;
+    return true;
+  }
   std::vector<int> awaited() const override;
   int source() const override { return from_; }
   std::int64_t received() const override { return arrived_; }
@@ -59,6 +66,9 @@ class RecvTransfer final : public Transfer, public Recycled<RecvTransfer> {
   std::byte* take_eager(int from, std::size_t bytes);
   void take_rts(int from, const LongMessage& rts);
   void read(std::size_t bytes);
+  void matched() {
+    if (owner_) list_->push_back(*std::exchange(owner_, nullptr));
+  }
   TagMatcher& matcher_;
   State state_ = State::posted;
   int from_;
@@ -71,6 +81,8 @@ class RecvTransfer final : public Transfer, public Recycled<RecvTransfer> {
   std::size_t seen_ = 0;          ///< value of done_ at the last poll
   std::uint64_t too_long_ = 0;    ///< bytes of a message that did not fit
   ListLinks<RecvTransfer> links_;
+  PollList* list_ = nullptr;
+  Polled* owner_ = nullptr;       ///< to poll it once its message is there
 };
 
 /// An unexpected message, which came before its receive. Small ones are stored inline, so that there are no allocations in the
