@@ -32,6 +32,7 @@ struct SoakArguments {
   std::uint64_t program = 0;
   CLI::Option* one = nullptr;
   bool only_invalid = false, only_valid = false;
+  bool online = false;
 };
 
 soak::WorkerOptions options_of(const SoakArguments& given) {
@@ -43,6 +44,7 @@ soak::WorkerOptions options_of(const SoakArguments& given) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(given.deadline));
   options.generate.backends = soak::backends_or_all(parse_list(given.backends));
   options.generate.memory = memory_of_word(given.memory);
+  options.generate.online = given.online;
   for (const std::string& word : parse_list(given.without))
     options.without.push_back(static_cast<int>(parse_size(word)));
   return options;
@@ -60,9 +62,9 @@ std::string describe(const soak::Failure& failure, const SoakArguments& given,
   text += soak::program_text(failure, given.ranks, options.generate);
   const std::string without =
       failure.left_out.empty() ? "" : fmt::format(" --without {}", fmt::join(failure.left_out, ","));
-  return text + fmt::format("again: medley soak -n {} --backends {}{} --program {}{}\n\n", given.ranks,
+  return text + fmt::format("again: medley soak -n {} --backends {}{}{} --program {}{}\n\n", given.ranks,
                             fmt::join(options.generate.backends, ","), given.memory == "cuda" ? " --memory cuda" : "",
-                            failure.program, without);
+                            given.online ? " --online" : "", failure.program, without);
 }
 
 std::string describe(const soak::InvalidFailure& failure, const SoakArguments& given,
@@ -172,6 +174,7 @@ void add_soak(CLI::App& app) {
                                  "run wrong programs only: mistakes, killed and stopped ranks");
   soak->add_flag("--valid", given->only_valid, "run right programs only; by default one in 50 more is wrong")
       ->excludes(invalid);
+  soak->add_flag("--online", given->online, "change the routes of comms all the time, as MEDLEY_ONLINE=1 may (right programs)");
   soak->add_option("--json", given->json, "write the counts and failures as JSON; - for stdout");
   soak->add_option("--progress-to", given->progress_to)->group("");
 }

@@ -251,7 +251,7 @@ class Engine final : private Progress::Events {
     ended->state = RecordState::complete;
   }
   bool assign_lane_orders(CommState& comm);
-  void take_agreed_route(Operation& operation);
+  bool take_agreed_route(Operation& operation);
   void await_check(Operation& operation);
   static std::vector<Transfer*> running_before(const Operation& operation);
   bool order_stream_behind(Operation& operation, void* stream);

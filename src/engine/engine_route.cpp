@@ -169,8 +169,7 @@ bool Engine::assign_lane_orders(CommState& comm) {
     if (next.collected) return seek_agreement(comm) || any;
     if (next.open_route) {
       try {
-        if (!next.open_route.answered()) return any;
-        take_agreed_route(next);
+        if (!next.open_route.answered() || !take_agreed_route(next)) return any;
       } catch (...) {
         finish_with_error(next, current_error());
         return true;
@@ -182,12 +181,25 @@ bool Engine::assign_lane_orders(CommState& comm) {
   return any;
 }
 
-void Engine::take_agreed_route(Operation& operation) {
+/// False if it has to wait for more.
+bool Engine::take_agreed_route(Operation& operation) {
   CommState& comm = *operation.comm;
-  const bool by_times = operation.online.takes_part();
-  const Route& chosen = by_times ? comm.online->route_of(operation.online)
-                                 : *comm.routing.find_by_size(operation.call, operation.open_route.value());
-  if (by_times) note_decisions(comm);
+  const Route* found = nullptr;
+  if (operation.online.takes_part()) {
+    OnlineRoutes& online = *comm.online;
+    auto [route, query] = online.route_of(operation.online);
+    watch_undelivered(online.lane());
+    if (query) {
+      progress_.add_lane(online.lane());
+      operation.open_route = std::move(query);
+      return false;
+    }
+    note_decisions(comm);
+    found = route;
+  } else {
+    found = comm.routing.find_by_size(operation.call, operation.open_route.value());
+  }
+  const Route& chosen = *found;
   operation.open_route.reset();
   operation.lane = chosen.lane;
   take_algorithm(operation.call, chosen);
@@ -196,6 +208,7 @@ void Engine::take_agreed_route(Operation& operation) {
   note_route(operation, chosen);
   board_.show(operation);
   if (operation.awaiting_check) hooks_.ask_checker(comm, operation);
+  return true;
 }
 
 }  // namespace medley::core

@@ -19,9 +19,9 @@ std::string cause_text(const OnlineNews& news) {
   switch (decision.cause) {
     case TrialCause::unsure: return "the table could not tell which is faster";
     case TrialCause::unlike_table:
-      return fmt::format("{} took {}, {} by the table", news.from, time_text(decision.from_ns), time_text(decision.before_ns));
+      return fmt::format("{} took {}, {} by the table", news.from, time_text(decision.seen_ns), time_text(decision.before_ns));
     case TrialCause::drift:
-      return fmt::format("{} took {}, usually {}", news.from, time_text(decision.from_ns), time_text(decision.before_ns));
+      return fmt::format("{} took {}, usually {}", news.from, time_text(decision.seen_ns), time_text(decision.before_ns));
     case TrialCause::recheck: return "the table's choice was measured again";
     case TrialCause::shuffle: break;
   }

@@ -11,10 +11,10 @@ namespace {
 
 using route::OnlineDecider;
 
-// A window's operations take this long by the table: sending and receiving one message per peer costs a few microseconds each, well
-// below a quarter of a percent of that.
-constexpr std::int64_t shortest_window_ns = 20'000'000, window_ns_per_peer = 4'000'000;
-constexpr std::uint32_t fewest_operations = 4, most_operations = 1 << 16;
+// How long a window should take. Each peer costs a message sent and one received, a few microseconds together and well below half a percent
+// of that. A link that gets a hundred times slower makes the windows under way last a hundred times as long, so they are not longer.
+constexpr std::int64_t shortest_window_ns = 5'000'000, window_ns_per_peer = 2'500'000;
+constexpr std::uint32_t fewest_operations = 4, most_operations = 1 << 16, first_operations = 8, most_stretch = 64;
 constexpr std::uint32_t shuffled_operations = 3;   // short windows, for tests
 
 constexpr std::int64_t no_time = INT64_MAX;         // it prevails: what one rank does not know counts for none
@@ -96,43 +96,90 @@ bool OnlineRoutes::decides(const Call& call, const Route& admitted) const noexce
 }
 
 OnlineRoutes::Decision OnlineRoutes::next(const Call& call, std::uint64_t sequence, OnlineTicket& ticket) {
-  if (windows_.empty() || ends(windows_.back())) begin_window(sequence);
-  Window& current = windows_.back();
-  std::shared_ptr<ValueQuery> query = current.query.lock();
-  if (current.operations == 0 && current.number >= decision_lag) {
-    current.agreed = std::make_shared<AgreedValues>(AgreedValues{false, window(current.number - decision_lag).told});
-    current.query = query = std::make_shared<ValueQuery>(*lane_, times_tag, current.agreed);
+  ticket = {.slot = slot_of(call), .sequence = sequence};
+  Decision decision;
+  if (waiting_ == 0) {
+    decision = try_route(ticket);
+  } else {   // behind operations whose windows may have room for it or not
+    decision.open = {query_.lock(), 0};
+    if (!decision.open) throw Error(ErrorKind::system, "what decides its route was asked by an operation that was not issued after all");
+  }
+  if (decision.open) ++waiting_;
+  return decision;
+}
+
+OnlineRoutes::Decision OnlineRoutes::route_of(OnlineTicket& ticket) {
+  Decision decision = try_route(ticket);
+  if (!decision.open) --waiting_;
+  return decision;
+}
+
+/// Operations take their places in windows in order, and a window begins only when it is planned.
+OnlineRoutes::Decision OnlineRoutes::try_route(OnlineTicket& ticket) {
+  if (windows_.empty() || windows_.back().operations == windows_.back().length) {
+    if (auto query = ask_for_next()) return {nullptr, {std::move(query), 0}};
+    begin_window(ticket.sequence);
+  }
+  return {&take_place(ticket), {}};
+}
+
+/// What the next window needs to be planned; null if it is there.
+std::shared_ptr<ValueQuery> OnlineRoutes::ask_for_next() {
+  if (windows_.empty() || windows_.back().number + 1 < decision_lag) return nullptr;
+  std::shared_ptr<ValueQuery> query = query_.lock();
+  if (!agreed_) {
+    agreed_ = std::make_shared<AgreedValues>(AgreedValues{false, window(windows_.back().number + 1 - decision_lag).told});
+    query_ = query = std::make_shared<ValueQuery>(*lane_, times_tag, agreed_);
     query->ask(others_);
   }
-  const std::uint32_t slot = slot_of(call);
-  ticket = {.window = current.number, .slot = slot, .occurrence = current.counts[slot]++};
-  ++current.operations;
-  current.expected_ns += slots_[slot].expected_ns;
-  if (ends(current) && current.number > 0) tell(window(current.number - 1));
-  if (try_plan(current)) return {&planned_route(ticket)};
+  if (agreed_->known || (query && query->answered())) return nullptr;
   if (!query) throw Error(ErrorKind::system, "what decides its route was asked by an operation that was not issued after all");
-  ++current.unresolved;
-  return {nullptr, {std::move(query), 0}};
+  return query;
 }
 
 void OnlineRoutes::begin_window(std::uint64_t sequence) {
-  Window begun;
-  begun.number = windows_.empty() ? 0 : windows_.back().number + 1;
-  begun.first_sequence = sequence;
-  begun.begun = ticks();
-  begun.counts.resize(slots_.size(), 0);
-  if (!windows_.empty()) windows_.back().elapsed_ns = ns_of(begun.begun - windows_.back().begun);
-  windows_.push_back(std::move(begun));
+  Window next;
+  next.number = windows_.empty() ? 0 : windows_.back().number + 1;
+  next.first_sequence = sequence;
+  next.begun = ticks();
+  if (!windows_.empty()) windows_.back().elapsed_ns = ns_of(next.begun - windows_.back().begun);
+  const Window* const past = agreed_ ? &window(next.number - decision_lag) : nullptr;
+  route::WindowResult result;
+  if (past) {
+    result = result_of(*past);
+    for (const route::RouteDecision& decision : decider_->take(past->plan, result)) report(decision, next);
+  }
+  next.length = next_length(past, result);
+  next.counts.resize(slots_.size(), 0);
+  std::vector<std::uint32_t> expected = next.counts;
+  if (!windows_.empty()) {   // as in the last window
+    const Window& last = windows_.back();
+    for (std::size_t s = 0; s < slots_.size(); ++s) {
+      if (last.counts[s] > 0) expected[s] = std::max(1u, static_cast<std::uint32_t>(std::uint64_t{last.counts[s]} * next.length / last.length));
+    }
+  }
+  next.plan = decider_->plan(expected);
+  next.times_ns.assign(next.plan.timed.size(), -1);
+  if (past) windows_.pop_front();
+  agreed_.reset();
+  windows_.push_back(std::move(next));
 }
 
 /// By values that are equal on all ranks.
-bool OnlineRoutes::ends(const Window& window) const {
-  if (mode_ == Mode::shuffle) return window.operations >= shuffled_operations;
-  return window.operations >= most_operations || (window.operations >= fewest_operations && window.expected_ns >= window_ns_);
+std::uint32_t OnlineRoutes::next_length(const Window* past, const route::WindowResult& result) {
+  if (mode_ == Mode::shuffle) return shuffled_operations;
+  if (!past) return first_operations;
+  const auto known = static_cast<std::size_t>(std::count_if(result.times_ns.begin(), result.times_ns.end(), [](std::int64_t time) { return time >= 0; }));
+  if (2 * known < result.times_ns.size()) {
+    stretch_ = std::min(most_stretch, 2 * stretch_);
+  } else if (past->number % 64 == 0) {
+    stretch_ = std::max(1u, stretch_ / 2);
+  }
+  const std::int64_t in_time = window_ns_ * stretch_ * past->length / std::max<std::int64_t>(1, result.elapsed_ns);
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(in_time, fewest_operations, std::min(most_operations, 4 * past->length)));
 }
 
-/// A window after it has ended, so that async operations have had time to complete. Always the same number of values: a rank whose plan is
-/// not known yet has to send some too.
+/// A window after it has ended, so that async operations have had time to complete.
 void OnlineRoutes::tell(Window& about) {
   about.told.assign(1 + OnlineDecider::most_timed, no_time);
   about.told[0] = about.elapsed_ns;
@@ -143,56 +190,34 @@ void OnlineRoutes::tell(Window& about) {
   lane_->value_exchange.tell(*lane_->filled, times_tag, about.told, others_);
 }
 
-/// Plans in order of the windows; an operation's window is planned before any later operation takes its lane order.
-bool OnlineRoutes::try_plan(Window& window) {
-  if (window.planned) return true;
-  if (window.number > 0 && !this->window(window.number - 1).planned) return false;
-  if (window.agreed) {
-    const auto query = window.query.lock();
-    if (!window.agreed->known && !(query && query->answered())) return false;
-  }
-  plan(window);
-  return true;
-}
-
-void OnlineRoutes::plan(Window& next) {
-  if (next.agreed) {
-    const Window& past = window(next.number - decision_lag);
-    route::WindowResult result{next.agreed->largest[0], past.expected_ns, {}};
-    for (std::size_t i = 0; i < past.plan.timed.size(); ++i) {
-      const std::int64_t largest = next.agreed->largest[1 + i];
-      if (waits_for_all(slots_[past.plan.timed[i].slot].op)) {
-        result.times_ns.push_back(largest > 0 ? -1 : -largest);   // the shortest, or missing on a rank
-      } else {
-        result.times_ns.push_back(largest == no_time ? -1 : largest);
-      }
+route::WindowResult OnlineRoutes::result_of(const Window& past) const {
+  route::WindowResult result{agreed_->largest[0], past.expected_ns, {}};
+  for (std::size_t i = 0; i < past.plan.timed.size(); ++i) {
+    const std::int64_t largest = agreed_->largest[1 + i];
+    if (waits_for_all(slots_[past.plan.timed[i].slot].op)) {
+      result.times_ns.push_back(largest > 0 ? -1 : -largest);   // the shortest, or missing on a rank
+    } else {
+      result.times_ns.push_back(largest == no_time ? -1 : largest);
     }
-    for (const route::RouteDecision& decision : decider_->take(past.plan, result)) report(decision, next);
   }
-  next.plan = decider_->plan(next.number == 0 ? std::vector<std::uint32_t>(slots_.size(), 0) : window(next.number - 1).counts);
-  next.times_ns.assign(next.plan.timed.size(), -1);
-  next.planned = true;
-  while (windows_.front().number + decision_lag <= next.number && windows_.front().unresolved == 0) windows_.pop_front();   // other references stay valid
+  return result;
 }
 
-const Route& OnlineRoutes::planned_route(OnlineTicket& ticket) {
-  const Window& its = window(ticket.window);
+const Route& OnlineRoutes::take_place(OnlineTicket& ticket) {
+  Window& current = windows_.back();
   const Slot& slot = slots_[ticket.slot];
-  for (std::size_t i = 0; i < its.plan.timed.size(); ++i) {
-    const route::TimedOperation& timed = its.plan.timed[i];
-    if (timed.slot != ticket.slot || timed.occurrence != ticket.occurrence) continue;
+  const std::uint32_t occurrence = current.counts[ticket.slot]++;
+  ticket.window = current.number;
+  current.expected_ns += slot.expected_ns;
+  if (++current.operations == current.length && current.number > 0) tell(window(current.number - 1));
+  for (std::size_t i = 0; i < current.plan.timed.size(); ++i) {
+    const route::TimedOperation& timed = current.plan.timed[i];
+    if (timed.slot != ticket.slot || timed.occurrence != occurrence) continue;
     ticket.timed = static_cast<std::int32_t>(i);
     const Candidate& candidate = slot.candidates[timed.candidate];
     return timed.trial ? candidate.tried : candidate.in_use;
   }
-  return slot.candidates[its.plan.current[ticket.slot]].in_use;
-}
-
-const Route& OnlineRoutes::route_of(OnlineTicket& ticket) {
-  Window& its = window(ticket.window);
-  if (!try_plan(its)) throw Error(ErrorKind::system, "its route was asked for before the ranks had agreed on it");
-  --its.unresolved;
-  return planned_route(ticket);
+  return slot.candidates[current.plan.current[ticket.slot]].in_use;
 }
 
 void OnlineRoutes::note(const OnlineTicket& ticket, std::uint64_t ticks_taken) {

@@ -1,4 +1,4 @@
-// Routes that change in a running job (MEDLEY_ONLINE=1): counts the collectives of a comm in windows, times a few of them, exchanges
+// Routes that change in a running job (MEDLEY_ONLINE=1): divides the collectives of a comm into windows, times a few of them, exchanges
 // the times with the other ranks, and takes its routes from route::OnlineDecider, which decides alike on all of them
 // (docs/guarantees.md, "Routes that change in a running job"). Owned by the comm, under the engine's lock.
 #pragma once
@@ -44,12 +44,12 @@ class MEDLEY_API OnlineRoutes {
   bool decides(const Call& call, const Route& admitted) const noexcept;
   struct Decision {
     const Route* route = nullptr;
-    OpenRoute open{};             ///< if set, route_of() tells the route once it is answered
+    OpenRoute open{};             ///< if set, ask again by route_of() once it is answered
   };
-  /// Counts an operation that is being issued as the comm's collective of this number; called in the same order on all ranks.
+  /// The route of an operation that is being issued as the comm's collective of this number; called in the same order on all ranks.
   Decision next(const Call& call, std::uint64_t sequence, OnlineTicket& ticket);
-  /// The route of an operation that waited for its window's decision, which has been answered.
-  const Route& route_of(OnlineTicket& ticket);
+  /// The route of the first operation that waits for one, when what it waited for was answered.
+  Decision route_of(OnlineTicket& ticket);
   /// A timed operation took this long.
   void note(const OnlineTicket& ticket, std::uint64_t ticks_taken);
   /// The lane that carries the exchange.
@@ -71,40 +71,41 @@ class MEDLEY_API OnlineRoutes {
   };
   struct Window {
     std::uint64_t number = 0, first_sequence = 0;
-    std::uint64_t begun = 0;      ///< in ticks
+    std::uint32_t length = 0, operations = 0;    ///< how many it has in the end, and so far
+    std::uint64_t begun = 0;                     ///< in ticks
     std::int64_t elapsed_ns = 0, expected_ns = 0;
-    std::uint32_t operations = 0;
-    std::uint32_t unresolved = 0;                ///< operations that wait for their route
-    std::vector<std::uint32_t> counts{};         ///< per slot
+    std::vector<std::uint32_t> counts{};         ///< operations of each slot
     route::WindowPlan plan{};
-    bool planned = false;
     std::vector<std::int64_t> times_ns{};        ///< per timed operation, of this rank; negative: not known yet
     std::vector<std::int64_t> told{};            ///< what this rank told the others
-    std::shared_ptr<AgreedValues> agreed{};      ///< about the window `lag` windows earlier, which decides this one
-    std::weak_ptr<ValueQuery> query{};           ///< what waiting operations share
   };
   void add_slots(Op op, route::DTypeClass dtype, const Routing& routing, const RoutingSources& sources,
                  const std::vector<std::unique_ptr<LaneState>>& lanes, std::vector<route::OnlineSlot>& slots);
   std::uint32_t slot_of(const Call& call) const noexcept;
   Window& window(std::uint64_t number) { return windows_[static_cast<std::size_t>(number - windows_.front().number)]; }
+  Decision try_route(OnlineTicket& ticket);
+  std::shared_ptr<ValueQuery> ask_for_next();
   void begin_window(std::uint64_t sequence);
-  bool ends(const Window& window) const;
+  std::uint32_t next_length(const Window* past, const route::WindowResult& result);
+  route::WindowResult result_of(const Window& past) const;
   void tell(Window& about);
-  bool try_plan(Window& window);
-  void plan(Window& window);
-  const Route& planned_route(OnlineTicket& ticket);
+  const Route& take_place(OnlineTicket& ticket);
   void report(const route::RouteDecision& decision, const Window& from_window);
 
   LaneState* lane_ = nullptr;
   Mode mode_{};
   int ranks_ = 0;
-  std::int64_t window_ns_ = 0;    ///< expected time of a window's operations
+  std::int64_t window_ns_ = 0;    ///< how long a window should take
+  std::uint32_t stretch_ = 1;     ///< longer windows where operations stay pending so long that times are missing
   std::vector<int> others_;
   std::vector<Slot> slots_;
   /// Places in slots_ of each operation and class of element types, by size.
   std::array<std::array<std::vector<std::uint32_t>, route::dtype_class_count>, op_count> by_call_;
   std::unique_ptr<route::OnlineDecider> decider_;
-  std::deque<Window> windows_;    ///< from the first whose result was not taken, or with operations that wait for their route, to the current one
+  std::deque<Window> windows_;    ///< from the first whose result was not taken to the current one
+  std::shared_ptr<AgreedValues> agreed_;       ///< what decides the next window
+  std::weak_ptr<ValueQuery> query_;            ///< it is asked for; operations that wait share it
+  std::uint64_t waiting_ = 0;                  ///< operations that wait for their route
   std::vector<OnlineNews> news_;
 };
 

@@ -7,10 +7,10 @@ namespace medley::core {
 
 struct OnlineTicket {
   static constexpr std::uint32_t none = UINT32_MAX;
-  std::uint64_t window = 0;
   std::uint32_t slot = none;
-  std::uint32_t occurrence = 0;   ///< among the operations of its slot in the window
-  std::int32_t timed = -1;        ///< its number among the timed operations of the window; -1: it is not timed
+  std::int32_t timed = -1;        ///< its number among the timed operations of its window; -1: it is not timed
+  std::uint64_t window = 0;       ///< once it has its route
+  std::uint64_t sequence = 0;     ///< its number among the comm's collectives
 
   bool takes_part() const { return slot != none; }
   bool is_timed() const { return timed >= 0; }

@@ -61,12 +61,20 @@ std::string algorithm_of(const Choice& choice) { return choice.algorithm == algo
 
 constexpr std::size_t most_candidates = 8;
 
+/// Tuning leaves out routes that take ten times as long as the fastest.
+constexpr double unmeasured_ratio = 10;
+
 /// The fastest route of each backend first, then the others by their time: when conditions change, routes of one library mostly change alike.
-std::vector<const route::Timing*> diverse(const std::vector<route::Timing>& routes) {
-  std::vector<const route::Timing*> first, others;
-  for (const route::Timing& timing : routes) {
-    const bool seen = std::any_of(first.begin(), first.end(), [&](const route::Timing* one) { return one->route.backend == timing.route.backend; });
-    (seen ? others : first).push_back(&timing);
+/// A backend that is too slow to be in the cell may be the fastest once the others' link is slow.
+std::vector<route::Timing> diverse(const route::Cell& cell, const Lanes& lanes, Op op, Memory memory) {
+  std::vector<route::Timing> first, others;
+  const auto seen = [&first](std::string_view backend) {
+    return std::any_of(first.begin(), first.end(), [&](const route::Timing& one) { return one.route.backend == backend; });
+  };
+  for (const route::Timing& timing : cell.routes) (seen(timing.route.backend) ? others : first).push_back(timing);
+  const double slow = unmeasured_ratio * cell.routes.front().median_us;
+  for (const auto& lane : lanes) {
+    if (lane->moves(op, memory) && !seen(lane->name)) first.push_back({{lane->name, std::string(algorithms::native)}, slow, slow, slow, 0});
   }
   first.insert(first.end(), others.begin(), others.end());
   return first;
@@ -179,12 +187,12 @@ std::vector<MeasuredRange> Routing::measured_ranges(Op op, route::DTypeClass dty
       const auto found = std::find_if(cell.routes.begin(), cell.routes.end(), is_choice);
       const route::Timing& choice = found == cell.routes.end() ? cell.routes.front() : *found;
       range.candidates.push_back({step.route, std::llround(choice.median_us * 1000), false});
-      for (const route::Timing* timing : diverse(cell.routes)) {
+      for (const route::Timing& timing : diverse(cell, lanes, op, memory)) {
         if (range.candidates.size() == most_candidates) break;
-        if (is_choice(*timing) || !usable(timing->route)) continue;
-        const bool tied = stands_in ? timing->median_us < 2 * choice.median_us : timing->low_us < 0.9 * choice.high_us;
-        range.candidates.push_back({{lane_named(lanes, timing->route.backend, op, memory), algorithm_of(timing->route), RouteReason::table},
-                                    std::llround(timing->median_us * 1000), tied});
+        if (is_choice(timing) || !usable(timing.route)) continue;
+        const bool tied = stands_in ? timing.median_us < 2 * choice.median_us : timing.low_us < 0.9 * choice.high_us;
+        range.candidates.push_back({{lane_named(lanes, timing.route.backend, op, memory), algorithm_of(timing.route), RouteReason::table},
+                                    std::llround(timing.median_us * 1000), tied});
       }
       ranges.push_back(std::move(range));
     }

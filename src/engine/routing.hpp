@@ -84,7 +84,8 @@ class MEDLEY_API Routing {
   void each_route(const Call& call, const See& see) const {
     for (const Step& step : of(call)) see(step.route);
   }
-  /// Where the table decides for host memory: its choice at each measured size, and up to seven other routes. Compressed ones are left out.
+  /// Where the table decides for host memory: its choice at each measured size, and up to seven other routes, among them
+  /// one of each backend of the comm. Compressed ones are left out.
   std::vector<MeasuredRange> measured_ranges(Op op, route::DTypeClass dtype, const RoutingSources& sources,
                                              const std::vector<std::unique_ptr<LaneState>>& lanes) const;
   /// The shape whose rows are used for this comm, where the table has none for its own shape.

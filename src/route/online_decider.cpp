@@ -31,7 +31,10 @@ bool clearly_faster(int64_t time, int64_t than) { return time * 10 < than * 9; }
 
 /// A sign test with an error of at most 2 %: 6 of 6, 8 of 9, 10 of 12 or 12 of 15.
 bool surely_faster(int faster, int slower) { return slower <= 3 && faster >= 6 + 2 * slower; }
-bool hopeless(int slower) { return slower > 3; }
+bool hopeless(int faster, int slower) { return slower > (faster == 0 ? 1 : 3); }
+
+/// Connecting takes less than this: longer operations need no warming up, and are tried one at a time.
+constexpr int64_t long_operation = 10'000'000;
 
 bool beyond(int64_t time, int64_t usual, int64_t numerator, int64_t denominator) {
   return time * denominator > usual * numerator || time * numerator < usual * denominator;
@@ -83,9 +86,11 @@ WindowPlan OnlineDecider::plan(const std::vector<uint32_t>& counts) {
 /// How much longer than the route in use a candidate may take: as last measured, or as the table says.
 int64_t OnlineDecider::extra_ns(const SlotState& state, const OnlineSlot& slot) const {
   const uint8_t candidate = state.trial.candidate;
-  int64_t permille = state.ratio_permille[candidate];
-  if (permille == 0) permille = slot.expected_ns[candidate] * 1000 / std::max<int64_t>(1, slot.expected_ns[state.current]);
-  return std::max<int64_t>(100, permille - 1000) * state.latest_ns / 1000;
+  const int64_t least = state.latest_ns / 10;
+  if (const int64_t permille = state.ratio_permille[candidate]) return std::max(least, (permille - 1000) * state.latest_ns / 1000);
+  // What made one route slow may not concern another: the first operation of a trial shows it.
+  if (state.trial.cause == TrialCause::drift) return std::max(least, slot.expected_ns[candidate] - state.latest_ns);
+  return std::max(least, (slot.expected_ns[candidate] - slot.expected_ns[state.current]) * state.latest_ns / std::max<int64_t>(1, slot.expected_ns[state.current]));
 }
 
 /// Spreads timed operations over the window. An operation of a trial is next to one of the route in use, before or after it in turn: a
@@ -99,7 +104,8 @@ void OnlineDecider::time_slot(uint32_t s, uint32_t count, WindowPlan& plan) {
   if (trial.number) {
     // Two at a time until one was faster; the first of all warms up. So a far slower route is tried three or four times.
     const bool probing = trial.faster == 0;
-    tried = probing ? (trial.in_flight > 0 ? 0 : std::min<uint32_t>(2, places)) : places;
+    const uint32_t at_once = state.latest_ns >= long_operation ? 1 : 2;
+    tried = probing ? (trial.in_flight > 0 ? 0 : std::min(at_once, places)) : places;
     extra = extra_ns(state, slots_[s]);
     tried = static_cast<uint32_t>(std::min<int64_t>(tried, std::max<int64_t>(0, budget_ns_) / std::max<int64_t>(1, extra)));
   }
@@ -171,10 +177,10 @@ void OnlineDecider::settle_slot(uint32_t s, const WindowPlan& planned, const Win
     if (!known || !same_route) continue;
     if (!trial.warm) {
       trial.warm = true;
-      continue;
+      if (base < long_operation) continue;
     }
     ++(clearly_faster(time, base) ? trial.faster : trial.slower);
-    if (time >= 2 * base) ++trial.slower;
+    if (time >= 2 * base && base >= long_operation) ++trial.slower;   // one is enough
     trial.times.push_back(time);
     state.ratio_permille[timed.candidate] = std::max<int64_t>(1, time * 1000 / base);
   }
@@ -201,9 +207,8 @@ void OnlineDecider::look_for_cause(uint32_t s) {
   if (now_ns_ < state.no_trial_before) return;
   if (state.drifting >= 2) {
     std::fill(state.ratio_permille.begin(), state.ratio_permille.end(), 0);   // of other conditions
-    std::vector<uint8_t> all(slots_[s].expected_ns.size());
+    std::vector<uint8_t> all(slots_[s].expected_ns.size());   // in the order of the candidates: those of other libraries first
     std::iota(all.begin(), all.end(), uint8_t{0});
-    std::stable_sort(all.begin(), all.end(), [&](uint8_t a, uint8_t b) { return slots_[s].expected_ns[a] < slots_[s].expected_ns[b]; });
     begin_trials(s, state.usual_by_table ? TrialCause::unlike_table : TrialCause::drift, std::move(all));
   } else if (state.current != 0 && now_ns_ >= state.recheck_at) {
     begin_trials(s, TrialCause::recheck, {0});
@@ -214,6 +219,8 @@ void OnlineDecider::begin_trials(uint32_t s, TrialCause cause, std::vector<uint8
   SlotState& state = states_[s];
   std::erase_if(candidates, [&](uint8_t candidate) { return candidate == state.current || now_ns_ < state.banned_until[candidate]; });
   state.trial.cause = cause;
+  state.trial.before_ns = state.usual_ns;
+  state.trial.seen_ns = state.latest_ns;
   state.trial.next = std::move(candidates);
   next_trial(s);
 }
@@ -221,9 +228,7 @@ void OnlineDecider::begin_trials(uint32_t s, TrialCause cause, std::vector<uint8
 void OnlineDecider::next_trial(uint32_t s) {
   Trial& trial = states_[s].trial;
   std::vector<uint8_t> next = std::move(trial.next);
-  const TrialCause cause = trial.cause;
-  trial = {};
-  trial.cause = cause;
+  trial = {.cause = trial.cause, .before_ns = trial.before_ns, .seen_ns = trial.seen_ns};
   while (!next.empty()) {
     trial.candidate = next.front();
     next.erase(next.begin());
@@ -237,7 +242,7 @@ void OnlineDecider::next_trial(uint32_t s) {
 RouteDecision OnlineDecider::decision(uint32_t s, RouteDecision::Outcome outcome) const {
   const SlotState& state = states_[s];
   const Trial& trial = state.trial;
-  return {outcome, trial.cause, s, state.current, trial.candidate, state.usual_ns, state.latest_ns, median(trial.times),
+  return {outcome, trial.cause, s, state.current, trial.candidate, trial.before_ns, trial.seen_ns, state.latest_ns, median(trial.times),
           trial.faster, static_cast<int>(trial.times.size())};
 }
 
@@ -250,7 +255,7 @@ void OnlineDecider::judge_trial(uint32_t s, std::vector<RouteDecision>& decided)
     switch_to(s, trial.candidate);
     return;
   }
-  if (!hopeless(trial.slower)) return;
+  if (!hopeless(trial.faster, trial.slower)) return;
   const bool last = trial.next.empty();
   const bool recheck = trial.cause == TrialCause::recheck;
   if (last) {
@@ -304,7 +309,7 @@ void OnlineDecider::verify(const WindowPlan& planned, const WindowResult& result
   for (const RouteDecision& one : switched) {
     SlotState& state = states_[one.slot];
     if (state.current != one.to) continue;
-    decided.push_back({RouteDecision::Outcome::reverted, one.cause, one.slot, one.to, one.from, one.before_ns, before, after, 0, 0});
+    decided.push_back({RouteDecision::Outcome::reverted, one.cause, one.slot, one.to, one.from, one.before_ns, one.seen_ns, before, after, 0, 0});
     state.trial = {};
     switch_to(one.slot, one.from);
     state.banned_until[one.to] = now_ns_ + first_ban;

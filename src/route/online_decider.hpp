@@ -46,7 +46,7 @@ struct RouteDecision {
   TrialCause cause{};
   std::uint32_t slot = 0;
   std::uint8_t from = 0, to = 0;              ///< candidates; where the route was kept, `to` is the one tried last
-  std::int64_t before_ns = 0;                 ///< the usual time of the route in use, when the cause arose
+  std::int64_t before_ns = 0, seen_ns = 0;    ///< when the cause arose: the usual time of the route in use, and what it took
   std::int64_t from_ns = 0, to_ns = 0;        ///< medians; of a reverted switch: the window's time per expected microsecond
   int faster = 0, measured = 0;               ///< measurements of the candidate, and those that were clearly faster
 };
@@ -69,6 +69,7 @@ class MEDLEY_API OnlineDecider {
   struct Trial {
     std::uint32_t number = 0;                 ///< 0: none under way
     TrialCause cause{};
+    std::int64_t before_ns = 0, seen_ns = 0;  ///< when the cause arose
     std::uint8_t candidate = 0;
     std::vector<std::uint8_t> next{};         ///< candidates to try after it
     int in_flight = 0;                        ///< planned, without a result

@@ -66,6 +66,7 @@ void Builder::choose_route(Step& step) {
   const auto which =
       static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(options_.backends.size()) + 1));
   if (which > 0) step.backend = options_.backends[which - 1];
+  if (options_.online && step.kind == Kind::collective && random_.below(4) > 0) step.backend.clear();
 }
 
 /// Random routing rules that depend on the message size.

@@ -15,6 +15,7 @@ struct GenerateOptions {
   std::int64_t most_memory = 4 << 20;  ///< bytes per rank
   int most_threads = 3;
   Memory memory = Memory::host;        ///< where the buffers are
+  bool online = false;                 ///< most collectives leave their route to the comm, whose routes change (ShuffledRoutes)
   /// NCCL needs the same order of operations on all ranks, and its messages have neither tags nor lengths.
   bool with_nccl() const;
   /// The libraries that steps name. A route over two libraries serves only some comms, so no step names one.

@@ -166,6 +166,7 @@ std::vector<std::string> worker_words(const WorkerOptions& options) {
                                  fmt::format("{}", fmt::join(options.generate.backends, ",")),
                                  "--deadline",
                                  fmt::format("{}", std::chrono::duration<double>(options.deadline).count())};
+  if (options.generate.online) words.emplace_back("--online");
   if (options.generate.memory == Memory::cuda) words.insert(words.end(), {"--memory", "cuda"});
   if (options.seconds > 0) words.insert(words.end(), {"--seconds", fmt::format("{}", options.seconds)});
   if (!options.without.empty())

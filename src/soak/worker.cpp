@@ -11,6 +11,7 @@
 
 #include "device/rank_device.hpp"
 #include "soak/run_program.hpp"
+#include "soak/shuffled_routes.hpp"
 
 namespace medley::soak {
 namespace {
@@ -20,7 +21,9 @@ using std::chrono::steady_clock;
 /// A rank's contexts: programs with a progress thread use a separate one.
 class Contexts {
  public:
-  explicit Contexts(const WorkerOptions& options) : options_(options) {}
+  explicit Contexts(const WorkerOptions& options) : options_(options) {
+    if (options.generate.online) shuffled_.emplace(options.generate.backends);
+  }
   Context& of(const Program& program) {
     auto& context = contexts_[program.progress_thread ? 1 : 0];
     if (!context) {
@@ -28,6 +31,7 @@ class Contexts {
       given.backends = options_.generate.backends;
       given.rules = options_.generate.rules();
       given.deadline = options_.deadline;
+      if (shuffled_) given.table = shuffled_->table();
       given.progress_thread = program.progress_thread                             ? UseThread::always
                               : options_.generate.memory == Memory::cuda ? UseThread::automatic
                                                                          : UseThread::never;
@@ -39,6 +43,7 @@ class Contexts {
 
  private:
   const WorkerOptions& options_;
+  std::optional<ShuffledRoutes> shuffled_;
   std::array<std::optional<Context>, 2> contexts_;
 };
 

@@ -1,9 +1,11 @@
 // Random programs with ranks as threads, for the sanitizers; and faults that must be detected.
 #include <mutex>
+#include <optional>
 
 #include "harness/ranks.hpp"
 #include "soak/generate.hpp"
 #include "soak/run_program.hpp"
+#include "soak/shuffled_routes.hpp"
 
 namespace medley::soak {
 namespace {
@@ -30,7 +32,12 @@ std::string first_wrong(int ranks, std::uint64_t first, int programs, const Gene
       if (wrong.empty()) wrong = "program " + std::to_string(program.seed) + ": " + said;
     }
   };
-  test::run_threads(ranks, body, [&](ContextOptions& given) { given.backends = options.backends; });
+  std::optional<ShuffledRoutes> shuffled;
+  if (options.online) shuffled.emplace(options.backends);
+  test::run_threads(ranks, body, [&](ContextOptions& given) {
+    given.backends = options.backends;
+    if (shuffled) given.table = shuffled->table();
+  });
   return wrong;
 }
 
@@ -42,6 +49,12 @@ TEST(SoakThreads, of_three) {
 }
 TEST(SoakThreads, of_four) {
   EXPECT_EQ(first_wrong(4, 2000, SOAK_PROGRAMS, small), "");
+}
+
+TEST(SoakThreads, whose_routes_change_all_the_time) {
+  GenerateOptions options = small;
+  options.online = true;
+  EXPECT_EQ(first_wrong(3, 3000, SOAK_PROGRAMS, options), "");
 }
 
 TEST(SoakNotices, a_backend_that_garbles_messages) {
