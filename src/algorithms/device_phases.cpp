@@ -4,16 +4,12 @@
 
 namespace medley::algorithms {
 
-bool DevicePhases::all_in_streams() const {
-  return std::all_of(running_.begin(), running_.end(), [](Transfer* phase) { return phase->launched(); });
-}
-
 Poll DevicePhases::poll() {
   moved_ = false;
   const Poll seen = task_.poll();
-  if (last_ && !chained_ && at_ && at_->in_streams() && all_in_streams()) {
+  if (last_ && !chained_ && at_ && at_->in_streams() && running_.launched()) {
     // The next collective of the lane begins behind this point, whichever library carries its first phase.
-    for (Transfer* phase : running_) phase->order(stream_);
+    running_.order(stream_);
     chained_ = true;
   }
   if (seen == Poll::complete) complete_ = true;
@@ -23,9 +19,7 @@ Poll DevicePhases::poll() {
 /// A last phase that the host stages launches nothing in a stream.
 bool DevicePhases::launched() { return last_ && (chained_ || !at_ || !at_->in_streams()); }
 
-bool DevicePhases::order(void* stream) {
-  return last_ && std::all_of(running_.begin(), running_.end(), [&](Transfer* phase) { return phase->launched() && phase->order(stream); });
-}
+bool DevicePhases::order(void* stream) { return last_ && running_.order(stream); }
 
 DevicePhases::~DevicePhases() {
   for (void* memory : scratch_) device_->free_in(memory, stream_);
@@ -46,7 +40,7 @@ void DevicePhases::prepare() {
 }
 
 void DevicePhases::start_after(Lane& lane) {
-  earlier_ = running_;   // launched, and perhaps still running
+  earlier_ = running_.list();   // launched, and perhaps still running
   dependencies_ = {.ready = ready_, .transfers = earlier_};
   part_.dependencies = &dependencies_;
   start_phase(lane);

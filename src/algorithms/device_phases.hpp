@@ -35,7 +35,6 @@ class DevicePhases final : public PhasedTransfer {
   /// Collects the call's dependencies, which are valid only while it starts, in one event.
   void prepare();
   void start_after(Lane& lane);
-  bool all_in_streams() const;
   /// Suspends until the next phase may start: `next` is its lane, null after the last one.
   auto over(Lane& lane, Lane* next) {
     start_after(lane);
@@ -44,7 +43,7 @@ class DevicePhases final : public PhasedTransfer {
     return until([this, in_streams] {
       if (running_.empty()) return true;
       at_->progress();
-      return poll_phases() || (in_streams && all_in_streams());
+      return running_.poll(moved_) || (in_streams && running_.launched());
     });
   }
   auto inside(Lane* next) { return over(*lanes().inside, next); }

@@ -2,28 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "algorithms/filled_lane.hpp"
 #include "algorithms/hierarchical_lane.hpp"
 #include "bootstrap/rendezvous.hpp"
 
 namespace medley::algorithms {
-namespace {
-
-/// Not so short a backoff that every phase ends in a nap.
-BackoffPolicy policy_of(const EventCount* inside, const EventCount* between) {
-  BackoffPolicy policy = both(BackoffPolicy::of(inside), BackoffPolicy::of(between));
-  policy.yields = std::max(policy.yields, BackoffPolicy{}.yields);
-  return policy;
-}
-
-}  // namespace
 
 HierarchicalBackend::HierarchicalBackend(Half inside, Half between, std::vector<std::string> hosts, DevicePart on_device)
     : inside_(inside), between_(between), hosts_(std::move(hosts)), on_device_(std::move(on_device)),
       name_(fmt::format("{}+{}", inside.backend->name(), between.backend->name())),
-      event_count_(policy_of(inside.backend->event_count(), between.backend->event_count())) {}
+      event_count_(policy_of_both(inside, between)) {}
 
 bool HierarchicalBackend::native(Op op, DType, ReduceOp, Memory memory) const {
   if (on_device_.device) return memory == Memory::cuda || op == Op::barrier;
@@ -56,16 +43,12 @@ std::string HierarchicalBackend::refuses(const std::vector<int>& world_ranks) co
   return between_.backend->refuses(world_ranks);
 }
 
-/// `on_host`: for the second half; receives the lane below the staging one.
 std::unique_ptr<Lane> HierarchicalBackend::connect_part(const Half& half, const CommParams& whole, const Part& part, Lane** on_host) const {
   CommParams group{.name = fmt::format("{}/{}/{}", whole.name, name_, part.name), .rank = (whole.rank - part.first) / part.step,
                    .size = part.count, .world_ranks = {}, .store = std::make_shared<PrefixStore>(whole.store, part.name + "/"),
                    .deadline = whole.deadline, .progress = whole.progress, .gather = whole.gather};
   for (int i = 0; i < part.count; ++i) group.world_ranks.push_back(whole.world_ranks[static_cast<std::size_t>(part.first + i * part.step)]);
-  std::unique_ptr<Lane> lane = std::make_unique<FilledLane>(half.backend->connect(group), half.capabilities, std::string(half.backend->name()),
-                                                            group.rank, group.size);
-  if (on_host) *on_host = lane.get();
-  return on_host && stages() ? on_device_.stage(std::move(lane), group.rank, group.size) : std::move(lane);
+  return connect_half(half, group, on_device_, on_host);
 }
 
 std::unique_ptr<Lane> HierarchicalBackend::connect(const CommParams& group) {

@@ -4,30 +4,15 @@
 // memory they use the second. A context creates one when its list of backends or its route table contains `shm+mpi`.
 #pragma once
 
-#include <functional>
 #include <medley/backend.hpp>
-#include <medley/sdk/device.hpp>
 #include <medley/sdk/polled_event_count.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "algorithms/capabilities.hpp"
+#include "algorithms/half.hpp"
 
 namespace medley::algorithms {
-
-/// A backend with its agreed capabilities on all ranks.
-struct Half {
-  Backend* backend = nullptr;
-  core::Capabilities capabilities{};
-};
-
-/// What a pair on CUDA memory needs.
-struct DevicePart {
-  const std::shared_ptr<Device>* device = nullptr;   ///< set before the first operation; null: the pair is on host memory
-  /// Makes a lane of host memory one of CUDA memory; for a second half that does not move CUDA memory itself.
-  std::function<std::unique_ptr<Lane>(std::unique_ptr<Lane> lane, int rank, int size)> stage{};
-};
 
 /// Reductions round twice, once in each phase; the order of combining is fixed if it is in both backends.
 class HierarchicalBackend final : public Backend {
@@ -46,7 +31,7 @@ class HierarchicalBackend final : public Backend {
   EventCount* event_count() override { return on_device_.device ? nullptr : &event_count_; }
   bool has(Trait trait) const override { return trait == Trait::connects_lazily && between_.capabilities.has(trait); }
   /// Staged reductions are filled in where the library's own have no fixed order.
-  bool fixed_order() const override { return inside_.capabilities.fixed_order() && (stages() || between_.capabilities.fixed_order()); }
+  bool fixed_order() const override { return inside_.capabilities.fixed_order() && (on_device_.stages(between_) || between_.capabilities.fixed_order()); }
 
  private:
   /// Some ranks of a comm: `count` from `first` on, `step` apart.
@@ -55,8 +40,6 @@ class HierarchicalBackend final : public Backend {
     int first, step, count;
   };
   Memory memory_of_pair() const { return on_device_.device ? Memory::cuda : Memory::host; }
-  /// Whether the phases between hosts go through pinned memory.
-  bool stages() const { return on_device_.device && !between_.capabilities.has_memory(Memory::cuda); }
   int ranks_per_host(const std::vector<int>& world_ranks) const;
   std::unique_ptr<Lane> connect_part(const Half& half, const CommParams& whole, const Part& part, Lane** on_host = nullptr) const;
   Half inside_, between_;

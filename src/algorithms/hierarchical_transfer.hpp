@@ -33,7 +33,7 @@ class HierarchicalTransfer final : public PhasedTransfer {
     return until([this] {
       if (running_.empty()) return true;
       at_->progress();   // the event_count for a collective does not check whether its phases are filled in
-      return poll_phases();
+      return running_.poll(moved_);
     });
   }
   auto inside() { return over(*lanes().inside); }

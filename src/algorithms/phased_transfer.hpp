@@ -11,6 +11,7 @@
 
 #include "algorithms/hierarchical_lane.hpp"
 #include "algorithms/registry.hpp"
+#include "algorithms/running_transfers.hpp"
 
 namespace medley::algorithms {
 
@@ -18,7 +19,7 @@ class PhasedTransfer : public Transfer {
  public:
   ~PhasedTransfer() override = default;   // uses no lane
   std::vector<int> awaited() const override {
-    std::vector<int> ranks = running_.empty() ? std::vector<int>{} : running_.back()->awaited();
+    std::vector<int> ranks = running_.empty() ? std::vector<int>{} : running_.list().back()->awaited();
     for (int& rank : ranks) rank = lane_.whole_rank(at_, rank);
     return ranks;
   }
@@ -33,8 +34,7 @@ class PhasedTransfer : public Transfer {
   void abandon(std::shared_ptr<const void> memory) noexcept override {
     if (running_.empty()) return release();
     memory_ = std::move(memory);
-    const std::shared_ptr<PhasedTransfer> self(this);
-    for (Transfer* phase : std::exchange(running_, {})) phase->abandon(self);
+    running_.abandon(std::shared_ptr<PhasedTransfer>(this));
   }
 
  protected:
@@ -70,22 +70,7 @@ class PhasedTransfer : public Transfer {
   }
   void start_phase(Lane& lane) {
     at_ = &lane;
-    if (Transfer* started = lane.start(part_)) running_.push_back(started);
-  }
-  /// Polls the phases under way; true when all are complete.
-  bool poll_phases() {
-    for (std::size_t i = 0; i < running_.size();) {
-      const Poll seen = running_[i]->poll();
-      moved_ = moved_ || seen == Poll::moved;
-      if (seen != Poll::complete) {
-        ++i;
-        continue;
-      }
-      Transfer* const done = running_[i];
-      running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
-      done->release();
-    }
-    return running_.empty();
+    running_.add(lane.start(part_));
   }
 
   /// Splits a tensor into one slice for each local rank of a host.
@@ -119,7 +104,7 @@ class PhasedTransfer : public Transfer {
   Call part_;                            ///< of the current phase
   std::vector<std::int64_t> counts_, offsets_, sent_;
   Lane* at_ = nullptr;                   ///< the lane of the last phase started
-  std::vector<Transfer*> running_;       ///< phases under way
+  RunningTransfers running_;             ///< phases under way
   bool moved_ = false;
   bool complete_ = false;
   std::shared_ptr<const void> memory_;   ///< what the call points to, for an abandoned transfer

@@ -18,7 +18,7 @@ namespace {
 
 bool is_known(const std::string& backend) {
   if (backend == "auto") return true;
-  const auto parts = split(backend, '+');   // a pair such as shm+mpi
+  const auto parts = split(backend, backend.find('|') == std::string::npos ? '+' : '|');   // a pair such as shm+mpi, or a split such as shm|ucx
   return !parts.empty() && parts.size() <= 2 &&
          std::all_of(parts.begin(), parts.end(), [](const std::string& part) { return core::find_backend(part) != nullptr; });
 }

@@ -265,7 +265,7 @@ void ContextState::make_backends(const ContextOptions& options) {
   table = std::move(found.table);
   agree_on_made(abilities, !wanted.empty(), mine_made);
   const bool hierarchical = std::all_of(answers.begin(), answers.end(), [](const json& answer) { return answer["hierarchical"].get<bool>(); });
-  make_pairs(hierarchical ? with_every_pair(wanted) : wanted);
+  make_all_of_two(hierarchical ? with_every_pair(wanted) : wanted);
   start_control(abilities);
   check_rules(rules);
   note_job();

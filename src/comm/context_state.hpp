@@ -77,7 +77,9 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::string create(const std::string& name, const BackendParams& params, std::unique_ptr<Backend>& made);
   void agree_on_made(const std::vector<nlohmann::json>& answers, bool named,
                      std::map<std::string, std::unique_ptr<Backend>>& made);
-  void make_pairs(const std::vector<std::string>& wanted);
+  std::vector<std::string> names_made_of_two(const std::vector<std::string>& wanted) const;
+  std::unique_ptr<Backend> make_of_two(const std::string& name) const;
+  void make_all_of_two(const std::vector<std::string>& wanted);
   std::vector<std::string> with_every_pair(std::vector<std::string> wanted) const;
   void note_job();
   route::Shape shape_of(const std::vector<int>& world_ranks) const;

@@ -43,7 +43,7 @@ void Engine::admit_on_device(const CommState& comm, Call& call, const LaneState&
   };
   call.captured = device_->capturing(call.stream);
   if (!call.captured) return;
-  if (route::is_pair(lane.name)) refuse("a graph cannot capture a route over two libraries; use nccl, or stop the capture");
+  if (route::is_made_of_two(lane.name)) refuse("a graph cannot capture a route over two libraries; use nccl, or stop the capture");
   if (!lane.in_streams) {
     refuse("CUDA memory is staged by the host, which a graph cannot capture; use nccl, or stop the capture");
   }

@@ -41,7 +41,7 @@ std::vector<Gain> gains_of(const Json& run) {
       auto& [by_auto, libraries] = mixes[row["mix"]];
       if (backend == "auto")
         by_auto = row["median_us"];
-      else if (!route::is_pair(backend))
+      else if (!route::is_made_of_two(backend))
         libraries.emplace(row["median_us"], backend);
     }
     for (const auto& [mix, times] : mixes) {

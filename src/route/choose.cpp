@@ -69,6 +69,15 @@ struct SizeBucket {
   bool told_apart(const Timing& timing) const { return timing.low_us > routes.front()->high_us; }
 };
 
+/// A split keeps two libraries busy, which other operations may want meanwhile. It is taken only where it is surely faster than the best
+/// route over one library.
+void drop_uncertain_splits(SizeBucket& bucket) {
+  const auto single = std::find_if(bucket.routes.begin(), bucket.routes.end(), [](const Timing* timing) { return !is_split(timing->route.backend); });
+  if (single == bucket.routes.end()) return;
+  const double best = (*single)->low_us;
+  std::erase_if(bucket.routes, [&](const Timing* timing) { return is_split(timing->route.backend) && timing->high_us >= best; });
+}
+
 /// The candidate that loses least to the best over a range of sizes.
 const Choice* least_loss(const std::vector<const Choice*>& candidates, const SizeBucket* begin, const SizeBucket* end) {
   const Choice* best = nullptr;
@@ -201,6 +210,7 @@ Chosen choose_by_cells(const Table& table, Op op, Memory memory, DTypeClass dtyp
     for (const Timing& timing : cell.routes) {
       if (usable(timing.route)) bucket.routes.push_back(&timing);
     }
+    drop_uncertain_splits(bucket);
     chosen.cells.push_back(&cell);
     if (!bucket.routes.empty()) buckets.push_back(std::move(bucket));
   }

@@ -1,6 +1,8 @@
-// Names of hierarchical backends, such as shm+mpi: the first inside each host, the second between hosts.
+// Names of backends made of two. shm+mpi, a pair: the first inside each host, the second between hosts. shm|ucx, a split: a tensor's first
+// part over the first, the rest over the second, at the same time.
 #pragma once
 
+#include <array>
 #include <string_view>
 
 #include "route/key.hpp"
@@ -8,6 +10,14 @@
 namespace medley::route {
 
 constexpr bool is_pair(std::string_view backend) { return backend.find('+') != std::string_view::npos; }
+constexpr bool is_split(std::string_view backend) { return backend.find('|') != std::string_view::npos; }
+constexpr bool is_made_of_two(std::string_view backend) { return is_pair(backend) || is_split(backend); }
+
+/// For a single backend, twice the backend itself.
+constexpr std::array<std::string_view, 2> halves_of(std::string_view backend) {
+  const std::size_t at = backend.find_first_of("+|");
+  return {backend.substr(0, at), at == std::string_view::npos ? backend : backend.substr(at + 1)};
+}
 
 /// For a backend that is not a pair, the backend itself.
 constexpr std::string_view inside_of(std::string_view backend) { return backend.substr(0, backend.find('+')); }

@@ -7,7 +7,7 @@ namespace medley::route {
 const StepTiming* TunedStep::best_library() const noexcept {
   const StepTiming* best = nullptr;
   for (const StepTiming& timing : libraries) {
-    if (!is_pair(timing.name) && (!best || timing.median_us < best->median_us)) best = &timing;
+    if (!is_made_of_two(timing.name) && (!best || timing.median_us < best->median_us)) best = &timing;
   }
   return best;
 }

@@ -19,7 +19,7 @@ bool GenerateOptions::with_nccl() const {
 std::vector<std::string> GenerateOptions::libraries() const {
   std::vector<std::string> names;
   for (const std::string& backend : backends) {
-    for (const std::string_view half : {route::inside_of(backend), route::between_of(backend)}) {
+    for (const std::string_view half : route::halves_of(backend)) {
       if (std::find(names.begin(), names.end(), half) == names.end()) names.emplace_back(half);
     }
   }
@@ -27,12 +27,12 @@ std::vector<std::string> GenerateOptions::libraries() const {
 }
 
 std::string GenerateOptions::rules() const {
-  std::vector<std::string> pairs;
-  std::copy_if(backends.begin(), backends.end(), std::back_inserter(pairs), route::is_pair);
+  std::vector<std::string> of_two;
+  std::copy_if(backends.begin(), backends.end(), std::back_inserter(of_two), route::is_made_of_two);
   std::string text;
   std::size_t next = 0;
   for (const Op op : {Op::all_reduce, Op::all_gather, Op::broadcast, Op::reduce_scatter, Op::all_to_all, Op::reduce}) {
-    if (!pairs.empty()) text += fmt::format("{}{}={}", text.empty() ? "" : ";", name(op), pairs[next++ % pairs.size()]);
+    if (!of_two.empty()) text += fmt::format("{}{}={}", text.empty() ? "" : ";", name(op), of_two[next++ % of_two.size()]);
   }
   return text;
 }

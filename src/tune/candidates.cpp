@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algorithms/registry.hpp"
+#include "algorithms/split_share.hpp"
 #include "compress/spec.hpp"
 #include "route/pair_name.hpp"
 #include "tune/workload.hpp"
@@ -11,6 +12,9 @@ namespace medley::tune {
 namespace {
 
 constexpr std::size_t few_bytes = 64;
+
+/// Of a split: the tuner drops those that are behind after a few samples.
+constexpr std::string_view shares_to_try[] = {"share10", "share25", "share40", "share50", "share60", "share75", "share90"};
 
 /// Backends and algorithms are agreed when a comm is created, so every rank gets the same refusal before anything is sent.
 bool works(Workload& trial, const Choice& route) {
@@ -39,6 +43,11 @@ std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, Memory memory,
       continue;
     }
     if (!works(trial, {backend, {}})) continue;
+    if (wanted.every_algorithm && route::is_split(backend)) {
+      if (!algorithms::divisible(op)) continue;   // over its first library, which is measured by itself
+      for (const std::string_view share : shares_to_try) found.push_back({{backend, std::string(share)}, backend, std::string(share)});
+      continue;
+    }
     // A hierarchical backend takes user messages from its second half. Of the algorithms over messages, only those that send every byte
     // directly to its destination can pay off; trees and rings would cross the network where phases do not.
     const bool pair = wanted.every_algorithm && route::is_pair(backend);

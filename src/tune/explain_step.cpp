@@ -42,7 +42,7 @@ std::string least_sum(const route::Table& cells, const std::vector<StepOperation
     const route::Cell* row = row_of(cells, operation, memory);
     if (!row) continue;
     for (const route::Timing& timing : row->routes) {
-      if (timing.route.algorithm != "native" || route::is_pair(timing.route.backend)) continue;
+      if (timing.route.algorithm != "native" || route::is_made_of_two(timing.route.backend)) continue;
       sums[timing.route.backend] += static_cast<double>(operation.count) * timing.median_us;
       ++rows[timing.route.backend];
     }

@@ -73,7 +73,7 @@ JobClock::JobClock(Context& context)
 void JobClock::choose_carrier(const Context& context) {
   double least = INFINITY;
   for (const BackendInfo& backend : context.backends()) {
-    if (!backend.available || route::is_pair(backend.name)) continue;
+    if (!backend.available || route::is_made_of_two(backend.name)) continue;
     std::array<double, 1> took{INFINITY};
     try {
       for (int i = 0; i < 20; ++i) {

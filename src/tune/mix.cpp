@@ -35,7 +35,7 @@ class MixWorkload {
 double gain_over(const std::vector<MixRow>& rows, const MixRow& row, bool made_of_two) {
   double best = INFINITY;
   for (const MixRow& other : rows) {
-    if (other.mix == row.mix && other.backend != "auto" && route::is_pair(other.backend) == made_of_two)
+    if (other.mix == row.mix && other.backend != "auto" && route::is_made_of_two(other.backend) == made_of_two)
       best = std::min(best, other.time.median);
   }
   return std::isinf(best) ? 0 : best / row.time.median;

@@ -47,8 +47,8 @@ class StepTuner {
     share_table(world_, table_);
     if (is_settled()) return;
     names_ = libraries();
-    const bool only_pairs = std::all_of(names_.begin(), names_.end(), [](const std::string& one) { return route::is_pair(one); });
-    for (const std::string& library : names_) search_.add(over_one(library), only_pairs || !route::is_pair(library));
+    const bool only_pairs = std::all_of(names_.begin(), names_.end(), [](const std::string& one) { return route::is_made_of_two(one); });
+    for (const std::string& library : names_) search_.add(over_one(library), only_pairs || !route::is_made_of_two(library));
     if (search_.candidates().empty()) {
       throw Error(ErrorKind::unavailable, fmt::format("none of the backends {} moves {} memory between these ranks",
                                                       fmt::join(options_.backends, ", "), name(options_.memory)));

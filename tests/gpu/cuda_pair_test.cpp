@@ -1,5 +1,5 @@
-// Pairs on CUDA memory, over the mock of CUDA and NCCL, on two hosts of two ranks: nccl inside a host, and gloo (staged) or nccl
-// between hosts.
+// Routes over two libraries on CUDA memory, over the mock of CUDA and NCCL, on two hosts of two ranks. Pairs: nccl inside a host, and gloo
+// (staged) or nccl between hosts. A split: nccl and gloo (staged) at once.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::places;
 constexpr int ranks = test::ranks_on_hosts;
-const std::vector<std::string> backends{"nccl", "gloo", "shm", "nccl+gloo", "nccl+nccl"};
+const std::vector<std::string> backends{"nccl", "gloo", "shm", "nccl+gloo", "nccl+nccl", "nccl|gloo"};
 
 bool on_two_hosts(const test::Body& body) {
   setenv("MEDLEY_CUDA", "1", 1);
@@ -244,8 +244,8 @@ TEST(CudaPairRoutes, are_chosen_by_rules_and_refused_where_they_do_not_apply) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(over, CudaPair, testing::Values("nccl+gloo", "nccl+nccl"),
-                         [](const auto& of) { return of.param == "nccl+gloo" ? "gloo" : "nccl"; });
+INSTANTIATE_TEST_SUITE_P(over, CudaPair, testing::Values("nccl+gloo", "nccl+nccl", "nccl|gloo"),
+                         [](const auto& of) { return of.param == "nccl|gloo" ? "split" : of.param == "nccl+gloo" ? "gloo" : "nccl"; });
 
 }  // namespace
 }  // namespace medley

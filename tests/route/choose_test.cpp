@@ -137,6 +137,24 @@ TEST(Choose, LeavesWhatIsNotToldApartToTheLibraryThatCarriesTheRest) {
   EXPECT_EQ(ask(table, Op::all_gather, {2, 2}).ranges.front().route.backend, "shm+mpi");
 }
 
+TEST(Choose, TakesASplitOnlyWhereItIsSurelyFasterThanEveryLibrary) {
+  Table table;
+  const auto row = [&](std::int64_t bytes, double split, double reach) {
+    table.put(cell(Op::all_reduce, {1, 4}, bytes,
+                   {timing("shm", "native", 100, 0.05), timing("ucx", "ring", 130, 0.05), timing("shm|ucx", "share75", split, reach)}));
+  };
+  row(1 << 20, 93, 0.04);    // faster in the median, but the intervals overlap
+  row(16 << 20, 80, 0.04);   // 83.2 against 95
+  const auto everything = [](const Choice&) { return true; };
+  const Chosen chosen = choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {1, 4}, everything);
+  ASSERT_EQ(chosen.ranges.size(), 2u);
+  EXPECT_EQ(chosen.ranges[0].route.backend, "shm");
+  EXPECT_EQ(chosen.ranges[1].route.backend, "shm|ucx");
+  EXPECT_EQ(chosen.ranges[1].route.algorithm, "share75");
+  const auto without_ucx = [](const Choice& route) { return route.backend == "shm"; };
+  EXPECT_EQ(choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {1, 4}, without_ucx).ranges.size(), 1u);
+}
+
 TEST(Choose, TakesTheNearestShapeOfItsKind) {
   Table table;
   for (const Shape shape : {Shape{1, 2}, Shape{1, 8}, Shape{2, 1}, Shape{4, 4}}) {
