@@ -73,6 +73,10 @@ def step_case(table, row):
         layout += ",attention=flash1"
     if framework == "megatron":
         layout += ",overlap_grad_reduce=on,overlap_param_gather=on" + (",tp_comm_overlap=on" if tp > 1 else "")
+    # The recipes of Megatron-Bridge from 26.06 on run mixtures in fp8 as one CUDA graph and overlap their token exchanges
+    # (perf_recipes/*/common.py); those of April 2026 set moe_a2a_overlap=False.
+    if row["source"].startswith("megatron-bridge 26.0") and row["source"].split()[1] >= "26.06" and number(row, "ep") > 1:
+        layout += ",cuda_graphs=on,overlap_moe_expert_parallel_comm=on"
     if row.get("compile") == "on":
         layout += ",compile=on"
     if precision != "bf16":
@@ -102,8 +106,12 @@ def nemo_case(table, row):
     layout = arguments.index("--layout") + 1
     if row["framework"] == "fsdp2":
         arguments[layout] += ",compile=on"
-    if row["model"] == "Nemotron4 340b":  # NA in the table's version; 12 in later versions of the same README
+    if row["model"] == "Nemotron4 340b":  # NA in the README's table; launch.sh of the same version sets 12
         arguments[layout] += ",vp=12"
+    if row["model"].startswith("Grok1"):  # ub_tp_comm_overlap: false in grok1_314b.yaml
+        arguments[layout] = arguments[layout].replace(",tp_comm_overlap=on", "")
+    if row["framework"] == "megatron":  # grad_reduce_in_fp32 = False in NeMo's performance recipes
+        arguments[layout] += ",grad_dtype=bf16"
     if row["dtype_published"] == "fp8":
         arguments[layout] += ",fp8=on"
     name = "torchtitan" if row["table"].startswith("torchtitan") else "nemo"

@@ -97,6 +97,7 @@ std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layou
     double host_us = issue_us * kernels_of(entry);
     if (entry.kind == Kind::comm) {
       cost = comm(entry);
+      cost.tail_us = cost.us * entry.tail;
       host_us = issue_us * constants.comm_kernels;
       if (framework == Framework::nanotron && layout.pp > 1 && entry.group == "tp")
         host_us += constants.nanotron_stall_us * static_cast<double>(entry.group_size);

@@ -2,6 +2,7 @@
 // time is attributed to. Connects Schedule to kernel_time and link_time.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <vector>
@@ -42,9 +43,23 @@ inline double at(const Spent& spent, Cause cause) {
 struct EntryCost {
   double us = 0;       ///< GPU or wire
   double host_us = 0;  ///< to issue it
+  double tail_us = 0;  ///< asynchronous: the part of `us` that starts only at its wait
   Cause cause = Cause::compute;
-  std::uint8_t link = 0;       ///< operations of one group queue behind each other; an index from group_index()
+  std::uint8_t link = 0;  ///< operations of one group queue behind each other; an index from group_index()
   bool across_stages = false;  ///< a collective whose members are in several pipeline stages
+};
+
+/// An asynchronous operation under way.
+struct UnderWay {
+  double end = 0, tail_us = 0;
+  Cause cause = Cause::compute;
+  void join(double other_end, const EntryCost& cost) {
+    end = std::max(end, other_end);
+    tail_us = cost.tail_us;
+    cause = cost.cause;
+  }
+  /// When a wait that starts at `now` returns.
+  double done(double now) const { return std::max(end, now + tail_us); }
 };
 
 /// A small number for each group name.

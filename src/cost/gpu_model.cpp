@@ -43,9 +43,11 @@ struct GpuModel::State {
   StreamModel streams;
   bool calibrated = false;
   std::string provenance = "datasheet";
-  double attention_scale = 1;  ///< attention times relative to the reference's, after scaling by both GPUs' product rates
-  /// Tables of inference engines contain forward products of aligned sizes. Other products take their shape
-  /// from a GPU with a full sweep.
+  double grouped_share = 0.7;
+  double attention_scale =
+      1;  ///< attention times relative to the reference's, after scaling by both GPUs' product rates
+  /// Tables of inference engines contain forward products of aligned sizes. Other products and fp8 take their
+  /// ratio to those from a GPU with a full sweep.
   std::shared_ptr<const GpuModel> reference;
 };
 
@@ -100,6 +102,7 @@ GpuModel::GpuModel(const Gpu& gpu, std::string_view calibration, std::string_vie
                 .calibrated = true,
                 .provenance = describe(json),
                 .reference = {}};
+    state.grouped_share = json.value("grouped_share", state.grouped_share);
     if (json.contains("attention")) state.attention = AttentionModel(state.tiles, json.at("attention"));
     if (json.contains("streams")) state.streams = StreamModel(json.at("streams"));
     if (json.contains("like")) {
@@ -109,6 +112,10 @@ GpuModel::GpuModel(const Gpu& gpu, std::string_view calibration, std::string_vie
         throw Error(ErrorKind::invalid, fmt::format("calibration like '{}', which is not shipped", like));
       state.reference = std::make_shared<GpuModel>(find_gpu(like), text);
       state.attention_scale = json.value("attention_scale", 1.0);
+      const auto& rates = state.reference->state_->tiles.tflops;
+      state.tiles.tflops[std::size_t(GemmType::fp8)] = state.tiles.tflops[std::size_t(GemmType::bf16)] *
+                                                       rates[std::size_t(GemmType::fp8)] /
+                                                       rates[std::size_t(GemmType::bf16)];
       state.streams =
           StreamModel(state.reference->state_->streams, gpu.hbm_gb_per_s / find_gpu(like).hbm_gb_per_s);
     }
@@ -151,6 +158,10 @@ double GpuModel::bandwidth_gb_per_s() const noexcept {
   return state_->tiles.gb_per_s;
 }
 
+double GpuModel::grouped_share() const noexcept {
+  return state_->grouped_share;
+}
+
 double GpuModel::roofline_us(const Gemm& g) const {
   return std::max(g.flops() / peak_tflops(g.type) * 1e-6, g.bytes() / bandwidth_gb_per_s() * 1e-3);
 }
@@ -183,11 +194,14 @@ Gemm aligned(const Gemm& gemm) {
 
 namespace {
 
-/// The nearest forward product with aligned extents: one product with all the columns of the batch.
+/// The nearest product that such a table contains: forward, in 16 bits, with aligned extents, one product
+/// with all the columns of the batch. Its fp8 rows are not used: they include the quantisation of the input
+/// (the collector runs TensorRT-LLM's dynamic path), which a step's schedule lists as a kernel of its own.
 Gemm measured_kin(const Gemm& gemm) {
   Gemm kin = gemm;
   const auto up = [](std::int64_t extent) { return (extent + 7) / 8 * 8; };
   kin.layout = GemmLayout::TN;
+  if (kin.type == GemmType::fp8) kin.type = GemmType::bf16;
   kin.m = up(gemm.m);
   kin.k = up(gemm.k);
   kin.n = gemm.n * gemm.batch;
@@ -203,7 +217,7 @@ double GpuModel::predict_us(const Gemm& gemm) const {
   if (state_->reference) {
     const Gemm near = measured_kin(run);
     if (near.layout != run.layout || near.m != run.m || near.n != run.n || near.k != run.k ||
-        near.batch != run.batch)
+        near.batch != run.batch || near.type != run.type)
       return predict_us(near) * state_->reference->predict_us(run) / state_->reference->predict_us(near);
   }
   return corrected(choose_tile(state_->tiles, state_->gpu.sms, run), run, state_->correction,
@@ -211,10 +225,10 @@ double GpuModel::predict_us(const Gemm& gemm) const {
 }
 
 double GpuModel::sustained_us(const Gemm& gemm) const {
-  // Power follows the arithmetic rate, and slow misaligned kernels do not reach the limit. On the H200, PyTorch
-  // layers took 5 to 12 % longer than their parts measured in bursts (bench/shape/data/h200_validate.csv) on one
-  // day, and products back to back for a second 12 to 20 % longer on another (h200_held_out.csv): a constant in
-  // the middle. Ampere at 400 W holds its clock better.
+  // Power follows the arithmetic rate, and slow misaligned kernels do not reach the limit. On the H200,
+  // PyTorch layers took 5 to 12 % longer than their parts measured in bursts
+  // (bench/shape/data/h200_validate.csv) on one day, and products back to back for a second 12 to 20 % longer
+  // on another (h200_held_out.csv): a constant in the middle. Ampere at 400 W holds its clock better.
   const double throttled_at_peak = state_->gpu.tma() ? 0.15 : 0.03;
   const double us = predict_us(gemm), share = gemm.flops() / us * 1e-6 / peak_tflops(gemm.type);
   return us * (1 + throttled_at_peak * share * share);

@@ -14,7 +14,8 @@
 
 namespace medley::cost {
 
-inline constexpr int calibration_format = 1;  ///< of the files, as "format"; docs/formats.md has their history
+inline constexpr int calibration_format =
+    1;  ///< of the files, as "format"; docs/formats.md has their history
 
 /// Microseconds above the ideal time (flops at the GPU's best measured rate), by cause. Never negative.
 struct GemmLosses {
@@ -30,7 +31,8 @@ struct GemmTime {
   double tflops = 0;
   double efficiency = 0;  ///< tflops over the GPU's best measured dense rate for the type
   GemmLosses lost;
-  std::string kernel;  ///< the tile and split that the model expects the library to use, such as "128x256 split 1"
+  std::string
+      kernel;  ///< the tile and split that the model expects the library to use, such as "128x256 split 1"
 
   /// The largest cause: "alignment", "tile", "wave", "memory", "launch", or "none" when under 5 % is lost.
   std::string_view lost_to() const noexcept;
@@ -48,7 +50,7 @@ class GpuModel {
  public:
   /// The model of a GPU by name; throws medley::Error (invalid) listing the names.
   static GpuModel named(std::string_view gpu);
-  explicit GpuModel(const Gpu& gpu);                       ///< from the datasheet: uncalibrated
+  explicit GpuModel(const Gpu& gpu);  ///< from the datasheet: uncalibrated
   /// With the text of a calibration file; `source` opens the error messages.
   GpuModel(const Gpu& gpu, std::string_view calibration, std::string_view source = "calibration");
 
@@ -63,6 +65,9 @@ class GpuModel {
   /// The same inside a layer that keeps the GPU busy: predict_us() is a burst near the boost clock, which
   /// dense products cannot hold under the power limit.
   double sustained_us(const Gemm& gemm) const;
+  /// The share of a batched product's rate that a grouped product (experts with equal numbers of tokens)
+  /// reaches.
+  double grouped_share() const noexcept;
   double roofline_us(const Gemm& gemm) const;  ///< max(flops/peak, bytes/bandwidth), for comparison
   double attention_us(const Attention& attention, bool backward,
                       AttentionKernel kernel = AttentionKernel::cudnn) const;  ///< flash or cudnn

@@ -30,6 +30,14 @@ double KernelTime::gemm_us(const Gemm& gemm) {
   return at->second;
 }
 
+// Kernels of several streams fill each other's last waves, but less well than one batched kernel: the faster
+// of single products one after the other and the share of the batched rate that grouped kernels reach.
+double KernelTime::grouped_us(const Gemm& gemm) {
+  Gemm one = gemm;
+  one.batch = 1;
+  return std::min(static_cast<double>(gemm.batch) * gemm_us(one), gemm_us(gemm) / model_.grouped_share());
+}
+
 double KernelTime::attention_us(const plan::Attention& a, bool backward) {
   // kinds from 16 on are attention: they encode the heads and their width, both below 2^20 by model::check
   const std::int64_t kind =
@@ -74,9 +82,14 @@ double KernelTime::windowed_us(const plan::Attention& a, bool backward) {
 
 double KernelTime::us(const Entry& entry) {
   switch (entry.kind) {
-    case Kind::gemm:
+    case Kind::gemm: {
+      plan::Gemm part = entry.gemm;
+      part.m = std::max<Count>(1, part.m / part.parts);
+      const Gemm gemm = cublas_gemm(part, entry.dtype);
       // f32 runs on the tensor cores as TF32 at half the rate.
-      return gemm_us(cublas_gemm(entry.gemm, entry.dtype)) * (entry.dtype == DType::f32 ? 2 : 1);
+      return static_cast<double>(part.parts) * (part.grouped ? grouped_us(gemm) : gemm_us(gemm)) *
+             (entry.dtype == DType::f32 ? 2 : 1);
+    }
     case Kind::attention:
       return attention_us(entry.attention, entry.phase == Phase::backward);
     case Kind::memory: {

@@ -20,6 +20,8 @@ class KernelTime {
   /// GPU time of a gemm, attention or memory entry; 0 for others.
   double us(const Entry& entry);
   double gemm_us(const Gemm& gemm);
+  /// A batch of products with different weights, such as a rank's experts.
+  double grouped_us(const Gemm& gemm);
   double attention_us(const plan::Attention& attention, bool backward);
   double windowed_us(const plan::Attention& attention, bool backward);
   double stream_us(StreamOp op, double bytes) const { return model_.stream_us(op, bytes); }
@@ -40,9 +42,19 @@ class KernelTime {
 
 /// The product as passed to cuBLAS: row-major, so m and n are exchanged.
 Gemm cublas_gemm(const plan::Gemm& gemm, DType dtype);
-/// Number of kernels that the host issues for an entry: one, except for chains of element-wise kernels.
+/// Number of kernels that the host issues for an entry: one, except for chains of element-wise kernels and
+/// products in parts.
 inline int kernels_of(const Entry& entry) {
-  return entry.kind == Kind::wait ? 0 : entry.kind == Kind::memory ? entry.kernels : 1;
+  switch (entry.kind) {
+    case Kind::wait:
+      return 0;
+    case Kind::memory:
+      return entry.kernels;
+    case Kind::gemm:
+      return static_cast<int>(entry.gemm.parts * (entry.gemm.grouped ? entry.gemm.batch : 1));
+    default:
+      return 1;
+  }
 }
 
 }  // namespace medley::cost

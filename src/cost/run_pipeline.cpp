@@ -38,7 +38,7 @@ struct Running {
   double busy = 0;      ///< when the running collectives end
   Spent spent{};
   std::array<double, group_count> free{};
-  std::map<int, std::pair<double, Cause>> under_way;
+  std::map<int, UnderWay> under_way;
   std::vector<PendingReceive> receives;
   std::array<std::size_t, group_count> met{};
 
@@ -48,10 +48,7 @@ struct Running {
     at(spent, cause) += until - now;
     now = until;
   }
-  void begin(int token, double end, Cause cause) {
-    auto& op = under_way[token];
-    op = {std::max(op.first, end), cause};
-  }
+  void begin(int token, double end, const EntryCost& cost) { under_way[token].join(end, cost); }
 };
 
 class Pipeline {
@@ -129,7 +126,7 @@ class Pipeline {
         const double end = std::max(r.now, r.free[item.cost.link]) + item.cost.us;
         r.free[item.cost.link] = end;
         r.busy = std::max(r.busy, end);
-        r.begin(item.token, end, item.cost.cause);
+        r.begin(item.token, end, item.cost);
         return true;
       }
       case StageItem::Type::wait:
@@ -158,7 +155,7 @@ class Pipeline {
     }
     std::erase_if(r.receives, [&](const PendingReceive& receive) { return receive.token == token; });
     if (const auto op = r.under_way.find(token); op != r.under_way.end()) {
-      r.pass(op->second.second, op->second.first);
+      r.pass(op->second.cause, op->second.done(r.now));
       r.under_way.erase(op);
     }
     return true;
@@ -176,7 +173,7 @@ class Pipeline {
     }
     r.posted = true;
     if (item.token != 0) {
-      r.begin(item.token, sends_end, Cause::pp);
+      r.begin(item.token, sends_end, item.cost);
       for (const Transfer& t : transfers) {
         if (t.send) continue;
         r.receives.push_back(
@@ -221,7 +218,7 @@ class Pipeline {
     ++r.met[group];
     const double end = meeting.latest + item.cost.us;
     if (item.token != 0) {
-      r.begin(item.token, end, item.cost.cause);
+      r.begin(item.token, end, item.cost);
       return true;
     }
     r.pass(Cause::bubble, meeting.latest);
@@ -230,7 +227,8 @@ class Pipeline {
   }
 
   std::vector<Running> stages_;
-  std::unordered_map<std::size_t, Channel> channels_;  ///< by from × stages + to; few of the pairs communicate
+  std::unordered_map<std::size_t, Channel>
+      channels_;  ///< by from × stages + to; few of the pairs communicate
   std::array<std::vector<std::size_t>, group_count> members_;
   std::array<std::vector<Meeting>, group_count> meetings_;
 };

@@ -53,7 +53,7 @@ class Folder {
     Folded out;
     double now = 0, busy = 0;
     std::array<double, group_count> free{};
-    std::map<int, std::pair<double, Cause>> under_way;
+    std::map<int, UnderWay> under_way;
     for (const Schedule::Node& node : schedule_.block(id)) {
       if (node.is_block) {
         const std::optional<Folded>& inner = fold(node.index);
@@ -72,8 +72,9 @@ class Folder {
       if (entry.kind == Kind::wait) {
         const auto op = under_way.find(entry.token);
         if (op == under_way.end()) return std::nullopt;
-        at(out.spent, op->second.second) += std::max(0.0, op->second.first - now);
-        now = std::max(now, op->second.first);
+        const double done = op->second.done(now);
+        at(out.spent, op->second.cause) += std::max(0.0, done - now);
+        now = std::max(now, done);
         under_way.erase(op);
       } else if (entry.kind == Kind::comm) {
         if (depends_on_others(entry, cost)) return std::nullopt;
@@ -81,8 +82,7 @@ class Folder {
         const double end = std::max(now, free[cost.link]) + cost.us;
         free[cost.link] = end;
         if (entry.token != 0) {
-          auto& op = under_way[entry.token];
-          op = {std::max(op.first, end), cost.cause};
+          under_way[entry.token].join(end, cost);
           busy = std::max(busy, end);
         } else {
           at(out.spent, cost.cause) += end - now;
@@ -203,7 +203,8 @@ class Folder {
   std::vector<std::optional<Folded>> folded_;
   std::vector<bool> known_;
   std::map<BlockId, std::uint32_t> index_of_;
-  bool loose_ = false;  ///< whether the last item consists of single kernels, so that the next one may join it
+  bool loose_ =
+      false;  ///< whether the last item consists of single kernels, so that the next one may join it
   StageProgram program_;
 };
 

@@ -28,6 +28,8 @@ struct Flags {
   bool overlap_grad_reduce = false;
   bool overlap_param_gather = false;
   bool tp_comm_overlap = false;  ///< Transformer Engine's user buffers: SP collectives behind GEMMs
+  bool overlap_experts =
+      false;  ///< --overlap-moe-expert-parallel-comm: behind another micro-batch's computation
   bool attention_mask =
       false;  ///< broadcast the b·s·s mask in the tensor group: Megatron's default; long-context
               ///< runs turn it off because flash attention never reads it; here it is off by default
@@ -40,8 +42,8 @@ struct Flags {
   Count prefetch_elements = 50'000'000;
   Count persistence_elements = 100'000;
   Count max_live_elements = 1'000'000'000;
-  Count max_reuse_elements =
-      0;  ///< stage3_max_reuse_distance: parameters at the turn from forward to backward are not gathered again; 0: all are
+  Count max_reuse_elements = 0;  ///< stage3_max_reuse_distance: parameters at the turn from forward to
+                                 ///< backward are not gathered again; 0: all are
   bool partitioned_pipe =
       true;  ///< pipe_partitioned, grad_partitioned: with tp, stages exchange 1/t and gather
   std::optional<bool> overlap_comm;  ///< default: only stage 3

@@ -144,6 +144,8 @@ const std::map<std::string, Setter>& setters() {
     add({"overlap_grad_reduce"}, flag_key(&Flags::overlap_grad_reduce, "overlap_grad_reduce"));
     add({"overlap_param_gather"}, flag_key(&Flags::overlap_param_gather, "overlap_param_gather"));
     add({"tp_comm_overlap"}, flag_key(&Flags::tp_comm_overlap, "tp_comm_overlap"));
+    add({"overlap_moe_expert_parallel_comm"},
+        flag_key(&Flags::overlap_experts, "overlap_moe_expert_parallel_comm"));
     add({"variable_seq_lengths"}, flag_key(&Flags::variable_seq_lengths, "variable_seq_lengths"));
     add({"attention_mask"}, flag_key(&Flags::attention_mask, "attention_mask"));
     add({"overlap_p2p"}, flag_key(&Flags::overlap_p2p, "overlap_p2p"));

@@ -157,6 +157,7 @@ void layout_from_megatron(Layout& l, const Arguments& arguments, const std::stri
   if (has("overlap_grad_reduce")) l.flags.overlap_grad_reduce = true;
   if (has("overlap_param_gather")) l.flags.overlap_param_gather = true;
   if (has("tp_comm_overlap")) l.flags.tp_comm_overlap = true;
+  if (has("overlap_moe_expert_parallel_comm")) l.flags.overlap_experts = true;
   if (has("variable_seq_lengths")) l.flags.variable_seq_lengths = true;
   if (has("no_overlap_p2p_communication")) l.flags.overlap_p2p = false;
   if (has("bf16")) l.dtype = DType::bf16;

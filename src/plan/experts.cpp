@@ -6,23 +6,50 @@
 
 namespace medley::plan {
 
+void LayerWriter::send_tokens(BlockId to, Phase phase, bool forward_direction, bool hidden) const {
+  const Layout& l = view_.layout;
+  const Count routed = view_.routed_tokens(),
+              tokens = product({routed, view_.model.hidden, view_.e}, "routed tokens");
+  const auto add = [&](Count bytes, DType dtype, std::string_view why) {
+    Entry entry = comm(Op::all_to_all, "ep", l.ep, bytes, dtype, phase, "mlp.experts", why);
+    add_comm(schedule_, to, hidden ? async(std::move(entry), token::experts) : std::move(entry));
+  };
+  add(tokens, l.dtype, forward_direction ? "tokens go to their experts" : "token gradients come back");
+  if (rules_.routing_traffic) {
+    add(product({routed, 4}), DType::f32,
+        forward_direction ? "routing probabilities go with them" : "gradients of the routing probabilities");
+  }
+}
+
+void LayerWriter::return_tokens(BlockId to, Phase phase, bool forward_direction, bool hidden) const {
+  const Layout& l = view_.layout;
+  Entry entry = comm(
+      Op::all_to_all, "ep", l.ep,
+      product({view_.routed_tokens(), view_.model.hidden, view_.e}, "routed tokens"), l.dtype, phase,
+      "mlp.experts",
+      forward_direction ? "expert outputs return to their tokens" : "output gradients go to the experts");
+  add_comm(schedule_, to, hidden ? async(std::move(entry), token::experts) : std::move(entry));
+}
+
+// With overlap_moe_expert_parallel_comm, Megatron runs the forward pass of one micro-batch together with the
+// backward pass of another, and each hides the other's token exchanges. One pass alone shows the same time
+// when its exchanges start with the layer and end with it.
+bool LayerWriter::exchanges_early(bool moe) const {
+  return moe && rules_.overlap_experts && view_.layout.ep > 1 && view_.micro_batches > 1;
+}
+void LayerWriter::exchange_early(BlockId to, Phase phase) const {
+  const bool forward = phase != Phase::backward;
+  send_tokens(to, phase, forward, true);
+  return_tokens(to, phase, forward, true);
+}
+
 // Token dispatch: all_to_all over ep, then (experts sharded over tp) an all_gather over tp. In backward the
 // gradients take the reverse path: scatter first, then all_to_all.
 void LayerWriter::dispatch(BlockId to, Phase phase, bool forward_direction) const {
   const Layout& l = view_.layout;
-  const Count routed = view_.routed_tokens(),
-              tokens = product({routed, view_.model.hidden, view_.e}, "routed tokens");
-  const Count gathered = product({tokens, l.tp}, "routed tokens");
+  const Count gathered = product({view_.routed_tokens(), view_.model.hidden, view_.e, l.tp}, "routed tokens");
   const auto over_ep = [&] {
-    add_comm(schedule_, to,
-             comm(Op::all_to_all, "ep", l.ep, tokens, l.dtype, phase, "mlp.experts",
-                  forward_direction ? "tokens go to their experts" : "token gradients come back"));
-    if (rules_.routing_traffic) {
-      add_comm(schedule_, to,
-               comm(Op::all_to_all, "ep", l.ep, product({routed, 4}), DType::f32, phase, "mlp.experts",
-                    forward_direction ? "routing probabilities go with them"
-                                      : "gradients of the routing probabilities"));
-    }
+    if (!exchanges_early(true)) send_tokens(to, phase, forward_direction, false);
   };
   const auto over_tp = [&] {
     if (!rules_.expert_tensor) return;
@@ -45,10 +72,7 @@ void LayerWriter::combine(BlockId to, Phase phase, bool forward_direction) const
   const Layout& l = view_.layout;
   const Count tokens = product({view_.routed_tokens(), view_.model.hidden, view_.e}, "routed tokens");
   const auto over_ep = [&] {
-    add_comm(schedule_, to,
-             comm(Op::all_to_all, "ep", l.ep, tokens, l.dtype, phase, "mlp.experts",
-                  forward_direction ? "expert outputs return to their tokens"
-                                    : "output gradients go to the experts"));
+    if (!exchanges_early(true)) return_tokens(to, phase, forward_direction, false);
   };
   const auto over_tp = [&] {
     if (!rules_.expert_tensor) return;
@@ -104,17 +128,32 @@ void LayerWriter::expert_gemms(BlockId to, Phase phase) const {
   }
 }
 
-// Tokens are permuted to the order of their experts, and back, once each.
+// Tokens are permuted to the order of their experts before they are sent, and back once they have returned.
+// Where a rank has several experts, it also sorts the chunks that arrive from the other ranks by expert, and
+// back.
 void LayerWriter::permute(BlockId to, Phase phase, const char* module) const {
   const Count routed =
       product({view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.tp}});
-  stream(to, StreamOp::elementwise, product({2, routed, view_.model.hidden, view_.e}, "routed tokens"), phase,
-         module);
+  const bool sorts = view_.layout.ep > 1 && view_.local_experts() > 1 && !rules_.drops_duplicates;
+  stream(to, StreamOp::elementwise,
+         product({sorts ? 4 : 2, routed, view_.model.hidden, view_.e}, "routed tokens"), phase, module);
+}
+
+// The choice of experts: logits in f32, softmax, top-k, the balancing loss, the map of rows and the counts of
+// tokens per expert: small kernels, which only the host notices (counted in Megatron-Core's router and
+// all_to_all dispatcher).
+void LayerWriter::route(BlockId to, Phase phase) const {
+  Entry entry = memory_bound(product({view_.sharded_tokens, view_.model.experts, 4, 6}, "routing"), phase,
+                             "mlp.router");
+  entry.dtype = DType::f32;
+  entry.kernels = phase == Phase::backward ? 20 : 30;
+  if (entry.bytes > 0) schedule_.add(to, std::move(entry));
 }
 
 void LayerWriter::experts_forward(BlockId to, Phase phase) const {
   const Layout& l = view_.layout;
   for (const Tensor* w : matrices(view_.moe_layer, "mlp.router")) linear(to, *w, view_.sharded_tokens, phase);
+  route(to, phase);
   if (rules_.routing_traffic) {
     const Count group = Count{l.tp} * l.ep;
     add_comm(schedule_, to,
@@ -166,6 +205,7 @@ void LayerWriter::experts_backward(BlockId to) const {
   dispatch(to, Phase::backward, false);
   permute(to, Phase::backward, "mlp.permute");
   gather_dropped(to, Phase::backward);
+  route(to, Phase::backward);
   for (const Tensor* w : matrices(view_.moe_layer, "mlp.router")) {
     input_gradient(to, *w, view_.sharded_tokens);
     weight_gradient(to, *w, view_.sharded_tokens);

@@ -2,6 +2,8 @@
 // head.
 #include "plan/layer.hpp"
 
+#include <algorithm>
+
 namespace medley::plan {
 
 LayerWriter::LayerWriter(const View& view, Schedule& schedule, TensorRules rules)
@@ -67,11 +69,12 @@ void LayerWriter::bias_gradients(BlockId to, const std::vector<Tensor>& tensors,
 }
 
 void LayerWriter::exchange(BlockId to, Op op, Count bytes, Phase phase, const char* module,
-                           std::string_view why, bool hidden) const {
+                           std::string_view why, bool hidden, double tail) const {
   const bool reduces = op == Op::all_reduce || op == Op::reduce_scatter;
   const DType dtype = reduces ? rules_.reduce_dtype : view_.layout.dtype;
   if (reduces) bytes = product({bytes / view_.e, static_cast<Count>(size_of(dtype))}, "activation");
   Entry entry = comm(op, "tp", view_.layout.tp, bytes, dtype, phase, module, why);
+  entry.tail = tail;
   add_comm(schedule_, to, hidden ? async(std::move(entry), token::tensor) : std::move(entry));
 }
 
@@ -93,6 +96,7 @@ Entry gemm(const Tensor& weight, DType dtype, Phase phase, Gemm shape) {
   entry.dtype = dtype;
   entry.module = weight.name.substr(0, weight.name.rfind('.'));
   entry.gemm = shape;
+  entry.gemm.grouped = weight.part == Part::expert && shape.batch > 1;
   return entry;
 }
 
@@ -109,24 +113,39 @@ bool projection(const Tensor& t) {
 }  // namespace
 
 // An fp8 product reads its 16-bit operand once to scale and cast it, and writes it and its transpose: 4 bytes
-// per element.
+// per element. Experts are cast one by one, each with a kernel that arranges its scales.
 void LayerWriter::cast(BlockId to, const Tensor& w, Count elements, Phase phase) const {
-  if (fp8(view_, w)) chain(to, product({elements, 4}, "fp8 operand"), {1, 1, 1}, phase, "fp8_cast");
+  if (!fp8(view_, w)) return;
+  Entry entry = memory_bound(product({elements, 4}, "fp8 operand"), phase, "fp8_cast");
+  entry.dtype = view_.layout.dtype;
+  if (w.part == Part::expert) entry.kernels = static_cast<int>(2 * w.copies);
+  if (entry.bytes > 0) schedule_.add(to, std::move(entry));
 }
 
-void LayerWriter::linear(BlockId to, const Tensor& w, Count m, Phase phase) const {
+void LayerWriter::linear(BlockId to, const Tensor& w, Count m, Phase phase, Count parts) const {
   cast(to, w, product({m, w.columns, w.copies}), phase);
-  schedule_.add(to,
-                gemm(w, view_.layout.dtype, phase, {m, w.rows, w.columns, w.copies, "TN", fp8(view_, w)}));
+  schedule_.add(
+      to, gemm(w, view_.layout.dtype, phase, {m, w.rows, w.columns, w.copies, "TN", fp8(view_, w), parts}));
 }
-void LayerWriter::input_gradient(BlockId to, const Tensor& w, Count m) const {
+void LayerWriter::input_gradient(BlockId to, const Tensor& w, Count m, Count parts) const {
   cast(to, w, product({m, w.rows, w.copies}), Phase::backward);
   schedule_.add(to, gemm(w, view_.layout.dtype, Phase::backward,
-                         {m, w.columns, w.rows, w.copies, "NN", fp8(view_, w)}));
+                         {m, w.columns, w.rows, w.copies, "NN", fp8(view_, w), parts}));
 }
 void LayerWriter::weight_gradient(BlockId to, const Tensor& w, Count m) const {
   schedule_.add(to, gemm(w, view_.layout.dtype, Phase::backward,
                          {w.rows, w.columns, m, w.copies, "NT", fp8(view_, w)}));
+}
+
+// tp_comm_overlap as NeMo configures Transformer Engine for H100: the products behind an all_gather (inputs
+// of column-parallel layers, gradients of row-parallel ones) exchange shards in a ring and run shard by
+// shard, two shards at a time on 8 ranks; those before a reduce_scatter run in 4 parts, and the last part is
+// reduced when all products have ended.
+Count LayerWriter::ring_parts() const {
+  return view_.layout.sp && rules_.overlap_forward ? std::min<Count>(view_.layout.tp, 4) : 1;
+}
+namespace {
+constexpr Count reduce_parts = 4;
 }
 
 void LayerWriter::enter(BlockId to, Phase phase, const char* module) const {
@@ -138,7 +157,7 @@ void LayerWriter::enter(BlockId to, Phase phase, const char* module) const {
 void LayerWriter::leave(BlockId to, Phase phase, const char* module) const {
   if (view_.layout.sp) {
     exchange(to, Op::reduce_scatter, view_.activation_bytes(), phase, module,
-             "row-parallel partial sums become sequence shards", rules_.overlap_forward);
+             "row-parallel partial sums become sequence shards", rules_.overlap_forward, 1.0 / reduce_parts);
   } else {
     exchange(to, Op::all_reduce, view_.activation_bytes(), phase, module,
              rules_.one_reduction && view_.model.parallel_block
@@ -154,7 +173,7 @@ void LayerWriter::row_forward(BlockId to, const std::vector<const Tensor*>& weig
                               const char* module) const {
   const bool together = view_.layout.sp && rules_.overlap_forward;
   if (together) leave(to, phase, module);
-  for (const Tensor* w : weights) linear(to, *w, view_.tokens, phase);
+  for (const Tensor* w : weights) linear(to, *w, view_.tokens, phase, together ? reduce_parts : 1);
   if (together)
     schedule_.add(to, wait_for(token::tensor, phase));
   else
@@ -171,7 +190,7 @@ void LayerWriter::leave_backward(BlockId to, const char* module) const {
 void LayerWriter::row_backward(BlockId to, const std::vector<const Tensor*>& weights,
                                const char* module) const {
   leave_backward(to, module);
-  for (const Tensor* w : weights) input_gradient(to, *w, view_.tokens);
+  for (const Tensor* w : weights) input_gradient(to, *w, view_.tokens, ring_parts());
   if (view_.layout.sp && rules_.overlap_forward) schedule_.add(to, wait_for(token::tensor, Phase::backward));
   for (const Tensor* w : weights) weight_gradient(to, *w, view_.tokens);
 }
@@ -204,7 +223,7 @@ void LayerWriter::attention_forward(BlockId to, Phase phase, LayerKind kind) con
   const bool decodes_latent = view_.model.latent_attention() && view_.layout.mode == Mode::decode;
   for (const Tensor* w : matrices(tensors, "attention.")) {
     if (projection(*w) || (decodes_latent && w->name == "attention.kv_b.weight")) continue;
-    linear(to, *w, view_.tokens, phase);
+    linear(to, *w, view_.tokens, phase, ring_parts());
   }
   if (view_.layout.sp && rules_.overlap_forward) schedule_.add(to, wait_for(token::tensor, phase));
   if (decodes_latent)
@@ -258,7 +277,7 @@ void LayerWriter::mlp_forward(BlockId to, bool moe, Phase phase) const {
       if (w->shard == Shard::row)
         rows.push_back(w);
       else
-        linear(to, *w, view_.tokens, phase);
+        linear(to, *w, view_.tokens, phase, ring_parts());
     }
     if (view_.layout.sp && rules_.overlap_forward) schedule_.add(to, wait_for(token::tensor, phase));
     activation(to, view_.tokens, view_.local.ffn, phase, "mlp.activation");
@@ -284,15 +303,19 @@ void LayerWriter::mlp_backward(BlockId to, bool moe) const {
 }
 
 void LayerWriter::forward(BlockId to, LayerKind kind, Phase phase) const {
+  if (exchanges_early(kind.moe)) exchange_early(to, phase);
   attention_forward(to, phase, kind);
   mlp_forward(to, kind.moe, phase);
+  if (exchanges_early(kind.moe)) schedule_.add(to, wait_for(token::experts, phase));
 }
 
 void LayerWriter::backward(BlockId to, LayerKind kind) const {
   if (view_.layout.recompute == Recompute::full) forward(to, kind, Phase::recompute);
+  if (exchanges_early(kind.moe)) exchange_early(to, Phase::backward);
   mlp_backward(to, kind.moe);
   if (view_.layout.recompute == Recompute::selective) core(to, Phase::recompute, kind.span);
   attention_backward(to, kind);
+  if (exchanges_early(kind.moe)) schedule_.add(to, wait_for(token::experts, Phase::backward));
 }
 
 void LayerWriter::embedding_forward(BlockId to) const {

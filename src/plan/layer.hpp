@@ -9,7 +9,8 @@ namespace medley::plan {
 
 /// Tokens of asynchronous operations; a wait names one.
 namespace token {
-inline constexpr int tensor = 1, context = 2, gradients = 3, parameters = 4, receive = 5, send = 6;
+inline constexpr int tensor = 1, context = 2, gradients = 3, parameters = 4, receive = 5, send = 6,
+                     experts = 7;
 inline constexpr int first_bucket = 64;  ///< from here on: one per bucket
 }  // namespace token
 
@@ -26,6 +27,7 @@ struct TensorRules {
   bool regather = false;    ///< SP: gather the column-parallel input again for the weight gradient (Megatron)
   bool async_backward = false;   ///< input-gradient reduction overlaps the weight gradient (Megatron)
   bool overlap_forward = false;  ///< tp_comm_overlap: SP collectives hide behind their GEMM
+  bool overlap_experts = false;  ///< token exchanges hide behind another micro-batch's computation (Megatron)
   bool one_reduction = false;    ///< parallel blocks add attention and MLP before one reduction (NeoX)
   bool expert_tensor = true;     ///< experts are sharded over tp: gather tokens before, scatter after
   bool drops_duplicates =
@@ -60,10 +62,11 @@ class LayerWriter {
  private:
   // Parts of a layer (layer.cpp), attention and its context parallelism (attention.cpp), experts
   // (experts.cpp).
-  void linear(BlockId to, const Tensor& weight, Count m, Phase phase) const;
+  /// `parts`: the chunks in which the product overlaps its collective.
+  void linear(BlockId to, const Tensor& weight, Count m, Phase phase, Count parts = 1) const;
   void cast(BlockId to, const Tensor& weight, Count elements,
             Phase phase) const;  ///< to fp8, where products run in fp8
-  void input_gradient(BlockId to, const Tensor& weight, Count m) const;
+  void input_gradient(BlockId to, const Tensor& weight, Count m, Count parts = 1) const;
   void weight_gradient(BlockId to, const Tensor& weight, Count m) const;
   void enter(BlockId to, Phase phase, const char* module) const;  ///< into a column-parallel region
   void leave(BlockId to, Phase phase, const char* module) const;  ///< out of a row-parallel region
@@ -86,11 +89,17 @@ class LayerWriter {
   void experts_backward(BlockId to) const;
   void dispatch(BlockId to, Phase phase, bool forward_direction) const;
   void combine(BlockId to, Phase phase, bool forward_direction) const;
+  bool exchanges_early(bool moe) const;
+  void exchange_early(BlockId to, Phase phase) const;
+  void send_tokens(BlockId to, Phase phase, bool forward_direction, bool hidden) const;
+  void return_tokens(BlockId to, Phase phase, bool forward_direction, bool hidden) const;
   void expert_gemms(BlockId to, Phase phase) const;
+  void route(BlockId to, Phase phase) const;
   void permute(BlockId to, Phase phase, const char* module) const;
   void gather_dropped(BlockId to, Phase phase) const;
   void exchange(BlockId to, Op op, Count bytes, Phase phase, const char* module, std::string_view why,
-                bool hidden) const;
+                bool hidden, double tail = 0) const;
+  Count ring_parts() const;
   /// One pass over memory.
   void stream(BlockId to, StreamOp op, Count bytes, Phase phase, const char* module) const;
   /// A chain of element-wise kernels over a tensor of `bytes`; fused, it is one kernel.

@@ -19,6 +19,8 @@ class Megatron {
         // Megatron accumulates and reduces in f32 when it trains in bf16 (arguments.py forces it).
         grad_(l.grad_dtype.value_or(l.dtype == DType::bf16 ? DType::f32 : l.dtype)),
         sharded_(l.zero >= 1),
+        gathers_(sharded_ && flags_.overlap_param_gather),
+        aligned_(gathers_ && l.pp > 1 && l.virtual_stages > 1),
         body_(view_, schedule_, rules(l)) {
     if (l.zero > 1)
       refuse(Framework::megatron, fmt::format("zero is {}; its distributed optimizer is zero=1", l.zero));
@@ -33,7 +35,13 @@ class Megatron {
     const PipelineRules rules{.batched = true,
                               .shape_exchange = flags_.variable_seq_lengths,
                               .overlap = view_.layout.virtual_stages > 1 && flags_.overlap_p2p};
-    write_pipeline(view_, schedule_, 0, rules, [&](const Pass& pass) { return pass_block(pass); });
+    if (aligned_) {
+      for (const int chunk : {0, 1}) add_gathers(chunk);
+    }
+    write_pipeline(view_, schedule_, 0, rules, [&](const Pass& pass) {
+      if (aligned_ && pass.forward) gather_ahead();
+      return pass_block(pass);
+    });
     finish_gradients();
     step();
     return std::move(schedule_);
@@ -44,6 +52,7 @@ class Megatron {
     TensorRules r;
     r.regather = r.async_backward = r.reduces_learned_positions = true;
     r.overlap_forward = l.flags.tp_comm_overlap;
+    r.overlap_experts = l.flags.overlap_experts;
     r.reduce_dtype = l.dtype;
     return r;
   }
@@ -118,11 +127,11 @@ class Megatron {
   Schedule::BlockId pass_block(const Pass& pass) {
     const bool last =
         !pass.forward && flags_.overlap_grad_reduce && pass.micro_batch == view_.micro_batches - 1;
-    const bool first = pass.forward && sharded_ && flags_.overlap_param_gather && pass.micro_batch == 0;
+    const bool first = pass.forward && gathers_ && pass.micro_batch == 0;
     BodyHooks hooks;
     if (pass.forward && view_.layout.tp > 1)
       hooks.at_start = [&, first](int chunk, bool) { return start_of_forward(chunk, first); };
-    else if (first)
+    else if (first && !aligned_)
       hooks.at_start = [&](int chunk, bool) { return parameter_gathers(chunk); };
     if (first)
       hooks.before = [&, chunk = pass.chunk](Count layer, bool) { return wait_for_parameters(chunk, layer); };
@@ -131,9 +140,22 @@ class Megatron {
     return body_.block(pass.chunk, pass.forward, last || first ? 1 : 0, hooks);
   }
 
-  // Each stage gathers at the start of its own first forward pass (align_param_gather is off).
+  // Interleaved, all stages start the gather of a chunk at the same time (align_param_gather, the default of
+  // Megatron-LM and NeMo): chunks 0 and 1 at the start of the step, chunk c + 1 with the virtual micro-batch
+  // that reaches chunk c, counted from the end of the pipeline. Otherwise each stage gathers at the start of
+  // its own first forward pass, behind which the next stage waits.
+  void gather_ahead() {
+    const Count reached = forward_passes_++ + view_.at.pp;
+    const Count chunk = reached / view_.layout.pp + 1;
+    if (reached % view_.layout.pp == 0 && chunk > 1 && chunk < view_.layout.virtual_stages)
+      add_gathers(static_cast<int>(chunk));
+  }
+  void add_gathers(int chunk) {
+    for (Entry& entry : parameter_gathers(chunk)) schedule_.add(0, std::move(entry));
+  }
+
   std::vector<Entry> start_of_forward(int chunk, bool first) const {
-    std::vector<Entry> out = first ? parameter_gathers(chunk) : std::vector<Entry>{};
+    std::vector<Entry> out = first && !aligned_ ? parameter_gathers(chunk) : std::vector<Entry>{};
     const Chunk& c = view_.chunks[static_cast<std::size_t>(chunk)];
     const auto broadcast = [&](Count bytes, DType dtype, std::string_view why) {
       out.push_back(comm(Op::broadcast, "tp", view_.layout.tp, bytes, dtype, Phase::forward, "data", why));
@@ -236,6 +258,9 @@ class Megatron {
   Flags flags_;
   DType grad_;
   bool sharded_;
+  bool gathers_;  ///< parameters are gathered during the forward passes
+  bool aligned_;  ///< and by all stages at the same time
+  Count forward_passes_ = 0;
   Schedule schedule_;
   Body body_;
   std::vector<Buffer> buffers_;

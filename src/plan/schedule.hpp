@@ -28,6 +28,9 @@ struct Gemm {
   Count m = 0, n = 0, k = 0, batch = 1;
   std::string_view layout = "TN";  ///< always a literal
   bool fp8 = false;
+  Count parts = 1;  ///< runs as this many kernels with m / parts rows each, to overlap a collective in chunks
+  bool grouped =
+      false;  ///< the batch consists of different experts' weights: one kernel each, on several streams
   double flops() const noexcept {
     return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
            static_cast<double>(batch);
@@ -58,7 +61,8 @@ struct Entry {
   // Kind::memory
   StreamOp stream = StreamOp::elementwise;
   int kernels = 1;  ///< the bytes are spread over this many kernels in sequence
-  bool loop = false;  ///< the kernels come from a loop over tensors outside autograd, which the host issues fast
+  bool loop =
+      false;  ///< the kernels come from a loop over tensors outside autograd, which the host issues fast
 
   // Kind::comm
   Op op = Op::all_reduce;
@@ -71,6 +75,8 @@ struct Entry {
   std::string_view why;  ///< a literal, for people to read
   Purpose purpose = Purpose::unspecified;
   int token = 0;  ///< 0: blocks the compute stream. Else asynchronous, until a wait with this token
+  /// The share of an asynchronous operation that cannot start before the kernels it overlaps have ended.
+  double tail = 0;
   int batch = 0;  ///< neighbours with the same non-zero batch start together (batch_isend_irecv)
   // Kind::wait: waits for all outstanding asynchronous operations with this `token`
 };

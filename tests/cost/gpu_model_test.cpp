@@ -20,6 +20,7 @@ TEST(GpuModel, CalibratedOnesSayWhereTheirNumbersComeFrom) {
   const std::string h100 = GpuModel::named("h100-sxm").provenance();
   EXPECT_NE(h100.find("aiconfigurator"), std::string::npos);
   EXPECT_NE(h100.find("held-out error"), std::string::npos);
+  EXPECT_NE(GpuModel::named("mi250x-gcd").provenance().find("rocBLAS"), std::string::npos);
 }
 
 TEST(GpuModel, BackwardAndUnalignedProductsTakeTheirShapeFromTheSweptGpu) {
@@ -30,6 +31,20 @@ TEST(GpuModel, BackwardAndUnalignedProductsTakeTheirShapeFromTheSweptGpu) {
   EXPECT_NEAR(h100.predict_us(backward) / h100.predict_us(forward),
               h200.predict_us(backward) / h200.predict_us(forward), 1e-9);
   EXPECT_GT(h100.predict_us(odd), 3 * h100.predict_us(forward));
+}
+
+TEST(GpuModel, Fp8TakesItsRatioTo16BitsFromTheSweptGpu) {
+  // The published tables' fp8 rows include the quantisation of the input; some are slower than the bf16 rows.
+  const GpuModel h200 = GpuModel::named("h200-sxm");
+  const Gemm bf16{.m = 4096, .n = 8192, .k = 4096};
+  Gemm fp8 = bf16;
+  fp8.type = GemmType::fp8;
+  const double ratio = h200.predict_us(fp8) / h200.predict_us(bf16);
+  for (const char* name : {"h100-sxm", "b200-sxm", "gb200", "gb300"}) {
+    const GpuModel model = GpuModel::named(name);
+    EXPECT_NEAR(model.predict_us(fp8) / model.predict_us(bf16), ratio, 1e-9) << name;
+    EXPECT_GT(model.peak_tflops(GemmType::fp8), 1.8 * model.peak_tflops(GemmType::bf16)) << name;
+  }
 }
 
 TEST(GpuModel, OddVocabularyCostsManyTimesTheWorkOnH200) {

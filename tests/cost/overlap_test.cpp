@@ -44,6 +44,94 @@ TEST(Overlap, TensorParallelCollectivesHideBehindTheirProducts) {
   EXPECT_LT(at(hidden.spent, Cause::tp), 0.7 * at(exposed.spent, Cause::tp));
 }
 
+TEST(Overlap, StagesOfAnInterleavedPipelineGatherTheirParametersAtTheSameTime) {
+  // Gathered by each stage behind the one before it, the parameters would cost pp times their time.
+  Layout l = spread(16, 1);
+  l.pp = 4;
+  l.virtual_stages = 4;
+  l.zero = 1;
+  l.global_batch = 16 * 8;
+  const StepCost exposed = cost_of(model_7b, l, Framework::megatron);
+  l.flags.overlap_param_gather = true;
+  const StepCost hidden = cost_of(model_7b, l, Framework::megatron);
+  EXPECT_LT(hidden.step_us, exposed.step_us);
+  // Chunks 0 and 1 are gathered before the first pass, chunk 2 with the virtual micro-batch that reaches
+  // chunk 1.
+  std::vector<std::size_t> passes_before;
+  std::size_t passes = 0;
+  check(l, model_7b);
+  make_schedule(model_7b, l, Framework::megatron, 0).walk([&](const Entry& entry, const Place& place) {
+    // a chunk has two layers
+    if (entry.module == "attention.qkv" && entry.phase == Phase::forward && place.layer % 2 == 0) ++passes;
+    if (entry.kind == Kind::comm && entry.op == Op::all_gather && entry.group == "dp")
+      passes_before.push_back(passes);
+  });
+  ASSERT_GE(passes_before.size(), 4u);
+  EXPECT_EQ(passes_before.front(), 0u);
+  EXPECT_EQ(passes_before.back(), 8u);  // chunk 3: when the ninth pass, the first of chunk 2, begins
+}
+
+TEST(Overlap, TensorParallelOverlapRunsProductsInPartsAndReducesTheLastPartAtTheEnd) {
+  Layout l = spread(1, 8);
+  l.flags.tp_comm_overlap = true;
+  check(l, model_7b);
+  Count gathered = 0, reduced = 0;
+  make_schedule(model_7b, l, Framework::megatron, 0).tally([&](const Entry& entry, Count count) {
+    if (entry.kind == Kind::gemm && entry.gemm.parts > 1)
+      (entry.gemm.layout == "TN" ? gathered : reduced) += count;
+    if (entry.kind == Kind::comm && entry.op == Op::reduce_scatter && entry.phase == Phase::forward &&
+        entry.group == "tp" && !entry.exposed) {
+      EXPECT_GT(entry.tail, 0);
+    }
+  });
+  EXPECT_EQ(gathered, 4 * model_7b.layers);  // qkv, projection, up and down
+  EXPECT_EQ(reduced, 2 * model_7b.layers);   // input gradients of projection and down
+}
+
+TEST(Overlap, AnOperationWithATailEndsAfterTheKernelsItOverlaps) {
+  UnderWay op;
+  op.join(10, EntryCost{.us = 8, .tail_us = 2, .cause = Cause::tp});
+  EXPECT_EQ(op.done(5), 10);
+  EXPECT_EQ(op.done(9), 11);
+}
+
+TEST(Overlap, TokenExchangesHideBehindAnotherMicroBatch) {
+  const Model moe = *model::model_from_zoo("qwen3-30b-a3b");
+  Layout l = spread(8, 1);
+  l.ep = 8;
+  l.zero = 1;
+  l.global_batch = 64;
+  const StepCost exposed = cost_of(moe, l, Framework::megatron);
+  l.flags.overlap_experts = true;
+  const StepCost hidden = cost_of(moe, l, Framework::megatron);
+  EXPECT_GT(at(exposed.spent, Cause::ep), 0.1 * exposed.step_us);
+  EXPECT_LT(at(hidden.spent, Cause::ep), 0.2 * at(exposed.spent, Cause::ep));
+  EXPECT_LT(hidden.step_us, exposed.step_us);
+  l.global_batch = 8;  // one micro-batch has no other to hide behind
+  const StepCost alone = cost_of(moe, l, Framework::megatron);
+  EXPECT_GT(at(alone.spent, Cause::ep), 0.1 * alone.step_us);
+}
+
+TEST(Overlap, ExpertsAreLaunchedOneByOneAndNeverAtTheRateOfOneBatchedKernel) {
+  const Model moe = *model::model_from_zoo("qwen3-30b-a3b");
+  Layout l = spread(8, 1);
+  l.ep = 8;
+  check(l, moe);
+  KernelTime kernels(GpuModel::named("h100-sxm"));
+  Count seen = 0;
+  make_schedule(moe, l, Framework::megatron, 0).tally([&](const Entry& entry, Count) {
+    if (entry.kind != Kind::gemm || !entry.gemm.grouped) return;
+    ++seen;
+    EXPECT_EQ(kernels_of(entry), moe.experts / l.ep);
+    const Gemm batched = cublas_gemm(entry.gemm, entry.dtype);
+    Gemm one = batched;
+    one.batch = 1;
+    EXPECT_GT(kernels.us(entry), 1.01 * kernels.gemm_us(batched));
+    EXPECT_LE(kernels.us(entry), 1.001 * static_cast<double>(batched.batch) * kernels.gemm_us(one));
+  });
+  EXPECT_GE(seen, 6);  // up and down: forward, gradients of input and of weights
+}
+
 TEST(Overlap, TheRingOfContextParallelismIsBookedAsContext) {
   // Messages slow enough to show: what attention does not hide counts under cp, and nothing under pp.
   Layout l = spread(1, 1, 8);
