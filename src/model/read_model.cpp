@@ -19,7 +19,7 @@ std::string nearest(const std::string& name) {
   std::vector<std::string> names;
   for (const Model& m : zoo()) names.push_back(m.name);
   const std::string alike = closest(name, names);
-  return (alike.empty() ? "such as llama-2-7b or gpt3-175b" : alike + " is spelled alike") + ", medley list models has all";
+  return (alike.empty() ? "llama-2-7b, gpt3-175b" : alike) + " and more, see medley list models" + did_you_mean(name, names);
 }
 
 }  // namespace

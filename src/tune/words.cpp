@@ -5,6 +5,7 @@
 #include <medley/error.hpp>
 #include <medley/sdk/device.hpp>
 
+#include "base/closest.hpp"
 #include "base/split.hpp"
 #include "route/sizes.hpp"
 
@@ -12,8 +13,10 @@ namespace medley::tune {
 
 Op op_of_word(const std::string& word) {
   const auto op = parse_op(word);
-  if (!op) throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not an operation; see medley list ops", word));
-  return *op;
+  if (op) return *op;
+  std::vector<std::string_view> names;
+  for (int i = 0; i < op_count; ++i) names.push_back(name(static_cast<Op>(i)));
+  throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not an operation; see medley list ops{}", word, did_you_mean(word, names)));
 }
 
 std::vector<Op> ops_of(const std::string& text) {

@@ -68,7 +68,8 @@ class Suggestions(unittest.TestCase):
             (["bench", "--backends", "smh"], "did you mean shm?"),
             (["shape", "--model", "gpt2-xl", "--gpu", "h200-sxn"], "did you mean h200-sxm?"),
             (["plan", "--model", "pythia-70m", "--layout", "dp=2", "--machine", "dgx-h10"], "did you mean dgx-h100?"),
-            (["plan", "--model", "lama-2-7b", "--layout", "dp=2"], "llama-2-7b"),
+            (["plan", "--model", "lama-2-7b", "--layout", "dp=2"], "did you mean llama-2-7b?"),
+            (["bench", "--op", "all_redcue"], "did you mean all_reduce?"),
             (["help", "rotues"], "did you mean routes?"),
             (["bench", "--entirely-different"], "see medley bench --help"),
         ]:

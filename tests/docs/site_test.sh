@@ -11,5 +11,6 @@ if [ ! -x "$folder/venv/bin/mkdocs" ]; then
     { echo "skipped: mkdocs-material cannot be installed here: $(tail -n 1 "$folder/install.log")"; exit 77; }
 fi
 cd "$root"
-NO_MKDOCS_2_WARNING=1 "$folder/venv/bin/mkdocs" build -q --strict -d "$folder/html"
+# Not with -q: it hides warnings from --strict, too.
+NO_MKDOCS_2_WARNING=1 "$folder/venv/bin/mkdocs" build --strict -d "$folder/html" >"$folder/build.log" 2>&1 || { cat "$folder/build.log"; exit 1; }
 [ -s "$folder/html/index.html" ] && [ -s "$folder/html/reference-commands/index.html" ]
