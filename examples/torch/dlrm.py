@@ -12,8 +12,9 @@ import torch.nn.functional as F
 from torch import nn
 
 import common
-from gpt import SCALE
+import gpt
 
+SCALE = max(1, gpt.WIDTH // 64)
 TABLES, ROWS, WIDTH, DENSE, BATCH = 5, 100, 16 * SCALE, 8, 32 * SCALE
 HIDDEN = 2 * WIDTH
 

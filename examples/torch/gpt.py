@@ -8,8 +8,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-SCALE = int(os.environ.get("EXAMPLE_SCALE", "1"))   # models that many times as wide: bench/torch/hosts trains them
-VOCABULARY, LENGTH, WIDTH, HEADS, LAYERS = 256, 32, 64 * SCALE, 4, 4
+VOCABULARY, LENGTH, HEADS, LAYERS = 256, 32, 4, 4
+WIDTH = int(os.environ.get("EXAMPLE_WIDTH", "64"))   # bench/torch/hosts and bench/compress/train train others
 
 
 class Attention(nn.Module):

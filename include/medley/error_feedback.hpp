@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -20,20 +21,26 @@ class ErrorFeedback {
   ErrorFeedback& operator=(const ErrorFeedback&) = delete;
 
   /// Elements of the tensor; 0 before the first operation.
-  std::int64_t count() const noexcept { return static_cast<std::int64_t>(residual_.size()); }
-  /// What is still to be sent of this rank's values; for checkpoints and statistics.
+  std::int64_t count() const noexcept { return count_; }
+  /// What is still to be sent of this rank's values; for checkpoints and statistics. Empty for a tensor in CUDA memory that is compressed
+  /// on the device: its residual is there too.
   std::span<float> residual() noexcept { return residual_; }
   /// The same for the part of the result that this rank computes and sends to the others; empty for reduce_scatter.
   std::span<float> result_residual() noexcept { return result_; }
   /// Forgets everything: the next operation may have another number of elements.
   void reset() noexcept {
+    count_ = result_count_ = 0;
     residual_.clear();
     result_.clear();
+    on_device_.reset();
+    result_on_device_.reset();
   }
 
  private:
   friend class algorithms::FeedbackAccess;
-  std::vector<float> residual_, result_;
+  std::int64_t count_ = 0, result_count_ = 0;
+  std::vector<float> residual_, result_;   ///< made by the first operation that needs them
+  std::shared_ptr<float> on_device_, result_on_device_;
 };
 
 }  // namespace medley

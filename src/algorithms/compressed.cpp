@@ -38,20 +38,46 @@ void FeedbackAccess::prepare(const Call& call, int rank, int ranks) {
   ErrorFeedback& feedback = *call.feedback;
   const bool sends_result = call.op == Op::all_reduce || call.op == Op::reduce;
   const std::int64_t own = sends_result ? Parts::even(call.in_count, ranks).count(rank) : 0;
-  if (feedback.residual_.empty()) {
-    feedback.residual_.assign(static_cast<std::size_t>(call.in_count), 0.0f);
-    feedback.result_.assign(static_cast<std::size_t>(own), 0.0f);
+  if (feedback.count_ == 0) {
+    feedback.count_ = call.in_count;
+    feedback.result_count_ = own;
   }
-  if (feedback.count() == call.in_count && static_cast<std::int64_t>(feedback.result_.size()) == own) return;
+  if (feedback.count_ == call.in_count && feedback.result_count_ == own) return;
   throw Error(ErrorKind::invalid,
               fmt::format("the error feedback belongs to a tensor of {} elements with {} of the result on this rank, but this call has {} "
                           "and {}; use one ErrorFeedback per tensor and comm, or reset() it",
-                          feedback.count(), feedback.result_.size(), call.in_count, own));
+                          feedback.count_, feedback.result_count_, call.in_count, own));
+}
+
+float* FeedbackAccess::values(const Job& job, std::int64_t count, std::vector<float>& on_host, std::shared_ptr<float>& on_device) {
+  if (job.device) {
+    if (!on_device) on_device = job.device->frames->zeros(count);
+    return on_device.get();
+  }
+  if (on_host.empty()) on_host.assign(static_cast<std::size_t>(count), 0.0f);
+  return on_host.data();
+}
+
+float* FeedbackAccess::residual(const Job& job, std::int64_t at) {
+  ErrorFeedback* const feedback = job.call.feedback;
+  return feedback ? values(job, feedback->count_, feedback->residual_, feedback->on_device_) + at : nullptr;
+}
+
+float* FeedbackAccess::result(const Job& job, std::int64_t at) {
+  ErrorFeedback* const feedback = job.call.feedback;
+  return feedback ? values(job, feedback->result_count_, feedback->result_, feedback->result_on_device_) + at : nullptr;
 }
 
 Task FrameExchange::encode(const std::byte* elements, std::int64_t count, float* residual, OutgoingFrame& frame) {
   const DType dtype = job_.call.dtype;
-  frame.memory = Scratch(compress::most_frame_bytes(codec_, dtype, count));
+  frame.memory = FrameMemory(job_, compress::most_frame_bytes(codec_, dtype, count));
+  if (job_.device) {
+    frame.bytes = compress::most_frame_bytes(codec_, dtype, count);   // exactly: the device's codecs have fixed sizes
+    job_.device->frames->encode(codec_, dtype, count, frame.memory.data(), elements, residual);
+    co_await job_.device->frames->done();
+    compress::seal_frame(codec_, dtype, count, frame.span());
+    co_return;
+  }
   compress::FrameWriter writer(codec_, dtype, count, frame.memory.data());
   for (std::int64_t at = 0; !writer.complete(); at += std::int64_t{compress::chunk_values}) {
     writer.add(elements + job_.bytes(at), residual ? residual + at : nullptr);
@@ -74,8 +100,21 @@ void FrameExchange::expect(IncomingFrame& frame, int from, std::int64_t count) {
     return;
   }
   frame.bytes = compress::most_frame_bytes(codec_, job_.call.dtype, count);
-  frame.memory = Scratch(static_cast<std::size_t>(frame.bytes));
-  frame.ticket = job_.messages.recv(frame.memory.data(), static_cast<std::size_t>(frame.bytes), from);
+  if (!frame.data) {
+    frame.memory = FrameMemory(job_, static_cast<std::size_t>(frame.bytes));
+    frame.data = frame.memory.data();
+  }
+  frame.ticket = job_.messages.recv(frame.data, static_cast<std::size_t>(frame.bytes), from);
+}
+
+void FrameExchange::expect_from_all(std::vector<IncomingFrame>& frames, std::int64_t count) {
+  frames.resize(static_cast<std::size_t>(job_.size - 1));   // never moved: messages point into it
+  const std::size_t stride = frame_stride(compress::most_frame_bytes(codec_, job_.call.dtype, count));
+  if (job_.device && count > 0) from_all_ = FrameMemory(job_, stride * frames.size());
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    if (job_.device && count > 0) frames[i].data = from_all_.data() + i * stride;
+    expect(frames[i], static_cast<int>(i) + (static_cast<int>(i) >= job_.rank ? 1 : 0), count);
+  }
 }
 
 Task FrameExchange::arrive(std::vector<IncomingFrame>& frames) {
@@ -86,8 +125,9 @@ Task FrameExchange::arrive(std::vector<IncomingFrame>& frames) {
       if (frame.bytes < compress::frame_header_bytes || frame.bytes > compress::most_frame_bytes(codec_, job_.call.dtype, frame.count)) {
         throw_from(compress::Corrupt(fmt::format("a frame of {} values says that it has {} bytes", frame.count, frame.bytes)), frame.from);
       }
-      frame.memory = Scratch(static_cast<std::size_t>(frame.bytes));
-      job_.messages.recv(frame.memory.data(), static_cast<std::size_t>(frame.bytes), frame.from);
+      frame.memory = FrameMemory(job_, static_cast<std::size_t>(frame.bytes));
+      frame.data = frame.memory.data();
+      job_.messages.recv(frame.data, static_cast<std::size_t>(frame.bytes), frame.from);
     }
   }
   co_await job_.messages.all();
@@ -95,17 +135,49 @@ Task FrameExchange::arrive(std::vector<IncomingFrame>& frames) {
 
 compress::FrameReader FrameExchange::reader(const IncomingFrame& frame) const {
   try {
-    return {codec_, job_.call.dtype, frame.count, {frame.memory.data(), static_cast<std::size_t>(frame.bytes)}};
+    return {codec_, job_.call.dtype, frame.count, {frame.data, static_cast<std::size_t>(frame.bytes)}};
   } catch (const Error& error) {
     throw_from(error, frame.from);
   }
 }
 
 Task FrameExchange::decode(const compress::FrameReader& reader, std::byte* elements) {
+  if (job_.device) {
+    job_.device->frames->decode(codec_, job_.call.dtype, reader.count(), reader.frame(), elements);
+    co_return;
+  }
   for (std::int64_t i = 0; i < reader.chunks(); ++i) {
     reader.read(i, elements + job_.bytes(i * std::int64_t{compress::chunk_values}));
     if (i % chunks_per_poll == chunks_per_poll - 1) co_await yield();
   }
+}
+
+void FrameExchange::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (job_.device) job_.device->frames->copy(to, from, bytes);
+  else copy_bytes(to, from, bytes);
+}
+
+void FrameExchange::combine_on_device(const std::vector<IncomingFrame>& arrived, const std::byte* own, std::byte* elements,
+                                      OutgoingFrame* result) {
+  for (const IncomingFrame& frame : arrived) reader(frame);   // checks it
+  const std::int64_t count = arrived.front().count;
+  DeviceReduction reduction{.first = {.dtype = job_.call.dtype, .count = count},
+                            .stride = static_cast<std::int64_t>(frame_stride(arrived.front().bytes)),
+                            .own = own, .rank = job_.rank, .ranks = job_.size, .op = job_.call.reduce, .elements = elements};
+  if (result) {
+    result->bytes = compress::most_frame_bytes(codec_, job_.call.dtype, count);
+    result->memory = FrameMemory(job_, static_cast<std::size_t>(result->bytes));
+    reduction.residual = FeedbackAccess::result(job_, 0);
+  }
+  job_.device->frames->combine(codec_, reduction, arrived.front().data, result ? result->memory.data() : nullptr);
+}
+
+Task FrameExchange::settle() {
+  if (!job_.device) co_return;
+  const DeviceFrames::Mark mark(*job_.device->frames);
+  job_.device->last = mark.event();   // from here on a stream may wait for the collective
+  co_await until([&mark] { return mark.reached(); });
+  job_.device->last = nullptr;
 }
 
 }  // namespace medley::algorithms

@@ -20,22 +20,42 @@ class FeedbackAccess {
  public:
   /// Sizes them at their first use. Throws Error(invalid) where they are those of another tensor.
   static void prepare(const Call& call, int rank, int ranks);
-  static float* residual(const Call& call, std::int64_t at) { return call.feedback ? call.feedback->residual_.data() + at : nullptr; }
-  static float* result(const Call& call, std::int64_t at) { return call.feedback ? call.feedback->result_.data() + at : nullptr; }
+  /// From element `at` on, on the device for a job there; null without feedback. Zeros at first.
+  static float* residual(const Job& job, std::int64_t at);
+  static float* result(const Job& job, std::int64_t at);
+
+ private:
+  static float* values(const Job& job, std::int64_t count, std::vector<float>& on_host, std::shared_ptr<float>& on_device);
+};
+
+/// Memory of a frame: pinned for collectives on CUDA memory.
+class FrameMemory {
+ public:
+  FrameMemory() = default;
+  FrameMemory(const Job& job, std::size_t bytes) {
+    if (job.device) pinned_ = job.device->frames->take(bytes);
+    else scratch_ = Scratch(bytes);
+  }
+  std::byte* data() const { return pinned_.frame() ? pinned_.frame() : scratch_.data(); }
+
+ private:
+  Scratch scratch_{};
+  PinnedBlock pinned_{};
 };
 
 /// A part of this rank's data, encoded.
 struct OutgoingFrame {
-  Scratch memory;
+  FrameMemory memory{};
   std::uint64_t bytes = 0;
-  std::span<const std::byte> span() const { return {memory.data(), static_cast<std::size_t>(bytes)}; }
+  std::span<std::byte> span() const { return {memory.data(), static_cast<std::size_t>(bytes)}; }
 };
 
 /// A frame of another rank.
 struct IncomingFrame {
   int from = 0;
   std::int64_t count = 0;
-  Scratch memory{};
+  FrameMemory memory{};          ///< empty where it is one of several in a block
+  std::byte* data = nullptr;
   std::uint64_t bytes = 0;
   Messages::Ticket ticket = 0;   ///< of its length, or of itself for codecs of fixed size
 };
@@ -46,12 +66,14 @@ class FrameExchange {
   explicit FrameExchange(Job& job) : job_(job), codec_(compress::codec_of(job.call.algorithm)) {}
   const compress::Codec& codec() const { return codec_; }
 
-  /// Encodes `count` elements, a few chunks per poll. With a residual: error feedback.
+  /// Encodes `count` elements, a few chunks per poll or by the device. With a residual: error feedback.
   Task encode(const std::byte* elements, std::int64_t count, float* residual, OutgoingFrame& frame);
   /// The frame stays in place until the collective ends.
   void send(const OutgoingFrame& frame, int to);
   /// Expects a frame; nothing is sent for 0 elements. Frames of one rank arrive in the order in which they are expected.
   void expect(IncomingFrame& frame, int from, std::int64_t count);
+  /// Expects a frame of as many elements from every other rank, in rank order.
+  void expect_from_all(std::vector<IncomingFrame>& frames, std::int64_t count);
   /// Until every expected frame has arrived and everything is sent.
   Task arrive(std::vector<IncomingFrame>& frames);
   /// Checks a frame that has arrived. Its errors name the sender.
@@ -59,8 +81,14 @@ class FrameExchange {
   compress::FrameReader reader(const OutgoingFrame& frame, std::int64_t count) const {
     return {codec_, job_.call.dtype, count, frame.span()};
   }
-  /// Decodes a whole frame, a few chunks per poll.
+  /// Decodes a whole frame: a few chunks per poll, or by the device, which settle() waits for.
   Task decode(const compress::FrameReader& reader, std::byte* elements);
+  /// Copies elements that stay on this rank.
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes);
+  /// The last step of every collective: until the device has done its work.
+  Task settle();
+  /// Combines this rank's elements with the frames of all others on the device: into elements, or into the frame of the result.
+  void combine_on_device(const std::vector<IncomingFrame>& arrived, const std::byte* own, std::byte* elements, OutgoingFrame* result);
   /// Lets other operations progress between two chunks.
   static auto yield() {
     return until([resumed = false]() mutable { return std::exchange(resumed, true); });
@@ -69,6 +97,7 @@ class FrameExchange {
  private:
   Job& job_;
   const compress::Codec& codec_;
+  FrameMemory from_all_{};   ///< of expect_from_all() on a device, whose kernels expect frames at equal distances
 };
 
 /// Starts a compressed send or receive on a lane.

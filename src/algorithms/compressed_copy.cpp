@@ -48,9 +48,11 @@ Task compressed_all_gather(Job& job) {
   }
   co_await exchange.arrive(arrived);
   co_await decode_all(job, exchange, parts, arrived);
-  if (job.call.in_count == 0) co_return;
-  const compress::FrameReader reader = exchange.reader(own, job.call.in_count);
-  co_await exchange.decode(reader, job.out(parts.at(job.rank)));
+  if (job.call.in_count > 0) {
+    const compress::FrameReader reader = exchange.reader(own, job.call.in_count);
+    co_await exchange.decode(reader, job.out(parts.at(job.rank)));
+  }
+  co_await exchange.settle();
 }
 
 Task compressed_all_to_all(Job& job) {
@@ -60,8 +62,9 @@ Task compressed_all_to_all(Job& job) {
   std::vector<OutgoingFrame> sent(static_cast<std::size_t>(job.size));
   co_await send_parts(job, exchange, in, sent);
   co_await exchange.arrive(arrived);   // in place: nothing is written before everything is encoded
-  copy_bytes(job.out(out.at(job.rank)), job.in(in.at(job.rank)), job.bytes(in.count(job.rank)));
+  exchange.copy(job.out(out.at(job.rank)), job.in(in.at(job.rank)), job.bytes(in.count(job.rank)));
   co_await decode_all(job, exchange, out, arrived);
+  co_await exchange.settle();
 }
 
 Task compressed_gather(Job& job) {
@@ -78,8 +81,9 @@ Task compressed_gather(Job& job) {
   const Parts parts = job.out_slices();
   std::vector<IncomingFrame> arrived = expect_parts(job, exchange, parts);
   co_await exchange.arrive(arrived);
-  copy_bytes(job.out(parts.at(job.rank)), job.in(), job.bytes(job.call.in_count));
+  exchange.copy(job.out(parts.at(job.rank)), job.in(), job.bytes(job.call.in_count));
   co_await decode_all(job, exchange, parts, arrived);
+  co_await exchange.settle();
 }
 
 Task compressed_scatter(Job& job) {
@@ -88,8 +92,9 @@ Task compressed_scatter(Job& job) {
     const Parts parts = job.in_slices();
     std::vector<OutgoingFrame> sent(static_cast<std::size_t>(job.size));
     co_await send_parts(job, exchange, parts, sent);
-    copy_bytes(job.out(), job.in(parts.at(job.rank)), job.bytes(parts.count(job.rank)));
+    exchange.copy(job.out(), job.in(parts.at(job.rank)), job.bytes(parts.count(job.rank)));
     co_await job.messages.all();
+    co_await exchange.settle();
     co_return;
   }
   std::vector<IncomingFrame> arrived(1);
@@ -98,6 +103,7 @@ Task compressed_scatter(Job& job) {
   if (job.call.out_count == 0) co_return;
   const compress::FrameReader reader = exchange.reader(arrived.front());
   co_await exchange.decode(reader, job.out());
+  co_await exchange.settle();
 }
 
 /// The frame itself travels by the usual broadcast of its bytes, after its length where that is not known.
@@ -130,12 +136,14 @@ Task compressed_broadcast(Job& job) {
     }
     arrived.bytes = length;
   }
-  if (!root) arrived.memory = Scratch(static_cast<std::size_t>(arrived.bytes));
-  co_await carry(own.memory.data(), arrived.memory.data(), arrived.bytes);
+  if (!root) arrived.memory = FrameMemory(job, static_cast<std::size_t>(arrived.bytes));
+  arrived.data = arrived.memory.data();
+  co_await carry(own.memory.data(), arrived.data, arrived.bytes);
   if (root && !exchange.codec().lossy()) co_return;
   const compress::FrameReader reader = root ? exchange.reader(own, count) : exchange.reader(arrived);
   // The root's buffer is the caller's to write: broadcast takes one buffer for both directions.
   co_await exchange.decode(reader, root ? static_cast<std::byte*>(const_cast<void*>(job.call.in)) : job.out());
+  co_await exchange.settle();
 }
 
 }  // namespace medley::algorithms

@@ -60,14 +60,12 @@ class OwnedPart {
 
 /// Sends every owner its part and receives the others' values of this rank's part, in rank order.
 Task exchange_parts(Job& job, FrameExchange& exchange, Parts parts, std::vector<OutgoingFrame>& sent, std::vector<IncomingFrame>& arrived) {
-  for (int r = 0; r < job.size; ++r) {
-    if (r != job.rank) exchange.expect(arrived.emplace_back(), r, parts.count(job.rank));
-  }
+  exchange.expect_from_all(arrived, parts.count(job.rank));
   for (int step = 1; step < job.size; ++step) {
     const int to = job.peer(step);
     OutgoingFrame& frame = sent[static_cast<std::size_t>(to)];
     if (parts.count(to) == 0) continue;
-    co_await exchange.encode(job.in(parts.at(to)), parts.count(to), FeedbackAccess::residual(job.call, parts.at(to)), frame);
+    co_await exchange.encode(job.in(parts.at(to)), parts.count(to), FeedbackAccess::residual(job, parts.at(to)), frame);
     exchange.send(frame, to);
   }
   co_await exchange.arrive(arrived);
@@ -80,16 +78,21 @@ std::size_t values_of(std::int64_t part, std::int64_t chunk) {
 /// The first half of all_reduce and reduce: the compressed result of this rank's part.
 Task reduce_own_part(Job& job, FrameExchange& exchange, Parts parts, OutgoingFrame& result, std::vector<OutgoingFrame>& sent) {
   std::vector<IncomingFrame> arrived;
-  arrived.reserve(static_cast<std::size_t>(job.size));   // messages point into it
   co_await exchange_parts(job, exchange, parts, sent, arrived);
   const std::int64_t count = parts.count(job.rank);
   if (count == 0) co_return;
-  result.memory = Scratch(compress::most_frame_bytes(exchange.codec(), job.call.dtype, count));
+  if (job.device) {
+    exchange.combine_on_device(arrived, job.in(parts.at(job.rank)), nullptr, &result);
+    co_await job.device->frames->done();
+    compress::seal_frame(exchange.codec(), job.call.dtype, count, result.span());
+    co_return;
+  }
+  result.memory = FrameMemory(job, compress::most_frame_bytes(exchange.codec(), job.call.dtype, count));
   compress::FrameWriter writer(exchange.codec(), job.call.dtype, count, result.memory.data());
   OwnedPart owned(job, exchange, arrived, job.in(parts.at(job.rank)));
   for (std::int64_t i = 0; !writer.complete(); ++i) {
     const std::byte* combined = owned.combine(i, values_of(count, i));
-    writer.add_result(combined, FeedbackAccess::result(job.call, i * std::int64_t{compress::chunk_values}));
+    writer.add_result(combined, FeedbackAccess::result(job, i * std::int64_t{compress::chunk_values}));
     co_await FrameExchange::yield();
   }
   result.bytes = writer.finish();
@@ -108,9 +111,11 @@ Task take_results(Job& job, FrameExchange& exchange, Parts parts, const Outgoing
     const compress::FrameReader reader = exchange.reader(frame);
     co_await exchange.decode(reader, job.out(parts.at(frame.from)));
   }
-  if (parts.count(job.rank) == 0) co_return;
-  const compress::FrameReader reader = exchange.reader(own, parts.count(job.rank));
-  co_await exchange.decode(reader, job.out(parts.at(job.rank)));
+  if (parts.count(job.rank) > 0) {
+    const compress::FrameReader reader = exchange.reader(own, parts.count(job.rank));
+    co_await exchange.decode(reader, job.out(parts.at(job.rank)));
+  }
+  co_await exchange.settle();
 }
 
 }  // namespace
@@ -144,10 +149,14 @@ Task compressed_reduce_scatter(Job& job) {
   const Parts parts = job.in_slices();
   std::vector<OutgoingFrame> sent(static_cast<std::size_t>(job.size));
   std::vector<IncomingFrame> arrived;
-  arrived.reserve(static_cast<std::size_t>(job.size));
   co_await exchange_parts(job, exchange, parts, sent, arrived);
   const std::int64_t count = parts.count(job.rank);
   if (count == 0) co_return;
+  if (job.device) {
+    exchange.combine_on_device(arrived, job.in(parts.at(job.rank)), job.out(), nullptr);
+    co_await exchange.settle();
+    co_return;
+  }
   OwnedPart owned(job, exchange, arrived, job.in(parts.at(job.rank)));
   const DType type = exchange.codec().work_type(job.call.dtype);
   for (std::int64_t i = 0; i < compress::chunks_of(count); ++i) {

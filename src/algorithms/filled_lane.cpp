@@ -16,18 +16,20 @@ namespace medley::algorithms {
 /// backend could not cancel when the lane was aborted, and destroyed with the last of them, which may be after its lane.
 class FilledTransfer final : public Transfer {
  public:
-  static FilledTransfer* make(FilledLane& lane, const Call& call, const Algorithm& algorithm, std::uint64_t sequence) {
-    auto made = std::make_shared<FilledTransfer>(lane, call, algorithm, sequence);
+  static FilledTransfer* make(FilledLane& lane, const Call& call, const Algorithm& algorithm, std::uint64_t sequence,
+                              std::shared_ptr<DeviceFrames> frames) {
+    auto made = std::make_shared<FilledTransfer>(lane, call, algorithm, sequence, std::move(frames));
     FilledTransfer* const transfer = made.get();
     transfer->self_ = std::move(made);
     return transfer;
   }
-  FilledTransfer(FilledLane& lane, const Call& call, const Algorithm& algorithm, std::uint64_t sequence)
+  FilledTransfer(FilledLane& lane, const Call& call, const Algorithm& algorithm, std::uint64_t sequence, std::shared_ptr<DeviceFrames> frames)
       : lane_(lane),
         call_(call),
         sequence_(sequence),
+        device_{std::move(frames)},
         messages_(*lane.inner_, call_, tag()),
-        job_{call_, lane.rank_, lane.size_, messages_},
+        job_{call_, lane.rank_, lane.size_, messages_, device_.frames ? &device_ : nullptr},
         task_(run(algorithm)) {}
   ~FilledTransfer() override = default;   // uses no lane
 
@@ -37,6 +39,10 @@ class FilledTransfer final : public Transfer {
     return seen == Poll::waiting && messages_.take_moved() ? Poll::moved : seen;
   }
   std::vector<int> awaited() const override { return messages_.awaited(); }
+  bool order(void* stream) override {
+    if (device_.last) device_.frames->make_wait(stream, device_.last);
+    return device_.last != nullptr;
+  }
   void release() noexcept override {
     lane_.running_.erase(sequence_);
     lane_.adopt_messages_of(*this);
@@ -61,12 +67,15 @@ class FilledTransfer final : public Transfer {
   }
   Task run(const Algorithm& algorithm) {
     co_await until([this] { return lane_.may_run(sequence_); });
+    // Polled: a stream that waited for the tensor would delay other collectives.
+    if (device_.frames && call_.dependencies) co_await until([this] { return device_.frames->reached(call_.dependencies->ready); });
     co_await algorithm.run(job_);
   }
 
   FilledLane& lane_;
   Call call_;
   std::uint64_t sequence_;
+  DeviceWork device_;
   Messages messages_;
   Job job_;
   Task task_;
@@ -120,7 +129,17 @@ Transfer* FilledLane::start_collective(const Call& call) {
     do_alone(call);
     return nullptr;
   }
-  FilledTransfer* const transfer = FilledTransfer::make(*this, call, algorithm_of(call), sequence);
+  return start_filled(call, sequence, nullptr);
+}
+
+Transfer* FilledLane::start_on_device(Call call, std::shared_ptr<DeviceFrames> frames) {
+  call.memory = Memory::host;   // its messages carry pinned memory
+  call.stream = nullptr;
+  return start_filled(call, collectives_++, std::move(frames));
+}
+
+Transfer* FilledLane::start_filled(const Call& call, std::uint64_t sequence, std::shared_ptr<DeviceFrames> frames) {
+  FilledTransfer* const transfer = FilledTransfer::make(*this, call, algorithm_of(call), sequence, std::move(frames));
   running_.emplace(sequence, transfer);
   try {
     if (transfer->poll() != Poll::complete) return transfer;  // the first messages start at once

@@ -14,6 +14,7 @@
 namespace medley::algorithms {
 
 struct Algorithm;
+class DeviceFrames;
 class FilledTransfer;
 
 /// The internal tags for filled-in collectives; the rest belong to the size agreement (engine/size_agreement.hpp).
@@ -44,6 +45,8 @@ class MEDLEY_API FilledLane final : public Lane {
     if (call.op != Op::send && call.op != Op::recv) return start_collective(call);
     return call.algorithm.empty() ? inner_->start(call) : start_named(call);
   }
+  /// A compressed collective on CUDA memory, for which the device has kernels.
+  Transfer* start_on_device(Call call, std::shared_ptr<DeviceFrames> frames);
   void progress() override { inner_->progress(); }
   bool undelivered() const override { return inner_->undelivered(); }
   bool concurrent_collectives() const override { return inner_->concurrent_collectives(); }
@@ -57,6 +60,7 @@ class MEDLEY_API FilledLane final : public Lane {
  private:
   friend class FilledTransfer;
   Transfer* start_collective(const Call& call);
+  Transfer* start_filled(const Call& call, std::uint64_t sequence, std::shared_ptr<DeviceFrames> frames);
   /// A message whose call names an algorithm: a codec, or `native`.
   Transfer* start_named(const Call& message);
   bool is_native(const Call& call) const {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "algorithms/combiner.hpp"
+#include "algorithms/device_frames.hpp"
 #include "algorithms/messages.hpp"
 #include "algorithms/scratch.hpp"
 #include "algorithms/parts.hpp"
@@ -18,6 +19,7 @@ struct Job {
   int rank;
   int size;
   Messages& messages;
+  DeviceWork* device = nullptr;   ///< of a compressed collective on CUDA memory, whose call has addresses of the device
 
   const std::byte* in() const { return static_cast<const std::byte*>(call.in); }
   std::byte* out() const { return static_cast<std::byte*>(call.out); }

@@ -127,11 +127,15 @@ void FrameWriter::encode(const void* work, bool result, float* residual) {
 
 std::size_t FrameWriter::finish() {
   const auto bytes = static_cast<std::size_t>(at_ - out_);
-  Header header{frame_magic, frame_version, static_cast<std::uint8_t>(codec_.spec().kind), static_cast<std::uint8_t>(dtype_), 0,
-                codec_.spec().parameter, static_cast<std::uint64_t>(count_), bytes, 0};
-  header.checksum = checksum_of(header, {out_ + sizeof header, bytes - sizeof header});
-  std::memcpy(out_, &header, sizeof header);
+  seal_frame(codec_, dtype_, count_, {out_, bytes});
   return bytes;
+}
+
+void seal_frame(const Codec& codec, DType dtype, std::int64_t count, std::span<std::byte> frame) {
+  Header header{frame_magic, frame_version, static_cast<std::uint8_t>(codec.spec().kind), static_cast<std::uint8_t>(dtype), 0,
+                codec.spec().parameter, static_cast<std::uint64_t>(count), frame.size(), 0};
+  header.checksum = checksum_of(header, frame.subspan(sizeof header));
+  std::memcpy(frame.data(), &header, sizeof header);
 }
 
 std::int64_t frame_values(std::span<const std::byte> start) {

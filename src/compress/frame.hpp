@@ -18,6 +18,9 @@ namespace medley::compress {
 
 inline constexpr std::size_t frame_header_bytes = 40;
 
+/// Writes the header of a frame whose other bytes are in place.
+void seal_frame(const Codec& codec, DType dtype, std::int64_t count, std::span<std::byte> frame);
+
 /// The most bytes of a frame, and their exact number for codecs of fixed size.
 MEDLEY_API std::size_t most_frame_bytes(const Codec& codec, DType dtype, std::int64_t count);
 
@@ -59,6 +62,8 @@ class MEDLEY_API FrameReader {
   /// this rank expects, and Corrupt where it is damaged.
   FrameReader(const Codec& codec, DType dtype, std::int64_t count, std::span<const std::byte> frame);
   std::int64_t chunks() const { return chunks_of(count_); }
+  std::int64_t count() const { return count_; }
+  const std::byte* frame() const { return frame_.data(); }
   /// Values of chunk number `index`.
   std::size_t count_of(std::int64_t index) const;
   /// Decodes a chunk to the codec's work type, or to the tensor's type.

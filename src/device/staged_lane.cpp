@@ -8,6 +8,7 @@
 #include <deque>
 #include <utility>
 
+#include "compress/spec.hpp"
 #include "device/staged_plan.hpp"
 
 namespace medley::core {
@@ -208,7 +209,17 @@ StagedTransfer::~StagedTransfer() {
   std::erase(lane_.running_, this);
 }
 
+/// Where the device has kernels for the codec, only compressed bytes are staged. All ranks see the same frames either way.
+bool StagedLane::compresses_on_device(const Call& call) const {
+  return compress::is_compressed(call.algorithm) && is_collective(call.op) && !call.list && ranks_ > 1 &&
+         algorithms::DeviceFrames::has_kernels(*device_, call);
+}
+
 Transfer* StagedLane::start(const Call& call) {
+  if (compresses_on_device(call)) [[unlikely]] {
+    if (!frames_) frames_ = std::make_shared<algorithms::DeviceFrames>(device_);
+    return inner_->start_on_device(call, frames_);
+  }
   if (!to_host_) {
     to_host_ = device_->make_stream();
     to_device_ = device_->make_stream();
@@ -253,6 +264,7 @@ void StagedLane::abort(const Error& why) noexcept {
 
 bool StagedLane::poll_abort() noexcept {
   if (!inner_->poll_abort()) return false;
+  if (frames_ && !frames_->idle() && std::chrono::steady_clock::now() < copy_limit_) return false;   // kernels may use the tensors
   for (StagedTransfer* transfer : running_) transfer->give_up_pieces();
   return abandon_orphans();
 }

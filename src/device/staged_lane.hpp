@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "algorithms/device_frames.hpp"
+#include "algorithms/filled_lane.hpp"
 #include "device/staged_plan.hpp"
 
 namespace medley::core {
@@ -17,7 +19,7 @@ class StagedTransfer;
 class StagedLane final : public Lane {
  public:
   /// `device`: set before the first operation; outlives the lane.
-  StagedLane(std::unique_ptr<Lane> inner, const std::shared_ptr<Device>& device, int rank, int ranks)
+  StagedLane(std::unique_ptr<algorithms::FilledLane> inner, const std::shared_ptr<Device>& device, int rank, int ranks)
       : inner_(std::move(inner)), device_(device), rank_(rank), ranks_(ranks) {}
   ~StagedLane() override;
 
@@ -43,11 +45,14 @@ class StagedLane final : public Lane {
   bool give_up(Orphan& orphan) noexcept;
   bool abandon_orphans() noexcept;
 
-  std::unique_ptr<Lane> inner_;
+  bool compresses_on_device(const Call& call) const;
+
+  std::unique_ptr<algorithms::FilledLane> inner_;
   const std::shared_ptr<Device>& device_;
   int rank_, ranks_;
   void* to_host_ = nullptr;     ///< streams for copies only, created by the first operation
   void* to_device_ = nullptr;
+  std::shared_ptr<algorithms::DeviceFrames> frames_;   ///< created by the first collective that is compressed on the device
   std::vector<StagedTransfer*> running_;
   std::vector<Orphan> orphans_;
   Deadline copy_limit_{};       ///< for copies that were pending at the abort

@@ -297,6 +297,7 @@ class Engine final : private Progress::Events {
   using WaitIn = std::optional<void*>;
   void poll_briefly(Operation& operation);
   bool poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream);
+  OperationRef unfinished_member(const Operation& list, std::size_t& looked);
   bool poll_patiently(Operation& operation, Deadline deadline, Deadline until, WaitIn stream);
   bool quiet() const { return pending_.empty() && !progress_.undelivered() && !ending_; }
 

@@ -235,12 +235,31 @@ class Engine::Caller {
   Engine& engine_;
 };
 
+/// The first member of a list from number `looked` on that is not complete, with a reference.
+OperationRef Engine::unfinished_member(const Operation& list, std::size_t& looked) {
+  const std::lock_guard lock(mutex_);
+  for (; looked < list.batch.size(); ++looked) {
+    Operation* const member = list.batch[looked];
+    if (member->complete()) continue;
+    member->retain();
+    return OperationRef(member);
+  }
+  return nullptr;
+}
+
 /// Makes progress until the operation is complete, the given stream waits for it, or `until` has passed. Returns whether one of
 /// the first two happened; past `deadline` the operation fails.
 bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream) {
   refuse_forked_child();
   if (operation.of_tensor) [[unlikely]] refuse_unissued(operation);
   const bool on_device = operation.call.memory == Memory::cuda;
+  // A list is awaited tensor by tensor, as a program would await single calls: each gets its brief polls.
+  std::size_t looked = 0;
+  for (OperationRef member; !on_device && !operation.lane && (member = unfinished_member(operation, looked));) {
+    poll_briefly(*member);
+    if (!member->complete()) poll_patiently(*member, std::min(deadline, member->deadline), until, std::nullopt);
+    if (!member->complete()) break;   // `until` has passed
+  }
   if (!on_device && !operation.complete()) poll_briefly(operation);
   const bool ordered =
       !operation.complete() && poll_patiently(operation, deadline, until, on_device ? stream : std::nullopt);

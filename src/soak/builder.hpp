@@ -36,6 +36,7 @@ class Builder {
   bool over_nccl(const Step& step) const;
   bool may_take_any_source(const Step& step) const;
   void choose_reduction(Step& step);
+  void choose_rounding(Step& step);
   void place_collective(Step& step, const Section& section);
   void place_parts(Step& step, const Section& section);
   std::int64_t count_up_to(std::int64_t most);

@@ -37,7 +37,21 @@ bool Builder::add_collective(Step& step, const Section& section) {
     step.in_scope = random_.chance(50);
     step.algorithm.clear();   // the message may take another route than its tensors, which may lack it
   }
+  choose_rounding(step);
   return true;
+}
+
+/// Lossy compression, where its result has a bound: of finite floats that are copied or summed.
+void Builder::choose_rounding(Step& step) {
+  const bool small_float = step.dtype == DType::f32 || step.dtype == DType::f16 || step.dtype == DType::bf16;
+  const bool summed = !reduces(step.op) || step.reduce == sum || step.reduce == avg;
+  if (!small_float || !summed || step.op == Op::barrier || is_v_form(step.op) || step.tensors > 0 || !step.algorithm.empty() ||
+      size_of_comm(step.comm) == 1 || over_nccl(step) || !random_.chance(30)) {
+    return;
+  }
+  const auto largest = oracle_.largest_input(step);
+  if (!largest || *largest > 1000) return;   // the sum of f16 must not overflow
+  step.algorithm = random_.one_of({"+bf16", "+fp8_e4m3", "+fp8_e5m2", "+int8", "+int4"});
 }
 
 /// Where the current values have no exact result, the same bytes are reduced as integers, which always have

@@ -108,6 +108,7 @@ class Machine {
     const Step& s = step(number);
     const int first = first_unit_[static_cast<std::size_t>(number)];
     if (s.packets.empty()) {
+      if (rounds(s)) must_be_free(r, rank, number);
       rank.issued.push_back({first,
                              is_comm_maker(s.kind) ? std::vector<Interval>{} : accesses(program_, s, r),
                              {s.comm, -1, -1, -1, ""}});

@@ -1,9 +1,11 @@
 #include "soak/oracle.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/random.hpp"
+#include "compress/error_bound.hpp"
 #include "soak/values.hpp"
 
 namespace medley::soak {
@@ -22,6 +24,17 @@ std::pair<std::int64_t, std::int64_t> part_of(const Side& side, int r, int n) {
   const auto i = static_cast<std::size_t>(r);
   if (!side.counts.empty()) return {side.offsets[i], side.counts[i]};
   return {side.count / n * r, side.count / n};
+}
+
+/// The error that a codec may add to inputs of this magnitude (docs/guarantees.md, "Compressed data").
+double error_of(const Step& step, double largest) {
+  const auto bound = compress::bound_of(compress::parse_spec(step.algorithm.substr(1)), step.dtype).value();
+  const auto n = static_cast<double>(step.shares.size());
+  const auto once = [&](double value) { return bound.at(value, value); };
+  if (!reduces(step.op)) return once(largest);
+  const double sum = n * once(largest) + n * n * largest * 0x1p-24;   // the others' values, and the rounding of the sum
+  return step.op == Op::reduce_scatter ? sum + n * largest * (step.dtype == DType::bf16 ? 0x1p-8 : step.dtype == DType::f16 ? 0x1p-11 : 0)
+                                       : sum + once(n * largest + sum);
 }
 
 }  // namespace
@@ -158,6 +171,19 @@ void Oracle::collective(const Step& step) {
   copy_collective(step, given);
 }
 
+std::optional<double> Oracle::largest_input(const Step& step) const {
+  double largest = 0;
+  for (int r = 0; r < static_cast<int>(step.shares.size()); ++r) {
+    const std::vector<std::byte> given = given_by(step, r);
+    for (std::size_t at = 0; at < given.size(); at += size_of(step.dtype)) {
+      const double value = value_of(step.dtype, given.data() + at);
+      if (!std::isfinite(value)) return std::nullopt;
+      largest = std::max(largest, std::fabs(value));
+    }
+  }
+  return largest;
+}
+
 void Oracle::apply(int number) {
   const Step& step = program_.steps[static_cast<std::size_t>(number)];
   if (step.kind == Kind::touch) {
@@ -166,7 +192,19 @@ void Oracle::apply(int number) {
     found_[static_cast<std::size_t>(number)] = hash(place, step.bytes);
     return write_touch(program_, number, place);
   }
-  if (step.kind == Kind::collective) return collective(step);
+  if (step.kind == Kind::collective) {
+    const std::optional<double> largest = rounds(step) ? largest_input(step) : std::nullopt;
+    collective(step);
+    if (!largest) return;
+    Rounded& kept = rounded_[number];
+    kept = {.error = error_of(step, *largest)};
+    for (int r = 0; r < static_cast<int>(step.shares.size()); ++r) {
+      const Side& out = step.shares[static_cast<std::size_t>(r)].out;
+      const std::byte* from = at(step, r, out.at);
+      kept.exact.emplace_back(from, from + bytes_of(out.count, step.dtype));
+    }
+    return;
+  }
   // A step's messages touch different memory, but a message must not send what another one has just written.
   std::vector<std::vector<std::byte>> sent;
   for (const Packet& p : step.packets) {
@@ -184,6 +222,7 @@ std::optional<Oracle> expect(const Program& program) {
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     if (program.steps[i].removed) continue;
     if (!oracle.exact(program.steps[i])) return std::nullopt;
+    if (rounds(program.steps[i]) && !oracle.largest_input(program.steps[i])) return std::nullopt;
     oracle.apply(static_cast<int>(i));
   }
   return oracle;

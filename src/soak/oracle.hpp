@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -17,10 +18,18 @@ class Oracle {
   explicit Oracle(const Program& program);
   /// Whether a reduction has one exact result with the current values, in any order of combining.
   bool exact(const Step& step) const;
+  /// The largest magnitude of a collective's inputs, all ranks together; none where one is not finite.
+  std::optional<double> largest_input(const Step& step) const;
   void apply(int step);
   const std::vector<std::byte>& memory(int rank) const { return memory_[static_cast<std::size_t>(rank)]; }
   /// A hash of the bytes that a touch reads.
   std::uint64_t found(int step) const { return found_[static_cast<std::size_t>(step)]; }
+  /// The exact results of a collective that rounds, by rank of its comm, and how far from them it may be.
+  struct Rounded {
+    std::vector<std::vector<std::byte>> exact{};
+    double error = 0;
+  };
+  const Rounded& rounded(int step) const { return rounded_.at(step); }
 
  private:
   std::byte* at(const Step& step, int member, std::int64_t byte);
@@ -34,6 +43,7 @@ class Oracle {
   const Program& program_;
   std::vector<std::vector<std::byte>> memory_;
   std::vector<std::uint64_t> found_;
+  std::map<int, Rounded> rounded_;
 };
 
 std::uint64_t hash(const std::byte* data, std::int64_t bytes);

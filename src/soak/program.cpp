@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/random.hpp"
+#include "compress/spec.hpp"
 #include "soak/values.hpp"
 
 namespace medley::soak {
@@ -65,7 +66,12 @@ std::vector<Interval> accesses(const Program& program, const Step& step, int wor
   return list;
 }
 
+bool rounds(const Step& step) {
+  return step.kind == Kind::collective && compress::is_compressed(step.algorithm) && compress::parse_spec(step.algorithm.substr(1)).lossy();
+}
+
 bool collects(const Program& program, const Step& step, int world_rank) {
+  if (rounds(step)) return true;
   return step.kind == Kind::any_source &&
          rank_in(program.comms[static_cast<std::size_t>(step.comm)], world_rank) == step.packets.front().to;
 }

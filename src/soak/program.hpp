@@ -120,7 +120,9 @@ bool is_comm_maker(Kind kind);
 bool takes_part(const Program& program, const Step& step, int world_rank);
 /// The memory the step touches on a rank; `packet` selects one of its messages, -1 all of them.
 std::vector<Interval> accesses(const Program& program, const Step& step, int world_rank, int packet = -1);
-/// Whether a rank receives from any source in this step, which it does synchronously.
+/// Whether a collective is compressed by a codec that rounds.
+bool rounds(const Step& step);
+/// Whether a rank works on memory of its own first, synchronously: a receive from any source, or a collective that rounds.
 bool collects(const Program& program, const Step& step, int world_rank);
 
 /// The initial content of a rank's memory: slabs of the palette's types with values that can be reduced

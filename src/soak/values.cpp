@@ -30,6 +30,8 @@ std::uint16_t f16_bits(double value) {
   return static_cast<std::uint16_t>(sign | (exponent + 15) << 10 | mantissa);
 }
 
+}  // namespace
+
 double value_of(DType dtype, const std::byte* at) {
   switch (dtype) {
     case DType::f64:
@@ -46,6 +48,8 @@ double value_of(DType dtype, const std::byte* at) {
   std::memcpy(&value, &wide, sizeof value);
   return value;
 }
+
+namespace {
 
 void store_float(std::byte* to, DType dtype, double value) {
   const auto narrow = static_cast<float>(value);

@@ -10,6 +10,8 @@
 namespace medley::soak {
 
 bool floating(DType dtype);
+/// Of a floating type.
+double value_of(DType dtype, const std::byte* at);
 
 /// Eight bytes of elements made from random bits: any integers, bools of 0 and 1, floats that are small
 /// integers.

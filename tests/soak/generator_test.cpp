@@ -32,6 +32,22 @@ RC_GTEST_PROP(Generator, every_program_finishes_on_the_ideal_machine_and_has_one
   RC_ASSERT(expect(program).has_value());
 }
 
+TEST(Generator, compresses_and_fuses_collectives) {
+  int lossless = 0, rounding = 0, lists = 0, scopes = 0;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    for (const Step& step : generate(seed, 3, small()).steps) {
+      lossless += step.algorithm == "+lz4" || step.algorithm == "+zstd";
+      rounding += rounds(step);
+      lists += step.tensors > 0 && !step.in_scope;
+      scopes += step.in_scope;
+    }
+  }
+  EXPECT_GT(lossless, 10);
+  EXPECT_GT(rounding, 10);
+  EXPECT_GT(lists, 10);
+  EXPECT_GT(scopes, 10);
+}
+
 /// Steps that a rank issues, in order, and whether it drops their Work.
 std::vector<std::pair<int, bool>> issued_by(const Program& program, int rank) {
   std::vector<std::pair<int, bool>> issued;

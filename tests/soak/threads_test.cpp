@@ -77,5 +77,15 @@ TEST(SoakNotices, an_oracle_that_believes_something_else) {
   EXPECT_NE(first_wrong(2, 1, 10, small, forget_the_last), "");
 }
 
+TEST(SoakNotices, an_error_beyond_the_bound_of_a_codec) {
+  // The oracle expects bf16's error of what int4 and others have rounded.
+  const auto expect_less = [](Program& program) {
+    for (Step& step : program.steps) {
+      if (rounds(step)) step.algorithm = "+bf16";
+    }
+  };
+  EXPECT_NE(first_wrong(2, 1, 20, small, expect_less), "");
+}
+
 }  // namespace
 }  // namespace medley::soak

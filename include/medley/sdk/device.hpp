@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <medley/error.hpp>
 #include <medley/export.hpp>
+#include <medley/sdk/device_codec.hpp>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,13 +39,25 @@ class Device {
   virtual void copy(void* to, const void* from, std::size_t bytes, void* stream) = 0;
   /// Device memory in stream order: usable by work behind this point of the stream, and freed by free_in() at that point of its stream.
   virtual void* allocate_in(std::size_t bytes, void* stream) = 0;
+  virtual void* allocate_zeros(std::size_t bytes, void* stream) = 0;
   virtual void free_in(void* memory, void* stream) noexcept = 0;
+
+  /// Whether this build has the kernels of compression. The next three only enqueue.
+  virtual bool has_codecs() const { return false; }
+  /// Encodes elements. With a residual (error feedback): the elements plus the residual, which becomes what was lost.
+  virtual void encode(const DeviceFrame& /*frame*/, const void* /*elements*/, float* /*residual*/, void* /*stream*/) { no_codecs(); }
+  virtual void decode(const DeviceFrame& /*frame*/, void* /*elements*/, void* /*stream*/) { no_codecs(); }
+  /// Combines in rank order, in f32.
+  virtual void combine(const DeviceReduction& /*reduction*/, void* /*stream*/) { no_codecs(); }
 
   /// For programs such as tests and benchmarks, which have no CUDA of their own.
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void free(void* memory) noexcept = 0;
   /// Copies and waits; ordered after all work of the legacy default stream.
   virtual void copy_now(void* to, const void* from, std::size_t bytes) = 0;
+
+ private:
+  [[noreturn]] static void no_codecs() { throw Error(ErrorKind::unavailable, "Medley's CUDA part was built without kernels of compression"); }
 };
 
 /// The shared object exports extern "C" const DevicePlugin* medley_device(). `abi` stays the first member.

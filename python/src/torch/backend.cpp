@@ -135,9 +135,24 @@ void TorchBackend::check_device(const Call& call) const {
               "; call torch.cuda.set_device before init_process_group, or give it device_id");
 }
 
+namespace {
+
+/// What route() says about compression applies where it can, like a group's rules: not to integers by a lossy codec, to a barrier, or to
+/// messages of CUDA tensors.
+Choice without_codec_for(const Call& call, Choice choice) {
+  if (choice.algorithm.empty() || choice.algorithm.front() != '+') return choice;
+  const auto small_float = [](at::ScalarType type) { return type == at::kFloat || type == at::kHalf || type == at::kBFloat16; };
+  const bool lossless = choice.algorithm == "+lz4" || choice.algorithm == "+zstd", message = call.op == Op::send || call.op == Op::recv;
+  const bool applies = call.in && call.op != Op::barrier && (lossless || small_float(call.in->scalar_type())) && !(message && call.in->is_cuda());
+  if (!applies) choice.algorithm.clear();
+  return choice;
+}
+
+}  // namespace
+
 TorchBackend::Issue::Issue(const TorchBackend& owner, const Call& call, std::chrono::milliseconds timeout,
                            int tag)
-    : choice_(routed(call.op, call.in && call.in->is_cuda() ? Memory::cuda : Memory::host)),
+    : choice_(without_codec_for(call, routed(call.op, call.in && call.in->is_cuda() ? Memory::cuda : Memory::host))),
       profiled_(owner, owner.options_->global_ranks_in_group, call, owner.sequence_ + 1) {
   const bool on_device = call.in && call.in->is_cuda();
   if (on_device) owner.check_device(call);

@@ -5,6 +5,7 @@
 
 #include <mutex>
 
+#include "backends/cuda/codec_kernels.hpp"
 #include "backends/cuda/cuda.hpp"
 
 namespace medley::cuda {
@@ -36,6 +37,10 @@ class CudaDevice final : public Device {
       throw Error(ErrorKind::unavailable, fmt::format("CUDA device {} does not exist; this machine has {} of them, counted "
                                                       "from 0", index, count));
     }
+#ifdef MEDLEY_HAVE_CODEC_KERNELS
+    const Scope scope(index_);
+    preload_codecs();
+#endif
   }
   ~CudaDevice() override {
     const Relaxed relaxed;
@@ -94,10 +99,33 @@ class CudaDevice final : public Device {
     const Scope scope(index_);
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, static_cast<cudaStream_t>(stream)), "cudaMemcpyAsync");
   }
+#ifdef MEDLEY_HAVE_CODEC_KERNELS
+  bool has_codecs() const override { return true; }
+  void encode(const DeviceFrame& frame, const void* elements, float* residual, void* stream) override {
+    const Scope scope(index_);
+    cuda::encode(frame, elements, residual, static_cast<cudaStream_t>(stream));
+  }
+  void decode(const DeviceFrame& frame, void* elements, void* stream) override {
+    const Scope scope(index_);
+    cuda::decode(frame, elements, static_cast<cudaStream_t>(stream));
+  }
+  void combine(const DeviceReduction& reduction, void* stream) override {
+    const Scope scope(index_);
+    cuda::combine(reduction, static_cast<cudaStream_t>(stream));
+  }
+#endif
   void* allocate_in(std::size_t bytes, void* stream) override {
     const Scope scope(index_);
     void* memory = nullptr;
     check(cudaMallocAsync(&memory, bytes, static_cast<cudaStream_t>(stream)), "cudaMallocAsync");
+    return memory;
+  }
+  void* allocate_zeros(std::size_t bytes, void* stream) override {
+    const Scope scope(index_);
+    void* const memory = allocate_in(bytes, stream);
+    const cudaError_t result = cudaMemsetAsync(memory, 0, bytes, static_cast<cudaStream_t>(stream));
+    if (result != cudaSuccess) free_in(memory, stream);
+    check(result, "cudaMemsetAsync");
     return memory;
   }
   void free_in(void* memory, void* stream) noexcept override {

@@ -41,6 +41,59 @@ def test_scopes_and_rules():
     groups.run(2, scopes)
 
 
+def moe_tokens():
+    """A route for tokens leaves the counts that travel with them alone: they are integers."""
+    rank, generator = dist.get_rank(), torch.Generator().manual_seed(dist.get_rank())
+    tokens, counts = torch.randn(200, 64, generator=generator), torch.tensor([150, 50])
+    with medley.torch.route("all_to_all=shm+fp8_e4m3"):
+        arriving = torch.empty_like(counts)
+        dist.all_to_all_single(arriving, counts)
+        received = torch.empty(int(arriving.sum()), 64)
+        dist.all_to_all_single(received, tokens, arriving.tolist(), counts.tolist())
+    assert arriving.tolist() == [counts[rank]] * 2
+    everyone = torch.cat([torch.randn(200, 64, generator=torch.Generator().manual_seed(r)).split([150, 50])[rank] for r in range(2)])
+    error, own = (received - everyone).abs(), slice(rank * counts[rank], (rank + 1) * counts[rank])
+    assert torch.all(error <= 0.0625 * everyone.abs() + 1e-4), "within the bound of fp8_e4m3"
+    assert error.max() > 1e-3 and error[own].max() == 0, "compressed, but for what a rank sends to itself"
+
+
+def test_tokens_of_an_moe_are_compressed_by_a_route():
+    groups.run(2, moe_tokens)
+
+
+def fsdp2(codec: str | None) -> list[float]:
+    """FSDP2 issues its reduce_scatter inside torch, so a route compresses it."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    torch.manual_seed(0)
+    model = GPT()
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    losses = []
+    for step in range(25):
+        text = batch(step, dist.get_rank())
+        with medley.torch.route(f"reduce_scatter=shm+{codec}" if codec else "reduce_scatter=shm"):
+            loss = nn.functional.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def shard():
+    return fsdp2(None), fsdp2("int8")
+
+
+def test_reduce_scatter_of_fsdp2_is_compressed_by_a_route():
+    for plain, compressed in groups.run(2, shard, timeout=200):
+        assert plain != compressed, "int8 rounds"
+        assert abs(compressed[-1] - plain[-1]) <= 0.01 * plain[-1]
+
+
 class GPT(nn.Module):
     def __init__(self, words: int = 64, width: int = 48, layers: int = 2):
         super().__init__()
