@@ -82,3 +82,33 @@ def lines(title, about, series, note, unit, log=False, mark=None):
     parts.append(_text(left, top - 8, unit))
     parts.append(_text(0, top + height + 42, note))
     return _document(760, top + height + 52, title, about, parts)
+
+
+def panels(title, about, groups, note, across_name, unit):
+    """Curves over steps, one panel beside the other. `groups`: (name, [(label, [(step, value)])]). Later curves are thinner and lie on top, so
+    that equal ones can be seen."""
+    wide, gap, top, height = 220, 46, 58, 190
+    values = [value for _, series in groups for _, points in series for _, value in points]
+    low, high = int(min(values) * 2) / 2, (int(max(values) * 2) + 1) / 2
+    parts, left = [], 34
+    up = lambda value: top + height * (1 - (value - low) / (high - low))
+    for name, series in groups:
+        last = max(step for _, points in series for step, _ in points)
+        across = lambda step, left=left, last=last: left + wide * step / last
+        parts.append(_text(left, top - 14, name, kind="label"))
+        for number in range(int((high - low) * 2) + 1):
+            tick = low + number / 2
+            parts.append(f'<path d="M{left} {up(tick):.1f}H{left + wide}" class="grid" fill="none"/>')
+            parts.append(_text(left - 6, up(tick) + 4, f"{tick:g}", "end"))
+        for step in (0, last // 2, last):
+            parts.append(_text(across(step), top + height + 18, str(step), "middle"))
+        for number, (label, points) in enumerate(series):
+            path = "".join(f"{'M' if i == 0 else 'L'}{across(step):.1f} {up(value):.1f}" for i, (step, value) in enumerate(points))
+            parts.append(f'<path d="{path}" stroke="{COLOURS[number]}" stroke-width="{5 - 1.5 * number:g}" fill="none"/>')
+            parts.append(f'<rect x="{left + wide - 92}" y="{top + 6 + 20 * number}" width="12" height="12" fill="{COLOURS[number]}"/>')
+            parts.append(_text(left + wide - 76, top + 16 + 20 * number, label))
+        left += wide + gap
+    parts.append(_text(0, top - 34 + 8, unit))
+    parts.append(_text(34, top + height + 36, across_name))
+    parts.append(_text(0, top + height + 58, note))
+    return _document(left - gap + 10, top + height + 68, title, about, parts)

@@ -214,7 +214,10 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   comm->agrees_on_routes = comm->sizes || comm->online;
   if (comm->size == 1) {
     comm->fuse_limits = {.host = 0, .cuda = 0};   // nothing travels: packing would only cost
-  } else if (table) {
+  } else {
+    comm->fuse_limits.host = fuse::default_host_limit(comm->size, shape.hosts);
+  }
+  if (comm->size > 1 && table) {
     comm->fuse_limits.host = table->fusion_limit(Memory::host, shape).value_or(comm->fuse_limits.host);
     comm->fuse_limits.cuda = table->fusion_limit(Memory::cuda, shape).value_or(comm->fuse_limits.cuda);
   }

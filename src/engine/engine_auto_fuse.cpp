@@ -16,8 +16,6 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::size_t most_members = fuse::Collector::most_members;
-// A list of larger tensors saves little (1.1 times at half its limit, 8 ranks over shm), less than the agreement takes.
-constexpr std::int64_t of_limit = 4;
 
 }  // namespace
 
@@ -25,7 +23,7 @@ constexpr std::int64_t of_limit = 4;
 /// message's route lacks. Blocking calls are collected too: another rank may call the same collective async.
 bool Engine::collects(const CommState& comm, const Call& call, const Options& options) {
   return options.algorithm.empty() && call.memory == Memory::host && fuse::fusable(call.op) &&
-         fuse::larger_side(call, comm.rank, comm.size) <= comm.fuse_limits.host / of_limit;
+         fuse::larger_side(call, comm.rank, comm.size) <= comm.fuse_limits.host;
 }
 
 /// Pending like every operation, so that hazards, deadlines and failures treat it like one, but held until it is agreed on.

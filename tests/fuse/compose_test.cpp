@@ -51,6 +51,13 @@ TEST(Compose, MovesMixedTypesAsBytesWhereNothingIsCombined) {
   EXPECT_EQ(composed[0].call.out_count, 2 * (12 + 5 + 16));
 }
 
+TEST(Limits, GrowWithTheRanksOfAHost) {
+  EXPECT_EQ(default_host_limit(2, 1), 2 << 10);
+  EXPECT_EQ(default_host_limit(8, 1), 8 << 10);
+  EXPECT_EQ(default_host_limit(128, 1), 32 << 10);
+  EXPECT_EQ(default_host_limit(2, 2), 32 << 10) << "between hosts a message costs more";
+}
+
 TEST(Compose, LeavesLargeTensorsAloneAndBoundsItsMessages) {
   const Limits limits{.host = 1 << 20};
   std::vector<Member> members(9, reduction(1 << 18, DType::f32));   // 1 MiB each

@@ -84,7 +84,7 @@ TEST(SoakNotices, an_error_beyond_the_bound_of_a_codec) {
       if (rounds(step)) step.algorithm = "+bf16";
     }
   };
-  EXPECT_NE(first_wrong(2, 1, 20, small, expect_less), "");
+  EXPECT_NE(first_wrong(2, 1, 100, small, expect_less), "");
 }
 
 }  // namespace
