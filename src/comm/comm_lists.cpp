@@ -10,6 +10,17 @@
 namespace medley {
 namespace {
 
+/// Names the first tensor that overlaps an earlier one.
+void refuse_overlap(const core::Checker& check, const std::vector<fuse::Member>& members) {
+  fuse::Footprint footprint;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (footprint.conflicts(members[i].call)) {
+      check.refuse(fmt::format("tensor {} of the list overlaps an earlier one, and one of them is written", i));
+    }
+    footprint.add(members[i].call);
+  }
+}
+
 /// Builds the calls of a list, checks that they do not overlap, and issues them.
 template <class MakeCall>
 Work issue_list(const std::shared_ptr<core::CommState>& comm, Op op, std::size_t tensors, const Options& options, MakeCall&& make_call) {
@@ -17,19 +28,18 @@ Work issue_list(const std::shared_ptr<core::CommState>& comm, Op op, std::size_t
   const core::Checker check{*comm, op};
   std::vector<fuse::Member> members;
   members.reserve(tensors);
-  fuse::Footprint footprint;
+  fuse::Overlaps overlaps;
+  overlaps.reserve(tensors);
   for (std::size_t i = 0; i < tensors; ++i) {
     members.emplace_back(make_call(i), options);
     const Call& call = members.back().call;
-    if (footprint.conflicts(call)) {
-      check.refuse(fmt::format("tensor {} of the list overlaps an earlier one, and one of them is written", i));
-    }
     if (call.memory != members.front().call.memory) {
       check.refuse(fmt::format("tensor {} of the list is in {} memory, the first in {} memory", i, name(call.memory),
                                name(members.front().call.memory)));
     }
-    footprint.add(call);
+    overlaps.add(call);
   }
+  if (overlaps.any()) refuse_overlap(check, members);
   if (comm->collector) comm->engine->flush_fused(comm);
   auto composed = fuse::compose(members, comm->rank, comm->size, comm->fuse_limits);
   Work work(comm->engine->issue_list(comm, composed, options));

@@ -28,6 +28,7 @@ bool any_on_device(const Calls& calls, CallOf call_of) {
 void Engine::issue_composed(const std::shared_ptr<CommState>& comm, std::vector<fuse::Composed>& composed, const Options& options,
                             const Carried& carried) {
   std::vector<const Route*> routes;
+  routes.reserve(composed.size());
   for (fuse::Composed& one : composed) {
     routes.push_back(&admit(*comm, one.call, one.first->backend));
     const LaneState& lane = *routes.back()->lane;
@@ -35,8 +36,8 @@ void Engine::issue_composed(const std::shared_ptr<CommState>& comm, std::vector<
     if (one.fusion && lane.lane->takes_lists()) one.call.list = &one.fusion->list();
   }
   const std::uint64_t begun = ticks();
+  Options own = options;
   for (std::size_t i = 0; i < composed.size(); ++i) {
-    Options own = options;
     own.deadline = composed[i].deadline;
     comm->count(true);
     OpenRoute open;

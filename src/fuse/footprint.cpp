@@ -48,6 +48,28 @@ void Footprint::add(const Call& call) {
   each_range(call, [&](const std::byte* begin, const std::byte* end, bool write) { unite(write ? writes_ : reads_, begin, end); });
 }
 
+void Overlaps::add(const Call& call) {
+  const std::size_t first = ranges_.size();
+  each_range(call, [&](const std::byte* begin, const std::byte* end, bool write) { ranges_.push_back({begin, end, write}); });
+  if (ranges_.size() != first + 2) return;
+  Range &in = ranges_[first], &out = ranges_[first + 1];
+  if (in.begin >= out.end || out.begin >= in.end) return;
+  in = {std::min(in.begin, out.begin), std::max(in.end, out.end), true};   // in place: one range
+  ranges_.pop_back();
+}
+
+bool Overlaps::any() {
+  const auto before = [](const Range& a, const Range& b) { return a.begin < b.begin; };
+  if (!std::is_sorted(ranges_.begin(), ranges_.end(), before)) std::sort(ranges_.begin(), ranges_.end(), before);
+  const std::byte *end = nullptr, *written = nullptr;   // of the ranges so far
+  for (const Range& range : ranges_) {
+    if (range.begin < written || (range.write && range.begin < end)) return true;
+    end = std::max(end, range.end);
+    if (range.write) written = std::max(written, range.end);
+  }
+  return false;
+}
+
 void Footprint::clear() {
   reads_.clear();
   writes_.clear();

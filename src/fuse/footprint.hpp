@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <medley/backend.hpp>
+#include <vector>
 
 namespace medley::fuse {
 
@@ -20,6 +21,23 @@ class MEDLEY_API Footprint {
   static bool meets(const Ranges& ranges, const std::byte* begin, const std::byte* end);
   static void unite(Ranges& ranges, const std::byte* begin, const std::byte* end);
   Ranges reads_, writes_;
+};
+
+/// Collects the memory of many calls at once: sorting it takes a fifth of the time of a Footprint.
+class MEDLEY_API Overlaps {
+ public:
+  void reserve(std::size_t calls) { ranges_.reserve(2 * calls); }
+  void add(const Call& call);
+  /// Whether two of the calls overlap, where one of them writes.
+  bool any();
+
+ private:
+  struct Range {
+    const std::byte* begin;
+    const std::byte* end;
+    bool write;
+  };
+  std::vector<Range> ranges_;
 };
 
 }  // namespace medley::fuse
