@@ -9,6 +9,7 @@
 #include <string>
 
 #include "algorithms/capabilities.hpp"
+#include "algorithms/filled_lane.hpp"
 
 namespace medley::algorithms {
 
@@ -22,7 +23,7 @@ struct Half {
 struct DevicePart {
   const std::shared_ptr<Device>* device = nullptr;   ///< set before the first operation; null: they are on host memory
   /// Makes a lane of host memory one of CUDA memory; for a half that does not move CUDA memory itself.
-  std::function<std::unique_ptr<Lane>(std::unique_ptr<Lane> lane, int rank, int size)> stage{};
+  std::function<std::unique_ptr<Lane>(std::unique_ptr<FilledLane> lane, int rank, int size)> stage{};
 
   bool stages(const Half& half) const { return device && !half.capabilities.has_memory(Memory::cuda); }
 };

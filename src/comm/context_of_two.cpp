@@ -81,7 +81,7 @@ std::unique_ptr<Backend> ContextState::make_of_two(const std::string& name) cons
   algorithms::DevicePart on_cuda;
   if (on_device) {
     on_cuda.device = &engine->shared_device();
-    on_cuda.stage = [engine = engine](std::unique_ptr<Lane> lane, int rank_there, int ranks) -> std::unique_ptr<Lane> {
+    on_cuda.stage = [engine = engine](std::unique_ptr<algorithms::FilledLane> lane, int rank_there, int ranks) -> std::unique_ptr<Lane> {
       return std::make_unique<StagedLane>(std::move(lane), engine->shared_device(), rank_there, ranks);
     };
   }
