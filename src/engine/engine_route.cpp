@@ -51,8 +51,8 @@ bool goes_by_agreed_size(const CommState& comm, const Call& call, std::string_vi
   return comm.sizes && (backend.empty() || backend == "auto") && comm.sizes->decides(call);
 }
 
-bool goes_by_agreed_times(const CommState& comm, const Call& call, std::string_view backend, const Route& admitted) {
-  return comm.online && (backend.empty() || backend == "auto") && comm.online->decides(call, admitted);
+bool may_go_by_agreed_times(const CommState& comm, const Call& call, std::string_view backend, const Route& admitted) {
+  return comm.online && (backend.empty() || backend == "auto") && OnlineRoutes::may_decide(call, admitted);
 }
 
 /// The size may still be open: every route it could lead to is checked here, on all ranks alike.
@@ -115,7 +115,7 @@ const Route& Engine::admit(CommState& comm, Call& call, std::string_view backend
     take_algorithm(call, chosen);
   } else if (goes_by_agreed_size(comm, call, backend)) {
     check_all_algorithms(comm, call);
-  } else if (!goes_by_agreed_times(comm, call, backend, chosen)) {   // those take it once they have their route
+  } else if (!may_go_by_agreed_times(comm, call, backend, chosen)) {   // those take it once they have their route
     take_algorithm(call, chosen);
   }
   if (call.feedback) [[unlikely]] algorithms::FeedbackAccess::prepare(call, comm.rank, comm.size);
@@ -133,7 +133,12 @@ void Engine::count(CommState& comm, const Call& call, std::string_view backend) 
 const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted, OpenRoute& open,
                                   OnlineTicket& ticket) {
   const bool by_size = goes_by_agreed_size(comm, call, backend);
-  if (!by_size && !goes_by_agreed_times(comm, call, backend, admitted)) return admitted;
+  if (!by_size && !may_go_by_agreed_times(comm, call, backend, admitted)) return admitted;
+  const std::uint32_t slot = by_size ? OnlineTicket::none : comm.online->slot_of(call);
+  if (!by_size && slot == OnlineTicket::none) {
+    take_algorithm(call, admitted);
+    return admitted;
+  }
   LaneState& lane = by_size ? comm.sizes->lane() : comm.online->lane();
   try {
     const Route* chosen = nullptr;
@@ -142,7 +147,7 @@ const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view 
       open = std::move(question);
       if (!open) chosen = comm.routing.find_by_size(call, bytes);   // where there are steps they cover all sizes
     } else {
-      auto [route, query] = comm.online->next(call, comm.collectives, ticket);
+      auto [route, query] = comm.online->next(slot, comm.collectives, ticket);
       open = std::move(query);
       chosen = route;
       note_decisions(comm);

@@ -90,13 +90,8 @@ std::uint32_t OnlineRoutes::slot_of(const Call& call) const noexcept {
   return OnlineTicket::none;
 }
 
-bool OnlineRoutes::decides(const Call& call, const Route& admitted) const noexcept {
-  return admitted.reason == RouteReason::table && call.memory == Memory::host && call.algorithm.empty() && !call.deterministic &&
-         slot_of(call) != OnlineTicket::none;
-}
-
-OnlineRoutes::Decision OnlineRoutes::next(const Call& call, std::uint64_t sequence, OnlineTicket& ticket) {
-  ticket = {.slot = slot_of(call), .sequence = sequence};
+OnlineRoutes::Decision OnlineRoutes::next(std::uint32_t slot, std::uint64_t sequence, OnlineTicket& ticket) {
+  ticket = {.slot = slot, .sequence = sequence};
   Decision decision;
   if (waiting_ == 0) {
     decision = try_route(ticket);
@@ -160,6 +155,10 @@ void OnlineRoutes::begin_window(std::uint64_t sequence) {
   }
   next.plan = decider_->plan(expected);
   next.times_ns.assign(next.plan.timed.size(), -1);
+  next.due.resize(slots_.size());
+  for (std::size_t i = next.plan.timed.size(); i-- > 0;) {   // those of a slot follow each other
+    next.due[next.plan.timed[i].slot] = {next.plan.timed[i].occurrence, static_cast<std::uint32_t>(i)};
+  }
   if (past) windows_.pop_front();
   agreed_.reset();
   windows_.push_back(std::move(next));
@@ -210,14 +209,15 @@ const Route& OnlineRoutes::take_place(OnlineTicket& ticket) {
   ticket.window = current.number;
   current.expected_ns += slot.expected_ns;
   if (++current.operations == current.length && current.number > 0) tell(window(current.number - 1));
-  for (std::size_t i = 0; i < current.plan.timed.size(); ++i) {
-    const route::TimedOperation& timed = current.plan.timed[i];
-    if (timed.slot != ticket.slot || timed.occurrence != occurrence) continue;
-    ticket.timed = static_cast<std::int32_t>(i);
-    const Candidate& candidate = slot.candidates[timed.candidate];
-    return timed.trial ? candidate.tried : candidate.in_use;
-  }
-  return slot.candidates[current.plan.current[ticket.slot]].in_use;
+  Window::Due& due = current.due[ticket.slot];
+  if (due.occurrence != occurrence) return slot.candidates[current.plan.current[ticket.slot]].in_use;
+  const std::vector<route::TimedOperation>& all = current.plan.timed;
+  const route::TimedOperation& timed = all[due.index];
+  ticket.timed = static_cast<std::int32_t>(due.index);
+  const bool more = due.index + 1 < all.size() && all[due.index + 1].slot == ticket.slot;
+  due = more ? Window::Due{all[due.index + 1].occurrence, due.index + 1} : Window::Due{};
+  const Candidate& candidate = slot.candidates[timed.candidate];
+  return timed.trial ? candidate.tried : candidate.in_use;
 }
 
 void OnlineRoutes::note(const OnlineTicket& ticket, std::uint64_t ticks_taken) {

@@ -40,14 +40,18 @@ class MEDLEY_API OnlineRoutes {
   /// Null where there is nothing to choose: no table, no second route, one rank, or no lane to exchange times.
   static std::unique_ptr<OnlineRoutes> make(const CommState& comm, const RoutingSources& sources, Mode mode);
 
-  /// Whether the route of this call, which names no backend and whose table route is `admitted`, is decided here.
-  bool decides(const Call& call, const Route& admitted) const noexcept;
+  /// Whether the route of this call, which names no backend and whose table route is `admitted`, may be decided here: if it has a slot.
+  static bool may_decide(const Call& call, const Route& admitted) noexcept {
+    return admitted.reason == RouteReason::table && is_collective(call.op) && call.memory == Memory::host && call.algorithm.empty() && !call.deterministic;
+  }
+  /// OnlineTicket::none where there is nothing to choose.
+  std::uint32_t slot_of(const Call& call) const noexcept;
   struct Decision {
     const Route* route = nullptr;
     OpenRoute open{};             ///< if set, ask again by route_of() once it is answered
   };
   /// The route of an operation that is being issued as the comm's collective of this number; called in the same order on all ranks.
-  Decision next(const Call& call, std::uint64_t sequence, OnlineTicket& ticket);
+  Decision next(std::uint32_t slot, std::uint64_t sequence, OnlineTicket& ticket);
   /// The route of the first operation that waits for one, when what it waited for was answered.
   Decision route_of(OnlineTicket& ticket);
   /// A timed operation took this long.
@@ -75,13 +79,16 @@ class MEDLEY_API OnlineRoutes {
     std::uint64_t begun = 0;                     ///< in ticks
     std::int64_t elapsed_ns = 0, expected_ns = 0;
     std::vector<std::uint32_t> counts{};         ///< operations of each slot
+    struct Due {
+      std::uint32_t occurrence = UINT32_MAX, index = 0;
+    };
+    std::vector<Due> due{};                      ///< the next timed operation of each slot
     route::WindowPlan plan{};
     std::vector<std::int64_t> times_ns{};        ///< per timed operation, of this rank; negative: not known yet
     std::vector<std::int64_t> told{};            ///< what this rank told the others
   };
   void add_slots(Op op, route::DTypeClass dtype, const Routing& routing, const RoutingSources& sources,
                  const std::vector<std::unique_ptr<LaneState>>& lanes, std::vector<route::OnlineSlot>& slots);
-  std::uint32_t slot_of(const Call& call) const noexcept;
   Window& window(std::uint64_t number) { return windows_[static_cast<std::size_t>(number - windows_.front().number)]; }
   Decision try_route(OnlineTicket& ticket);
   std::shared_ptr<ValueQuery> ask_for_next();
