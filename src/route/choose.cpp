@@ -78,6 +78,16 @@ void drop_uncertain_splits(SizeBucket& bucket) {
   std::erase_if(bucket.routes, [&](const Timing* timing) { return is_split(timing->route.backend) && timing->high_us >= best; });
 }
 
+/// Where only large sizes were measured, small ones take the best route over one library.
+void keep_splits_to_large_tensors(std::vector<SizeRange>& ranges, const SizeBucket& smallest) {
+  SizeRange& first = ranges.front();
+  if (!is_split(first.route.backend) || first.to < least_split_bytes) return;
+  const auto single = std::find_if(smallest.routes.begin(), smallest.routes.end(), [](const Timing* one) { return !is_split(one->route.backend); });
+  if (single == smallest.routes.end()) return;
+  first.from = least_split_bytes;
+  ranges.insert(ranges.begin(), {0, least_split_bytes - 1, (*single)->route});
+}
+
 /// The candidate that loses least to the best over a range of sizes.
 const Choice* least_loss(const std::vector<const Choice*>& candidates, const SizeBucket* begin, const SizeBucket* end) {
   const Choice* best = nullptr;
@@ -221,6 +231,7 @@ Chosen choose_by_cells(const Table& table, Op op, Memory memory, DTypeClass dtyp
   } else {
     PreferredLibrary preferred(table, memory, *nearest, usable);
     chosen.ranges = is_collective(op) || exact ? join(buckets, preferred) : one_for_all(buckets);
+    keep_splits_to_large_tensors(chosen.ranges, buckets.front());
   }
   return chosen;
 }

@@ -24,6 +24,9 @@ inline constexpr double tie_ratio = 1.06;
 inline constexpr double telling_us = 0.2;
 inline constexpr double telling_ratio = 1.05;
 
+/// Below, starting two operations costs more than dividing one can save: tune measures no split there, and none is chosen.
+inline constexpr std::int64_t least_split_bytes = 1 << 20;
+
 /// The route of an operation for a range of sizes, both ends inclusive.
 struct SizeRange {
   std::int64_t from = 0;

@@ -12,6 +12,7 @@
 #include "engine/size_agreement.hpp"
 #include "fuse/fusion.hpp"
 #include "route/choose.hpp"
+#include "route/pair_name.hpp"
 #include "tune/size_text.hpp"
 
 namespace medley::tune {
@@ -69,10 +70,10 @@ std::vector<std::string> reasons(const Explanation& out, const route::Table& tab
   if (row->key.bytes != out.asked.bytes)
     why.push_back(fmt::format("the row nearest in size is {}", size_text(row->key.bytes)));
   if (const Choice& first = row->routes.front().route; !chosen.by_step && !same(first, out.route)) {
-    why.push_back(
-        fmt::format("{}/{} was fastest in that row, but near-equal routes (3 % or 0.1 µs) don't alternate, "
-                    "or it is not in --backends",
-                    first.backend, first.algorithm));
+    const std::string_view reason = route::is_split(first.backend) && !route::is_split(out.route.backend)
+                                        ? "a split is taken only where its interval lies below that of every library"
+                                        : "near-equal routes (3 % or 0.1 µs) don't alternate";
+    why.push_back(fmt::format("{}/{} was fastest in that row, but {}, or it is not in --backends", first.backend, first.algorithm, reason));
   }
   return why;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "route/choose.hpp"
 #include "route/pair_name.hpp"
 #include "tune/candidates.hpp"
 #include "tune/race.hpp"
@@ -22,7 +23,6 @@ namespace {
 constexpr double share_of_first_look = 0.7;   // of the time; the rest is for close routes
 constexpr double share_of_fusion = 0.05;      // of the time
 constexpr double least_seconds = 0.004;       // for one more measurement of a cell
-constexpr std::int64_t least_split = 1 << 20; // bytes; below, starting two operations costs more than dividing one can save
 
 class Tuner {
  public:
@@ -101,7 +101,7 @@ class Tuner {
     const route::Cell* before = table_.find(key);
     for (const Candidate& candidate : routes_of(group, key.op, dtype)) {
       const Choice shown{candidate.backend, candidate.algorithm};
-      if (route::is_split(candidate.backend) && key.bytes < least_split) continue;
+      if (route::is_split(candidate.backend) && key.bytes < route::least_split_bytes) continue;
       // Far behind here or at the size before: no need to measure it again.
       const route::Timing* known = before ? before->find(shown) : nullptr;
       if (known ? known->median_us > 2 * before->routes.front().median_us : far_behind(table_, key, shown)) continue;

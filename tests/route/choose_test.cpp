@@ -155,6 +155,17 @@ TEST(Choose, TakesASplitOnlyWhereItIsSurelyFasterThanEveryLibrary) {
   EXPECT_EQ(choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {1, 4}, without_ucx).ranges.size(), 1u);
 }
 
+TEST(Choose, KeepsSplitsToLargeTensorsWhereSmallOnesWereNotMeasured) {
+  Table table;
+  table.put(cell(Op::all_reduce, {2, 1}, 4 << 20, {timing("ucx|gloo", "share50", 50, 0.05), timing("gloo", "native", 90, 0.05)}));
+  const Chosen chosen = ask(table, Op::all_reduce, {2, 1});
+  ASSERT_EQ(chosen.ranges.size(), 2u);
+  EXPECT_EQ(chosen.ranges[0].route.backend, "gloo");
+  EXPECT_EQ(chosen.ranges[0].to + 1, chosen.ranges[1].from);
+  EXPECT_EQ(chosen.ranges[1].from, least_split_bytes);
+  EXPECT_EQ(chosen.ranges[1].route.backend, "ucx|gloo");
+}
+
 TEST(Choose, TakesTheNearestShapeOfItsKind) {
   Table table;
   for (const Shape shape : {Shape{1, 2}, Shape{1, 8}, Shape{2, 1}, Shape{4, 4}}) {
