@@ -27,7 +27,7 @@ enum class UseThread : std::uint8_t { automatic, never, always };
 
 /// Options of a context; empty fields come from the launcher's environment.
 struct ContextOptions {
-  std::vector<std::string> backends{};        ///< in order of preference; empty: MEDLEY_BACKENDS or all that work
+  std::vector<std::string> backends{};        ///< in order of preference; empty: MEDLEY_BACKENDS or all that work; {"auto"}: those that the table and the rules can choose
   std::string rules{};                        ///< which backend carries which operation, see medley/rules.hpp; empty: MEDLEY_RULES
   std::string table{};                        ///< file of a measured route table; empty: MEDLEY_TABLE or the user's cached one
   int rank = -1;                              ///< with size and store: this rank, set explicitly

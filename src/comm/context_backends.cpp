@@ -22,6 +22,7 @@
 #include "comm/context_state.hpp"
 #include "comm/context_table.hpp"
 #include "comm/backend_loader.hpp"
+#include "comm/needed_backends.hpp"
 
 namespace medley::core {
 namespace {
@@ -115,25 +116,21 @@ void compare_wishes(const std::vector<json>& answers) {
   }
 }
 
-/// The backends to open by a table that was requested and tuned for a step on such hosts: those of its routes and of the rules. Empty: all, since
-/// the table does not say what this job needs.
-std::set<std::string> needed_by_table(const FoundTable& found, const Rules& rules, const std::vector<json>& answers) {
-  if (!found.asked || !found.table || !found.table->step || found.table->step->memory != Memory::host) return {};
-  const route::TunedStep& step = *found.table->step;
-  bool several_hosts = false;
+/// What decides which backends to open, from every rank's answer.
+JobFacts facts_of(const std::vector<json>& answers, const std::vector<std::string>& names, bool only_chosen) {
+  JobFacts job{.only_chosen = only_chosen, .names = names};
+  std::set<std::string> hosts;
   for (const json& answer : answers) {
-    several_hosts = several_hosts || answer["host"] != answers[0]["host"];
-    if (answer["cuda"].get<std::string>().empty() || answer["hierarchical"].get<bool>()) return {};   // CUDA tensors; measuring all
+    hosts.insert(answer["host"].get<std::string>());
+    job.needs_all = job.needs_all || answer["cuda"].get<std::string>().empty() || answer["hierarchical"].get<bool>();
   }
-  if (several_hosts != (step.shape.hosts > 1)) return {};
-  std::set<std::string> backends = step.backends(), needed;
-  for (const Rules::Rule& rule : rules.list()) backends.insert(rule.choice.backend);
-  std::vector<int> ignored;
-  for (const std::string& name : with_halves({backends.begin(), backends.end()})) {
-    if (!who_lacks(answers, name, ignored).empty()) return {};   // not what it was tuned with
-    needed.insert(name);
-  }
-  return needed;
+  job.several_hosts = hosts.size() > 1;
+  job.all_alone = hosts.size() == answers.size();
+  job.everywhere = [&answers](const std::string& name) {
+    std::vector<int> ignored;
+    return who_lacks(answers, name, ignored).empty();
+  };
+  return job;
 }
 
 /// MEDLEY_CHECK=1 or 0; without it, debug builds check.
@@ -190,14 +187,16 @@ std::vector<nlohmann::json> ContextState::ask_all(const std::string& about, cons
 
 void ContextState::make_backends(const ContextOptions& options) {
   const Deadline until = deadline_after(deadline);
-  const std::vector<std::string> wanted = wanted_backends(options);
+  std::vector<std::string> wanted = wanted_backends(options);
+  const bool only_chosen = wanted == std::vector<std::string>{"auto"};
+  json mine{{"host", host_identity()}, {"kernel", kernel_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
+            {"rules", rules_to_compare(rules)}, {"check", wants_check()}, {"cores", core_mask()}, {"cuda", why_no_device()},
+            {"hierarchical", options.hierarchical}, {"exact", options.exact}, {"online", online_mode(options)}};
+  if (only_chosen) wanted.clear();
   std::vector<std::string> names = with_halves(wanted);
   if (names.empty()) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
-  json mine{{"host", host_identity()}, {"kernel", kernel_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
-            {"rules", rules_to_compare(rules)}, {"check", wants_check()}, {"cores", core_mask()}, {"cuda", why_no_device()},
-            {"hierarchical", options.hierarchical}, {"exact", options.exact}, {"online", online_mode(options)}};
   FoundTable found = find_table(options.table);
   mine["table"] = told_about(found);
   for (const std::string& name : names) {
@@ -241,7 +240,7 @@ void ContextState::make_backends(const ContextOptions& options) {
   }
   params.cores = share_of_cores(here, machine);
   if (wanted.empty()) names = names_of_all(answers);
-  const std::set<std::string> needed = wanted.empty() ? needed_by_table(found, rules, answers) : std::set<std::string>{};
+  const std::set<std::string> needed = wanted.empty() ? needed_backends(found, rules, facts_of(answers, names, only_chosen)) : std::set<std::string>{};
 
   std::vector<int> lacking;
   listen_for_control();

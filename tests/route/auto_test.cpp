@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <map>
+#include <mutex>
 
 #include "engine/scheduling.hpp"
 #include "harness/ranks.hpp"
@@ -282,6 +283,41 @@ TEST(TableOfAStep, OpensOnlyTheLibrariesOfItsRoutes) {
   }
   for (const auto& [name, reason] : open({.rules = "send=shm", .table = file})) EXPECT_EQ(reason.empty(), name == "shm" ? true : needed.at(name).empty());
   std::filesystem::remove(file);
+  unsetenv("MEDLEY_CUDA");
+  if (closed == 0) GTEST_SKIP() << "shm is the only backend here";
+}
+
+TEST(TableOfOperations, OpensOnlyWhatItChoosesWhereThatIsAskedFor) {
+  setenv("MEDLEY_CUDA", "0", 1);
+  const Folder folder;
+  route::small_table().save(folder / "routes.json");   // shm alone
+  std::mutex mutex;
+  const auto open = [&](std::vector<std::string> backends, const std::string& rules = "") {
+    std::map<std::string, std::string> reasons;
+    test::run_threads(2, [&](Context& context) {
+      Comm world = context.world();
+      std::vector<float> values(64, 1);
+      world.all_reduce(values, sum);
+      EXPECT_EQ(values[63], 2);
+      const std::lock_guard lock(mutex);
+      for (const BackendInfo& backend : context.backends()) reasons[backend.name] = backend.reason;
+    }, [&](ContextOptions& options) {
+      options.table = folder / "routes.json";
+      options.backends = backends;
+      options.rules = rules;
+    });
+    return reasons;
+  };
+  const auto all = open({}), needed = open({"auto"}), permitting = open({"auto"}, "all_reduce=auto+bf16");
+  EXPECT_EQ(needed.at("shm"), "");
+  int closed = 0;
+  for (const auto& [name, reason] : all) {
+    if (name == "shm" || !reason.empty()) continue;   // only those that would work
+    EXPECT_THAT(needed.at(name), HasSubstr("never chooses it")) << name;
+    EXPECT_EQ(permitting.at(name), "") << name;   // a rule lets the table choose compressed routes too, over any library
+    EXPECT_EQ(open({"auto"}, "broadcast=" + name).at(name), "");
+    ++closed;
+  }
   unsetenv("MEDLEY_CUDA");
   if (closed == 0) GTEST_SKIP() << "shm is the only backend here";
 }
