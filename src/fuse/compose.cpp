@@ -41,6 +41,7 @@ std::int64_t larger_side(const Call& call, int rank, int ranks) {
 
 std::vector<Composed> compose(std::span<const Member> members, int rank, int ranks, const Limits& limits) {
   std::vector<Composed> composed;
+  composed.reserve(std::min<std::size_t>(members.size(), 64));
   std::vector<Open> open;
   for (std::uint32_t i = 0; i < members.size(); ++i) {
     const Member& member = members[i];
