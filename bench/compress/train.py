@@ -73,6 +73,7 @@ class Variant:
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-3 if what == "moe" else 1e-3, fused=what != "fsdp2")
         self.losses: list[float] = []
         self.times: list[float] = []
+        self.used: list[float] = []   # processor time, which other programs hardly change
         self.sent: list[int] = []
 
     def step(self, words: torch.Tensor) -> torch.Tensor:
@@ -123,9 +124,10 @@ def main() -> None:
         for i in range(len(variants)):
             variant = variants[(i + step) % len(variants)]
             dist.barrier()
-            sent, start = sent_bytes(), time.perf_counter()
+            sent, start, used = sent_bytes(), time.perf_counter(), time.process_time()
             loss = variant.step(words)
             variant.times.append(time.perf_counter() - start)
+            variant.used.append(time.process_time() - used)
             variant.sent.append(sent_bytes() - sent)
             dist.all_reduce(loss)
             variant.losses.append(loss.item() / dist.get_world_size())
@@ -151,7 +153,8 @@ def report(what: str, variants: list[Variant], steps: int) -> None:
         faster = statistics.median(a / b for a, b in zip(plain.times[2:], variant.times[2:], strict=True))
         bytes_sent = statistics.median(variant.sent)
         share = f", {100 * bytes_sent / statistics.median(plain.sent):5.1f} % of the bytes" if bytes_sent else ""
-        print(f"  {variant.codec:9} step {1e3 * statistics.median(variant.times[2:]):7.1f} ms ({faster:4.2f}x){share}, "
+        print(f"  {variant.codec:9} step {1e3 * statistics.median(variant.times[2:]):7.1f} ms ({faster:4.2f}x), "
+              f"processor {1e3 * statistics.median(variant.used[2:]):6.1f} ms{share}, "
               f"loss {loss_of(variant):.4f} ({100 * (loss_of(variant) / loss_of(plain) - 1):+.2f} %)", flush=True)
 
 
