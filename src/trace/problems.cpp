@@ -13,7 +13,7 @@ namespace {
 
 using Collective = std::pair<std::uint32_t, std::uint64_t>;  // group, number
 
-bool at_fault(const Event& event) {
+bool unfinished(const Event& event) {
   return event.state != State::complete;
 }
 
@@ -22,10 +22,24 @@ Op kind_of(Op op) {
   return op == Op::all_to_allv ? Op::all_to_all : op;
 }
 
-/// Whether two ranks called different operations for one collective.
+/// Whether two ranks called different operations for one collective. Fields that the source lacks cannot differ.
 bool differ(const Event& a, const Event& b) {
+  const auto known = [&](Field field) { return !a.unknown.has(field) && !b.unknown.has(field); };
   if (kind_of(a.op) != kind_of(b.op)) return true;
-  return a.bytes != b.bytes && a.op != Op::all_to_allv && b.op != Op::all_to_allv;
+  if (a.op == Op::barrier) return false;
+  if (rooted(a.op) && known(Field::root) && a.peer != b.peer) return true;
+  if (reduces(a.op) && known(Field::reduce) && a.reduce != b.reduce) return true;
+  if (known(Field::dtype) && a.dtype != b.dtype) return true;
+  return known(Field::bytes) && a.bytes != b.bytes && a.op != Op::all_to_allv && b.op != Op::all_to_allv;
+}
+
+/// The call as far as it can differ.
+std::string call_text(const Event& e) {
+  std::string out = fmt::format("{} of {} B", medley::name(e.op), e.bytes);
+  if (!e.unknown.has(Field::dtype) && e.op != Op::barrier) out += fmt::format(" {}", medley::name(e.dtype));
+  if (reduces(e.op) && !e.unknown.has(Field::reduce)) out += fmt::format(" {}", medley::name(e.reduce));
+  if (rooted(e.op) && e.peer >= 0) out += fmt::format(" with root {}", e.peer);
+  return out;
 }
 
 std::string group_text(const Group& group) {
@@ -60,7 +74,7 @@ Evidence gather(const Trace& trace, std::size_t most) {
         Last& last = out.last[{event.group, rank.rank}];
         if (event.sequence >= last.sequence) last = {event.sequence, event};
       }
-      if (!at_fault(event)) return;
+      if (!unfinished(event)) return;
       if (!event.matched) {
         if (out.messages.size() < most)
           out.messages.emplace_back(rank.rank, event);
@@ -102,24 +116,30 @@ std::string story(const Trace& trace, const Evidence& evidence, const Group& gro
     if (part != parts.end()) {
       const Event& e = part->second.event;
       problem.ranks[rank] = std::string(name(e.state));
-      const std::string call =
-          differ(e, event) ? fmt::format("called {} of {} B instead, ", medley::name(e.op), e.bytes) : "";
+      const bool other = differ(e, event);
+      const std::string call = other ? fmt::format("called {} instead, ", call_text(e)) : "";
+      if (other) problem.at_fault.push_back(rank);
       say(rank, call + (e.state == State::complete  ? "complete"
                         : e.state == State::failed  ? "failed"
-                        : e.state == State::started ? "started it and waits"
+                        : e.state == State::started ? "started it, not complete"
                                                     : "issued it, not started"));
     } else if (!recorded) {
       problem.ranks[rank] = "no trace";
+      problem.at_fault.push_back(rank);
       say(rank, "left no trace");
     } else {
-      problem.ranks[rank] = "not issued";
       const auto last = evidence.last.find({event.group, rank});
-      say(rank,
-          last == evidence.last.end() ? "did not get there: no collective of it on this comm"
-          : last->second.sequence > event.sequence
-              ? "has overwritten its record of it"
-              : fmt::format("did not get there: its last is {} #{} ({})", medley::name(last->second.event.op),
-                            last->second.sequence, name(last->second.event.state)));
+      if (last != evidence.last.end() && last->second.sequence > event.sequence) {
+        problem.ranks[rank] = "overwritten";
+        say(rank, "has overwritten its record of it");
+        continue;
+      }
+      problem.ranks[rank] = "not issued";
+      problem.at_fault.push_back(rank);
+      say(rank, last == evidence.last.end()
+                    ? "did not get there: no collective of it on this comm"
+                    : fmt::format("did not get there: its last is {} #{} ({})", medley::name(last->second.event.op),
+                                  last->second.sequence, name(last->second.event.state)));
     }
   }
   std::string text;
@@ -128,9 +148,23 @@ std::string story(const Trace& trace, const Evidence& evidence, const Group& gro
   return text;
 }
 
+/// The call that most ranks agree on; of equally many, the one of the lowest rank.
+Event as_most_called(const std::map<int, Part>& parts) {
+  std::vector<std::pair<Event, std::size_t>> calls;
+  for (const auto& [rank, part] : parts) {
+    const auto same = std::find_if(calls.begin(), calls.end(),
+                                   [&part = part](const auto& call) { return !differ(call.first, part.event); });
+    if (same == calls.end())
+      calls.emplace_back(part.event, 1);
+    else
+      ++same->second;
+  }
+  return std::max_element(calls.begin(), calls.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
+}
+
 Problem about(const Trace& trace, const Evidence& evidence, const std::map<int, Part>& parts) {
   Problem problem;
-  problem.event = parts.begin()->second.event;
+  problem.event = as_most_called(parts);
   bool mismatch = false, failed = false;
   for (const auto& [rank, part] : parts) {
     const Event& e = part.event;
@@ -154,7 +188,11 @@ Problems find_problems(const Trace& trace, std::size_t most) {
   for (const auto& [which, parts] : evidence.collectives) out.list.push_back(about(trace, evidence, parts));
   for (const auto& [rank, event] : evidence.messages) {
     const bool failed = event.state == State::failed;
-    Problem problem{failed ? "failed" : "unfinished", event, {{rank, std::string(name(event.state))}}, ""};
+    Problem problem{failed ? "failed" : "unfinished", event, {{rank, std::string(name(event.state))}}, {}, ""};
+    const bool answered = std::any_of(evidence.messages.begin(), evidence.messages.end(), [&, at = rank, &e = event](const auto& m) {
+      return m.first == e.peer && m.second.peer == at && m.second.op != e.op && m.second.group == e.group;
+    });
+    if (event.peer >= 0 && !answered) problem.at_fault.push_back(static_cast<int>(event.peer));
     const std::string peer = event.peer < 0 ? "any rank" : fmt::format("rank {}", event.peer);
     problem.sentence = fmt::format("{} of {} B {} {} on {}, message #{} of rank {}: {}",
                                    medley::name(event.op), event.bytes, event.op == Op::send ? "to" : "from",

@@ -13,8 +13,9 @@ namespace medley::trace {
 
 struct Problem {
   std::string kind;                  ///< "failed", "unfinished", "mismatch"
-  Event event;                       ///< as one of the ranks recorded it
+  Event event;                       ///< as most of the ranks recorded it
   std::map<int, std::string> ranks;  ///< by rank: "complete", "started", …, "not issued"
+  std::vector<int> at_fault;         ///< ranks that did not call it, or called something else than most; empty: not known
   std::string sentence;
 };
 

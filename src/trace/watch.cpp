@@ -11,6 +11,7 @@
 
 #include "base/ranks_text.hpp"
 #include "trace/problems.hpp"
+#include "trace/stragglers.hpp"
 
 namespace medley::trace {
 namespace {
@@ -82,8 +83,7 @@ void find_stuck(const Trace& trace, double now, const WatchOptions& options, Wat
                    age,
                    0,
                    problem.sentence};
-    for (const auto& [rank, state] : problem.ranks)
-      if (state == "not issued" || state == "no trace") v.ranks.push_back(rank);
+    v.ranks = problem.at_fault;
     for (const int rank : v.ranks) v.sentence += fmt::format("; rank {}: {}", rank, last_of(trace, rank));
     if (!failed) v.sentence = fmt::format("for {:.1f} s: {}", age, v.sentence);
     out.verdicts.push_back(std::move(v));
@@ -91,63 +91,16 @@ void find_stuck(const Trace& trace, double now, const WatchOptions& options, Wat
   }
 }
 
-/// When each rank arrived at one collective.
-struct Arrivals {
-  double first = 0, second_last = 0, last = -1;
-  int last_rank = -1, ranks = 0;
-  void add(double time, int rank) {
-    if (ranks++ == 0) {
-      first = second_last = last = time;
-      last_rank = rank;
-    } else if (time >= last) {
-      second_last = last;
-      last = time;
-      last_rank = rank;
-    } else {
-      first = std::min(first, time);
-      second_last = ranks == 2 ? time : std::max(second_last, time);
-    }
-  }
-};
-
 void find_late(const Trace& trace, double now, const WatchOptions& options, WatchReport& out) {
-  std::map<std::uint32_t, std::map<std::uint64_t, Arrivals>> groups;
-  for (const RankTrace& rank : trace.ranks) {
-    rank.for_each([&](const Event& e) {
-      if (e.matched && e.issued >= now - options.window_s * 1e9)
-        groups[e.group][e.sequence].add(e.issued, rank.rank);
-    });
-  }
-  for (const auto& [group, collectives] : groups) {
-    const int size = trace.groups[group].size;
-    std::map<int, std::vector<double>> late;
-    std::size_t whole = 0;
-    for (const auto& [sequence, at] : collectives) {
-      if (at.ranks < size || size < 2) continue;
-      ++whole;
-      late[at.last_rank].push_back(at.last - at.second_last);
-    }
-    if (whole < 8) continue;  // too few to call a rank a straggler
-    for (auto& [rank, by] : late) {
-      if (static_cast<double>(by.size()) < options.late_share * static_cast<double>(whole)) continue;
-      double sum = 0;
-      for (const double ns : by) sum += ns;
-      std::nth_element(by.begin(), by.begin() + static_cast<std::ptrdiff_t>(by.size() / 2), by.end());
-      const double median = by[by.size() / 2];
-      // Some rank is always last; a straggler is a rank that costs the others time.
-      if (sum < 0.02 * options.window_s * 1e9 && median < 1e6) continue;
-      if (median <= trace.clock_error) continue;  // less than the clocks of the hosts can tell
-      double since = now;
-      for (const auto& [sequence, at] : collectives)
-        if (at.ranks >= size && at.last_rank == rank) since = std::min(since, at.last);
-      WatchVerdict v{"late",       true, {rank}, trace.groups[group].name, "", seconds(now - since),
-                     median / 1e3, ""};
-      v.sentence = fmt::format(
-          "rank {} is late: last to {} of {} collectives on {}, {:.0f} µs behind the others at the "
-          "median, {:.2f} s in all, since {:.0f} s",
-          rank, by.size(), whole, trace.groups[group].name, median / 1e3, seconds(sum), seconds(now - since));
-      out.verdicts.push_back(std::move(v));
-    }
+  for (const Straggler& s : find_stragglers(trace, now, options.window_s * 1e9, options.late_share)) {
+    const std::string& group = trace.groups[s.group].name;
+    const double since = seconds(now - s.since_ns);
+    WatchVerdict v{"late", true, {s.rank}, group, "", since, s.median_ns / 1e3, ""};
+    v.sentence = fmt::format(
+        "rank {} is late since {:.1f} s: last at {} of the {} collectives on {} that waited for a rank, {:.0f} µs behind the others "
+        "at the median, {:.2f} s in all",
+        s.rank, since, s.last, s.collectives, group, s.median_ns / 1e3, seconds(s.sum_ns));
+    out.verdicts.push_back(std::move(v));
   }
 }
 

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
+
 #include "trace/watch.hpp"
 
 namespace medley::trace {
@@ -131,6 +133,150 @@ TEST(Watch, a_straggler_is_found_by_its_arrivals_though_all_end_together) {
   EXPECT_EQ(late->ranks, std::vector<int>{2});
   EXPECT_NEAR(late->us, 4000, 10);
   EXPECT_NEAR(late->since_s, 1.0, 0.02) << "since it became late";
+}
+
+/// Ranks take turns at being last by chance; after `good` seconds one of them becomes late.
+Job became_late(double good, double bad, double lateness) {
+  Job job(2);
+  std::uint64_t sequence = 0;
+  double at = 0;
+  unsigned random = 1;
+  const auto all_reduce = [&](double late) {
+    ++sequence;
+    random = random * 1664525u + 1013904223u;
+    const double noise = (random >> 16) % 5000, first = random >> 31;
+    job.call(0, sequence, at + (first > 0 ? noise : 0), at + late + 5e4);
+    job.call(1, sequence, at + (first > 0 ? 0 : noise) + late, at + late + 5e4);
+    at += late + 1e6;
+  };
+  while (at < good * second) all_reduce(0);
+  while (at < (good + bad) * second) all_reduce(lateness);
+  return job;
+}
+
+TEST(Watch, a_rank_that_became_late_is_named_at_once_and_since_when) {
+  EXPECT_FALSE(became_late(10, 0, 0).report(10 * second).alarming());
+  Job job = became_late(10, 1, 5e6);  // 10,000 collectives in time, then 167 late ones
+  const WatchReport report = job.report(11 * second);
+  const WatchVerdict* late = find(report, "late");
+  ASSERT_NE(late, nullptr);
+  EXPECT_EQ(late->ranks, std::vector<int>{1});
+  EXPECT_NEAR(late->since_s, 1.0, 0.02);
+  EXPECT_NEAR(late->us, 5000, 10);
+}
+
+TEST(Watch, a_rank_that_recovered_is_not_late) {
+  Job job = became_late(1, 1, 5e6);
+  double at = 2 * second;
+  for (std::uint64_t i = 0; i < 1000; ++i, at += 1e6) {
+    job.call(static_cast<int>(i % 2), 5000 + i, at, at + 5e4);
+    job.call(static_cast<int>(1 - i % 2), 5000 + i, at + 1e3, at + 5e4);
+  }
+  EXPECT_EQ(find(job.report(at), "late"), nullptr);
+}
+
+/// A data loader stalls one rank before each step; within the step the ranks meet without delay.
+TEST(Watch, a_rank_that_is_late_once_a_step_is_named) {
+  Job job(4);
+  std::uint64_t sequence = 0;
+  for (int step = 1; step <= 30; ++step) {
+    for (int i = 0; i < 12; ++i) {
+      ++sequence;
+      const double at = step * second + (i > 0 ? 0.3 * second : 0) + i * 1e6;
+      for (int r = 0; r < 4; ++r) {
+        const double late = i == 0 && r == 2 ? 0.3 * second : static_cast<int>(sequence % 4) == r ? 3e4 : 0;
+        job.call(r, sequence, at + late, at + (i == 0 ? 0.3 * second : 0) + 1e5);
+      }
+    }
+  }
+  const WatchReport report = job.report(31 * second);
+  const WatchVerdict* late = find(report, "late");
+  ASSERT_NE(late, nullptr);
+  EXPECT_EQ(late->ranks, std::vector<int>{2});
+  EXPECT_NEAR(late->us, 3e5, 1e3);
+}
+
+/// Lateness that costs a ten-thousandth of the time is none, however regular.
+TEST(Watch, lateness_that_costs_nothing_is_no_alarm) {
+  Job job(2);
+  for (int i = 1; i <= 50; ++i)
+    for (int r = 0; r < 2; ++r) job.call(r, static_cast<std::uint64_t>(i), i * second + r * 1e6, i * second + 2e6);
+  EXPECT_EQ(find(job.report(50.5 * second), "late"), nullptr);
+  Job hiccup = became_late(10, 0.05, 1e6);  // 25 collectives, 25 ms
+  EXPECT_EQ(find(hiccup.report(10.05 * second), "late"), nullptr);
+}
+
+/// Ranks 0 and 1, and 2 and 3, are tensor-parallel; 0 and 2, and 1 and 3, data-parallel. Rank 3 is slow, so that rank 2 waits for it and
+/// arrives late where rank 0 waits.
+TEST(Watch, who_waited_for_a_straggler_is_not_one) {
+  Job job(4);
+  std::vector<std::uint32_t> groups;
+  for (const std::vector<int>& ranks : {std::vector{0, 1}, {2, 3}, {0, 2}, {1, 3}})
+    groups.push_back(job.trace.group({"g" + std::to_string(groups.size()), ranks, 2}));
+  const auto call = [&](int rank, std::uint32_t group, std::uint64_t sequence, double issued, double completed) {
+    job.call(rank, sequence, issued, completed);
+    Event& e = job.lists[static_cast<std::size_t>(rank)]->events.back();
+    e.group = group;
+    e.exposed = completed - issued;
+  };
+  for (int i = 1; i <= 100; ++i) {
+    const auto n = static_cast<std::uint64_t>(i);
+    const double at = i * 2e7, late = at + 1e7;
+    call(0, groups[0], n, at, at + 1e5), call(1, groups[0], n, at, at + 1e5);
+    call(2, groups[1], n, at, late + 1e5), call(3, groups[1], n, late, late + 1e5);
+    call(0, groups[2], n, at + 2e5, late + 3e5), call(2, groups[2], n, late + 2e5, late + 3e5);
+    call(1, groups[3], n, at + 2e5, late + 3e5), call(3, groups[3], n, late + 2e5, late + 3e5);
+  }
+  std::size_t verdicts = 0;
+  for (const WatchVerdict& v : job.report(101 * 2e7).verdicts) {
+    if (v.kind != "late") continue;
+    ++verdicts;
+    EXPECT_EQ(v.ranks, std::vector<int>{3}) << v.sentence;
+  }
+  EXPECT_EQ(verdicts, 2u) << "on both of its groups";
+}
+
+TEST(Watch, a_mismatch_blames_the_rank_that_differs_from_most) {
+  const auto verdict = [](const std::function<void(Event&)>& change) {
+    Job job(3);
+    for (int r = 0; r < 3; ++r) job.call(r, 1, 1e7, -1, Op::reduce);
+    for (int r = 0; r < 3; ++r) job.lists[static_cast<std::size_t>(r)]->events[0].peer = 2;
+    change(job.lists[0]->events[0]);
+    const WatchReport report = job.report(3 * second);
+    const WatchVerdict* found = find(report, "mismatch");
+    return found ? *found : WatchVerdict{};
+  };
+  const std::pair<std::function<void(Event&)>, const char*> changes[] = {
+      {[](Event& e) { e.op = Op::broadcast; }, "rank 0 called broadcast of 4096 B u8 with root 2 instead"},
+      {[](Event& e) { e.bytes = 64; }, "rank 0 called reduce of 64 B u8 sum with root 2 instead"},
+      {[](Event& e) { e.dtype = DType::i8; }, "rank 0 called reduce of 4096 B i8 sum with root 2 instead"},
+      {[](Event& e) { e.reduce = ReduceOp::max; }, "rank 0 called reduce of 4096 B u8 max with root 2 instead"},
+      {[](Event& e) { e.peer = 1; }, "rank 0 called reduce of 4096 B u8 sum with root 1 instead"},
+  };
+  for (const auto& [change, sentence] : changes) {
+    const WatchVerdict v = verdict(change);
+    EXPECT_EQ(v.ranks, std::vector<int>{0}) << sentence;
+    EXPECT_THAT(v.sentence, HasSubstr(sentence));
+  }
+  EXPECT_EQ(verdict([](Event& e) {
+              e.reduce = ReduceOp::max;
+              e.unknown.add(Field::reduce);
+            }).kind,
+            "")
+      << "what a source does not say cannot differ";
+}
+
+TEST(Watch, a_message_that_nobody_answers_blames_the_peer) {
+  Job job(3);
+  job.call(0, 1, 1e7, -1, Op::recv);
+  job.lists[0]->events[0].matched = false;
+  job.lists[0]->events[0].peer = 2;
+  job.call(2, 1, 1e7, 2e7);
+  const WatchReport report = job.report(3 * second);
+  const WatchVerdict* stuck = find(report, "stuck");
+  ASSERT_NE(stuck, nullptr);
+  EXPECT_EQ(stuck->ranks, std::vector<int>{2});
+  EXPECT_THAT(stuck->sentence, HasSubstr("rank 2: its last call is all_reduce #1 on world (complete)"));
 }
 
 TEST(Watch, what_became_slower_is_not_an_alarm) {
