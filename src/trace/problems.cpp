@@ -176,6 +176,12 @@ Problem about(const Trace& trace, const Evidence& evidence, const std::map<int, 
   problem.sentence = fmt::format("{} #{} of {} B on {}: ", medley::name(problem.event.op),
                                  problem.event.sequence, problem.event.bytes, group_text(group));
   problem.sentence += story(trace, evidence, group, problem.event, problem, parts);
+  // Where the others are through, who is not holds nobody up but itself.
+  const auto complete = [](const auto& part) { return part.second.event.state == State::complete; };
+  if (problem.at_fault.empty() && std::any_of(parts.begin(), parts.end(), complete)) {
+    for (const auto& part : parts)
+      if (!complete(part)) problem.at_fault.push_back(part.first);
+  }
   return problem;
 }
 

@@ -266,6 +266,16 @@ TEST(Watch, a_mismatch_blames_the_rank_that_differs_from_most) {
       << "what a source does not say cannot differ";
 }
 
+TEST(Watch, the_only_rank_that_is_not_through_is_named) {
+  Job job(3);
+  for (int r = 0; r < 3; ++r) job.call(r, 1, 1e7, r == 1 ? -1 : 2e7);
+  const WatchReport report = job.report(3 * second);
+  const WatchVerdict* stuck = find(report, "stuck");
+  ASSERT_NE(stuck, nullptr);
+  EXPECT_EQ(stuck->ranks, std::vector<int>{1});
+  EXPECT_THAT(stuck->sentence, HasSubstr("ranks 0, 2 complete; rank 1 started it, not complete"));
+}
+
 TEST(Watch, a_message_that_nobody_answers_blames_the_peer) {
   Job job(3);
   job.call(0, 1, 1e7, -1, Op::recv);

@@ -40,6 +40,31 @@ start stopped
 kill -STOP "$(pid_of "$work/stopped/rank-0001.trace")"
 named stopped "$work/stopped"
 stop
+# The endpoint serves the verdicts on loopback; a port that is taken is an error with a place.
+start served
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+"$medley" watch "$work/served" --prometheus "$port" --every 0.1 >/dev/null 2>"$work/served.err" &
+watcher=$!
+python3 - "$port" "$watcher" <<'PY' || fail "the endpoint: $(cat "$work/served.err")"
+import os, sys, urllib.error, urllib.request
+for attempt in range(100000):
+    os.kill(int(sys.argv[2]), 0)
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/metrics", timeout=30) as reply:
+            text, kind = reply.read().decode(), reply.headers["Content-Type"]
+        if "medley_ranks 2\n" in text: break
+    except (urllib.error.URLError, ConnectionError):
+        pass
+assert kind.startswith("text/plain; version=0.0.4"), kind
+metrics = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+assert float(metrics["medley_operations_total"]) > 100, text
+PY
+status=0
+"$medley" watch "$work/served" --prometheus "$port" --once 2>"$work/err" || status=$?
+[ $status = 2 ] && grep -q -- "--prometheus $port: Address already in use" "$work/err" || fail "a taken port: $status $(cat "$work/err")"
+kill "$watcher"
+wait "$watcher" 2>/dev/null || true
+stop
 start killed
 kill -KILL "$(pid_of "$work/killed/rank-0001.trace")"
 named gone "$work/killed"
