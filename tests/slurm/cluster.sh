@@ -68,7 +68,8 @@ CONF
 stop_slurm() {
   [ -n "$slurm_folder" ] || return 0
   scancel --user=root 2>/dev/null
-  local pid
+  local pid i
+  for ((i = 0; i < 150; ++i)); do [ -n "$(squeue -h 2>/dev/null)" ] || break; sleep 0.1; done   # daemons that end first leave slurmstepd behind
   for pid in "${slurm_pids[@]}"; do kill "$pid" 2>/dev/null; done
   for pid in "${slurm_pids[@]}"; do wait "$pid" 2>/dev/null; done
 }

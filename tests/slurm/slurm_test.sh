@@ -11,7 +11,7 @@ if [ "${MEDLEY_SLURM_INSIDE-}" != 1 ]; then
   unshare -m true 2>/dev/null || { echo "skipped: this system does not allow mount namespaces"; exit 77; }
   MEDLEY_SLURM_INSIDE=1 exec unshare -m --propagation private "$0" "$@"
 fi
-medley=$(realpath "$1") hello=$(realpath "$2") python=${3-} package=${4-}
+medley=$(realpath "$1") hello=$(realpath "$2") python=${3:+$(realpath -s "$3")} package=${4:+$(realpath "$4")}
 folder=$(mktemp -d /tmp/medley-slurm-XXXXXX)
 slurm_port=$((17000 + RANDOM % 10000))
 . "$here/cluster.sh"
@@ -95,7 +95,41 @@ cp requeue.out said.txt
 check "a requeued job runs twice" lines 4 "of 2: gradients 2"
 
 said srun -N2 -n2 env MEDLEY_BACKENDS=mpi "$hello"
-if grep -q "mpi" said.txt; then check "the mpi backend under plain srun names --mpi=pmix" grep -q -- "--mpi=pmix" said.txt; fi
+if grep -q "mpi" said.txt; then
+  check "the mpi backend under plain srun names --mpi=pmix" grep -q -- "--mpi=pmix" said.txt
+  if srun --mpi=list 2>&1 | grep -qw pmix; then
+    said srun -N1 -n2 --mpi=pmix env MEDLEY_BACKENDS=mpi "$hello"
+    check "and with it it works" lines 2 "of 2: gradients 2"
+  fi
+fi
+
+# The lines of docs/quickstart-cluster.md.
+said srun -N2 "$medley" info
+check "every node says which backends it has" lines 2 "^shm  *yes"
+said srun -N2 -n4 "$medley" tune --op all_reduce --sizes 1K:4K --backends shm --seconds 2 -o "$folder/routes.json"
+check "srun tunes one table for all ranks" test -s routes.json
+said "$medley" explain --table routes.json --op all_reduce --bytes 1K --ranks 4
+check "explain reads it" grep -q "shm" said.txt
+said env MEDLEY_TABLE=routes.json srun -N2 -n4 "$hello"
+check "a job uses it" lines 4 "of 4: gradients 4"
+# A rank stops: watch names it and ends, and the job can be cancelled.
+printf '#!/bin/bash\nexec srun -N2 -n2 %q soak --programs 1000000 --backends shm --deadline 300\n' "$medley" >stuck.sh
+said sbatch --parsable -N2 -n2 -o stuck.out --export=ALL,MEDLEY_TRACE="$folder/stuck" stuck.sh
+job=$(tail -n 1 said.txt)
+for ((i = 0; i < 300; ++i)); do [ "$(ls stuck/rank-*.trace 2>/dev/null | wc -l)" -ge 2 ] && break; sleep 0.1; done
+ranks=($(pgrep -f "$medley soak --programs 1000000 --backends shm --deadline 300"))
+victim=
+for pid in "${ranks[@]}"; do grep -qz "^SLURM_PROCID=1$" "/proc/$pid/environ" 2>/dev/null && [ "$(readlink "/proc/$pid/exe")" = "$medley" ] && victim=$pid; done
+[ -z "$victim" ] || kill -STOP "$victim"
+said "$medley" watch "$folder/stuck" --until-problem
+check "watch names the rank that stopped" grep -q "rank 1" said.txt
+[ -z "$victim" ] || kill -CONT "$victim"
+scancel "$job"
+check "and the job is cancelled" wait_for "$job" CANCELLED
+# On one node: the two nodes here would use one folder for PMIx (spmix_appdir in /tmp), which on a cluster are two.
+said salloc -N1 -n2 "$here/../../tools/cluster-report" -m "$medley" -b shm -s 2 -o "$folder/report"
+check "the cluster report is whole" grep -q "report.tar.gz: 0 steps failed" said.txt
+check "and has its page" test -s report/report.html
 
 if [ -n "$python" ] && PYTHONPATH=$package "$python" -c "import torch, medley.torch" 2>/dev/null; then
   cat >train.py <<'PY'
@@ -108,5 +142,7 @@ dist.destroy_process_group()
 PY
   said env PYTHONPATH="$package" srun -N2 -n2 "$python" train.py
   check "torch without torchrun" lines 2 "sum 2.0 of 2"
+else
+  echo "left out: torch without torchrun, for there is no medley.torch here"
 fi
 exit $failed

@@ -14,6 +14,7 @@ class Medley(CMakePackage):
     variant("nccl", default=False, description="The nccl backend and CUDA memory")
     variant("python", default=False, description="The Python package")
 
+    depends_on("cxx", type="build")
     depends_on("cmake@3.25:", type="build")
     depends_on("ninja", type="build")
     depends_on("fmt@9:")
