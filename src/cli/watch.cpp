@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "cli/command.hpp"
+#include "record/record_folder.hpp"
 
 namespace medley::cli {
 namespace {
@@ -38,7 +39,8 @@ void show(const WatchArguments& given, const trace::WatchReport& report,
   std::fflush(stdout);
 }
 
-int run_watch(const WatchArguments& given) {
+int run_watch(WatchArguments& given) {
+  if (given.request.path.empty()) given.request.path = core::flight_folder();
   std::signal(SIGINT, [](int) { watch_interrupted = 1; });
   const trace::WatchResult result = trace::watch(
       given.request, {.looked = [&](const auto& report, const auto& fresh) { show(given, report, fresh); },
@@ -53,15 +55,13 @@ void add_watch(CLI::App& app) {
   auto given = std::make_shared<WatchArguments>();
   CLI::App* command =
       add_command(app, "watch", "Verdicts on a running job: who is late, who is stuck in what",
-                  "medley watch /tmp/medley-$UID/JOB\n  medley watch out/run7 --until-problem --json "
+                  "medley watch\n  medley watch out/run7 --until-problem --json "
                   "verdicts.json || scancel $SLURM_JOB_ID",
                   [given] { return run_watch(*given); });
   command
       ->add_option("DIR", given->request.path,
                    "The job's recorders: a flight recorder's folder, or the one MEDLEY_TRACE names; of "
-                   "several hosts, a "
-                   "folder that they share")
-      ->required();
+                   "several hosts, a folder that they share. Default: the one job of this user that runs on this host");
   command->add_option("--every", given->request.every_s, "Seconds between two looks")
       ->capture_default_str()
       ->check(CLI::Range(0.05, 3600.0));

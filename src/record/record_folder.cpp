@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <medley/sdk/descriptor.hpp>
 #include <stdexcept>
@@ -92,6 +93,16 @@ bool is_finished_job(const fs::path& folder) {
 }
 
 }  // namespace
+
+fs::path flight_folder() {
+  const auto set = [](const char* variable) -> std::string {
+    const char* text = std::getenv(variable);
+    return text ? text : "";
+  };
+  if (const std::string named = set("MEDLEY_FLIGHT"); !named.empty()) return named;
+  const std::string temporary = set("TMPDIR");
+  return fs::path(temporary.empty() ? "/tmp" : temporary) / fmt::format("medley-{}", getuid());
+}
 
 RecordingState state_of_recording(const fs::path& file) {
   struct stat status{};

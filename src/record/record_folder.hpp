@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <medley/export.hpp>
 
 namespace medley::core {
 
@@ -15,7 +16,11 @@ enum class RecordingState {
   foreign,    ///< not a recording: never touched
 };
 
-RecordingState state_of_recording(const std::filesystem::path& file);
+/// Where flight recorders write, a folder for each job: MEDLEY_FLIGHT, or one that is private to this user, since others could plant links in a
+/// shared one.
+MEDLEY_API std::filesystem::path flight_folder();
+
+MEDLEY_API RecordingState state_of_recording(const std::filesystem::path& file);
 
 /// Creates the file, which must not exist, and locks it for the lifetime of the process; returns its descriptor. Throws
 /// std::system_error.

@@ -31,14 +31,6 @@ std::string environment(const char* variable) {
   return text ? text : "";
 }
 
-/// A folder private to this user: in a shared one, others could plant links.
-fs::path own_folder() {
-  const std::string named = environment("MEDLEY_FLIGHT");
-  if (!named.empty()) return named;
-  const std::string temporary = environment("TMPDIR");
-  return fs::path(temporary.empty() ? "/tmp" : temporary) / fmt::format("medley-{}", getuid());
-}
-
 bool is_own(const fs::path& folder) {
   struct stat status{};
   return lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == getuid();
@@ -58,7 +50,7 @@ std::unique_ptr<RecordFile> open_trace(const fs::path& folder, int rank) {
 
 /// The ring; in memory only where disk is not wanted or not available.
 std::unique_ptr<RecordFile> open_ring(const RecordedRank& rank) {
-  const fs::path folder = own_folder();
+  const fs::path folder = flight_folder();
   try {
     if (folder == "off") return std::make_unique<RecordFile>(ring_notes, ring_slots);
     if (mkdir(folder.c_str(), 0700) == 0 || is_own(folder)) {

@@ -1,12 +1,12 @@
 // Detects what a path holds and calls its reader.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <medley/error.hpp>
 
 #include "trace/clocks.hpp"
+#include "trace/find_job.hpp"
 #include "trace/import.hpp"
 #include "trace/record_reader.hpp"
 
@@ -14,16 +14,6 @@ namespace medley::trace {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<fs::path> record_files(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.path().extension() == ".trace" && entry.is_regular_file(ignored)) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 /// Other tools' files in a folder: one per rank, as torch writes them.
 std::vector<fs::path> other_files(const fs::path& folder) {
@@ -38,17 +28,11 @@ std::vector<fs::path> other_files(const fs::path& folder) {
 
 /// A flight recorder's folder holds a folder per job.
 fs::path only_job(const fs::path& folder) {
-  std::vector<std::string> jobs;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.is_directory(ignored) && !record_files(entry.path()).empty())
-      jobs.push_back(entry.path().filename());
-  }
-  std::sort(jobs.begin(), jobs.end());
-  if (jobs.size() == 1) return folder / jobs[0];
+  const std::vector<fs::path> jobs = jobs_in(folder);
+  if (jobs.size() == 1) return jobs.front();
   if (jobs.size() > 1) {
-    throw Error(ErrorKind::invalid, fmt::format("{} holds {} jobs; name one of them: {}", folder.native(),
-                                                jobs.size(), fmt::join(jobs, ", ")));
+    throw Error(ErrorKind::invalid, fmt::format("{} holds {} jobs; name one of them, newest first: {}", folder.native(), jobs.size(),
+                                                newest_names(jobs)));
   }
   throw Error(ErrorKind::invalid,
               fmt::format("{}: there is no trace in it (rank-0000.trace, …); run the job with "

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/ticks.hpp"
+#include "trace/find_job.hpp"
 #include "trace/prometheus_endpoint.hpp"
 
 namespace medley::trace {
@@ -80,14 +81,15 @@ std::vector<WatchVerdict> FreshVerdicts::of(const WatchReport& report) {
 }
 
 WatchResult watch(const WatchRequest& request, const WatchHooks& hooks) {
-  static_cast<void>(open_trace(request.path));
+  const std::string job = running_job(request.path);
+  static_cast<void>(open_trace(job));
   PrometheusEndpoint endpoint(request.prometheus);
   const auto begin = std::chrono::steady_clock::now();
   FreshVerdicts fresh;
   WatchResult result;
   std::string metrics;
   for (int absent = 0;;) {
-    const std::optional<WatchLook> look = look_at_job(request.path, request.options);
+    const std::optional<WatchLook> look = look_at_job(job, request.options);
     absent = look ? 0 : absent + 1;
     if (look) {
       metrics = prometheus_text(look->report);

@@ -14,7 +14,7 @@
 namespace medley::trace {
 
 struct WatchRequest {
-  std::string path;  ///< the job's recorders, as open_trace() takes them
+  std::string path;  ///< the job's recorders, as open_trace() takes them, or a folder with one running job
   WatchOptions options{};
   double every_s = 0.5;  ///< between two looks
   double for_s = 0;      ///< stop after this time; 0: when the job ends

@@ -77,4 +77,19 @@ python3 -c 'import json, sys; assert not any(v["kind"] in ("gone", "stuck", "fai
 status=0
 "$medley" watch "$work/absent" --once 2>"$work/err" || status=$?
 [ $status = 2 ] && grep -q "no such file or folder" "$work/err" || fail "an absent folder: $status $(cat "$work/err")"
+# Without a folder: the one job that runs, among those that ended; of several that ended, the newest are named.
+unset TMPDIR
+export MEDLEY_FLIGHT=$work/flight
+mkdir -p "$work/flight"
+for old in 1 2 3 4 5; do cp -r "$work/ended" "$work/flight/old-$old"; done
+status=0
+"$medley" watch --once 2>"$work/err" || status=$?
+[ $status = 2 ] && grep -q "holds 5 jobs, none of which is running; name one of them, newest first: old-[1-5], old-[1-5], old-[1-5], …" "$work/err" ||
+  fail "five ended jobs: $status $(cat "$work/err")"
+start flight/running
+kill -STOP "$(pid_of "$work/flight/running/rank-0001.trace")"
+status=0
+timeout 60 "$medley" watch --until-problem --every 0.1 >"$work/screen" || status=$?
+[ $status = 1 ] && grep -q "rank 1" "$work/screen" || fail "the running job: $status $(cat "$work/screen")"
+stop
 echo "watch names who is stopped and who is gone"
