@@ -121,7 +121,7 @@ ranks=($(pgrep -f "$medley soak --programs 1000000 --backends shm --deadline 300
 victim=
 for pid in "${ranks[@]}"; do grep -qz "^SLURM_PROCID=1$" "/proc/$pid/environ" 2>/dev/null && [ "$(readlink "/proc/$pid/exe")" = "$medley" ] && victim=$pid; done
 [ -z "$victim" ] || kill -STOP "$victim"
-said "$medley" watch "$folder/stuck" --until-problem
+said srun --jobid="$job" --overlap -N1 -n1 "$medley" watch "$folder/stuck" --until-problem
 check "watch names the rank that stopped" grep -q "rank 1" said.txt
 [ -z "$victim" ] || kill -CONT "$victim"
 scancel "$job"
