@@ -201,15 +201,20 @@ class Engine final : private Progress::Events {
   Transfer* try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists,
                        const Route& route, const Options& options, int& source, Record*& recorded);
   Operation* start_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
-                           const Route& route, int& source);
-  Operation* adopt_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, LaneState& lane,
-                           Transfer* transfer, Record* recorded, std::uint64_t begun);
+                           const Route& route, const Access& access, int& source);
+  void adopt_message(Operation& message, const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+                     const Access& access, LaneState& lane, Transfer* transfer, std::uint64_t begun);
   Operation* fail_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, const Route& route,
                           Transfer* transfer, std::uint64_t begun, const Error& error);
   void settle_message(Operation& message);
   OperationRef make_operation(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, LaneState& lane,
                               std::uint64_t begun);
-  Deadline deadline_of(std::chrono::nanoseconds duration, std::uint64_t begun);
+  Deadline deadline_of(std::chrono::nanoseconds duration, std::uint64_t begun) {
+    if (duration == last_deadline_.duration && begun - last_deadline_.begun < last_deadline_.until - last_deadline_.begun) [[likely]]
+      return last_deadline_.deadline;
+    return new_deadline(duration, begun);
+  }
+  Deadline new_deadline(std::chrono::nanoseconds duration, std::uint64_t begun);
   Operation* enlist(OperationRef made, const Options& options);
   Operation* enlist_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
                            const Route& chosen, OpenRoute open, const OnlineTicket& ticket);
@@ -326,7 +331,7 @@ class Engine final : private Progress::Events {
   /// The deadline last computed: of operations that may take `duration` and are issued in the same millisecond.
   struct {
     std::chrono::nanoseconds duration{-1};
-    std::uint64_t begun = 0;
+    std::uint64_t begun = 0, until = 0;   ///< that millisecond, in ticks
     Deadline deadline{};
   } last_deadline_;
   std::deque<RouteDecision> decisions_;    ///< about routes in the running job, the latest

@@ -1,6 +1,10 @@
 // Sends and receives on host memory that nothing holds. They start at issue; one that is complete at its first poll never becomes
 // pending, and the others get only the bookkeeping that a message needs. docs/guarantees.md, "Messages that are complete when
 // they are issued", says why that is safe and what a message costs.
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstring>
 #include <medley/sdk/current_error.hpp>
 #include <utility>
 
@@ -15,17 +19,27 @@ constexpr std::int64_t one_line = 64;
 
 std::int64_t bytes_of(const Access& access) { return access.end - access.begin; }
 
+/// Two neighbouring fields of a record by one store.
+template <class First>
+[[gnu::always_inline]] inline void store_pair(First& first, std::uint32_t a, std::uint32_t b) {
+  static_assert(sizeof first == 4 && std::endian::native == std::endian::little);
+  const std::uint64_t both = a | std::uint64_t{b} << 32;
+  std::memcpy(static_cast<void*>(&first), &both, sizeof both);
+}
+static_assert(offsetof(Record, scope) == offsetof(Record, comm) + 4 && offsetof(Record, tag) == offsetof(Record, root) + 4 &&
+              offsetof(Record, memory) == offsetof(Record, op) + 3 && offsetof(Call, memory) == offsetof(Call, op) + 3 &&
+              offsetof(Call, dtype) == offsetof(Call, op) + 1 && offsetof(Record, dtype) == offsetof(Record, op) + 1);
+
 }  // namespace
 
 /// The kernel's coarse clock costs a fifth of the exact one. It lags by a tick at most, 10 ms, and the result is used for another
 /// millisecond; both are added: no deadline fires early, and none of a second or more is noticeably late.
-Deadline Engine::deadline_of(std::chrono::nanoseconds duration, std::uint64_t begun) {
+[[gnu::noinline]] Deadline Engine::new_deadline(std::chrono::nanoseconds duration, std::uint64_t begun) {
   constexpr std::chrono::milliseconds lag(11);
-  static const auto millisecond = static_cast<std::uint64_t>(1e6 / ns_per_tick());
   if (duration < std::chrono::seconds(1)) return deadline_after(duration);
-  if (duration == last_deadline_.duration && begun - last_deadline_.begun < millisecond) return last_deadline_.deadline;
   const Deadline now(std::chrono::nanoseconds(clock_ns(CLOCK_MONOTONIC_COARSE)) + lag);
-  last_deadline_ = {duration, begun, duration > Deadline::max() - now ? Deadline::max() : now + duration};
+  const auto millisecond = static_cast<std::uint64_t>(1e6 / ns_per_tick());
+  last_deadline_ = {duration, begun, begun + millisecond, duration > Deadline::max() - now ? Deadline::max() : now + duration};
   return last_deadline_.deadline;
 }
 
@@ -48,7 +62,7 @@ Deadline Engine::deadline_of(std::chrono::nanoseconds duration, std::uint64_t be
   comm.count(false);
 }
 
-/// record() with what a message lacks left out.
+/// record() with what a message lacks left out, in few stores: the lock's next acquisition waits until all have left the processor.
 [[gnu::always_inline]] inline Record* Engine::record_message(const CommState& comm, const Call& call, const Route& route, bool async,
                                                              std::uint64_t issued, std::uint64_t completed) {
   if (!recorder_) [[unlikely]] return nullptr;
@@ -59,14 +73,9 @@ Deadline Engine::deadline_of(std::chrono::nanoseconds duration, std::uint64_t be
   record.in_count = call.in_count;
   record.out_count = call.out_count;
   record.waited = record.part_of = record.gpu_started = record.gpu_completed = record.gpu_waited = 0;
-  record.comm = comm.note;
-  record.scope = recorder_->scope();
-  record.root = call.root;
-  record.tag = call.tag;
-  record.op = static_cast<std::uint8_t>(call.op);
-  record.dtype = static_cast<std::uint8_t>(call.dtype);
-  record.reduce = static_cast<std::uint8_t>(call.reduce);
-  record.memory = static_cast<std::uint8_t>(call.memory);
+  store_pair(record.comm, comm.note, recorder_->scope());
+  store_pair(record.root, static_cast<std::uint32_t>(call.root), static_cast<std::uint32_t>(call.tag));
+  std::memcpy(&record.op, &call.op, 4);   // and dtype, reduce, memory
   record.reason = route.reason;
   record.backend = route.lane->note;
   record.algorithm = call.algorithm.empty() ? 0 : recorder_->algorithm(call.algorithm);
@@ -87,8 +96,8 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
     count_message(comm, call, options.backend);
     if (!options.async && quiet() && !comm.checked) {
       message = issue_alone(shared, call, options, route, source);
-    } else if (scheduler_.may_start(call, *route.lane)) [[likely]] {
-      message = start_message(shared, call, options, route, source);
+    } else if (const Access access = access_of(call); scheduler_.may_start(call, access, *route.lane)) [[likely]] {
+      message = start_message(shared, call, options, route, access, source);
     } else {
       message = enlist_behind(shared, call, options, route, {}, {});
     }
@@ -97,28 +106,44 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
 }
 
 [[gnu::always_inline]] inline Operation* Engine::start_message(const std::shared_ptr<CommState>& shared, const Call& call,
-                                                               const Options& options, const Route& route, int& source) {
+                                                               const Options& options, const Route& route, const Access& access,
+                                                               int& source) {
   CommState& comm = *shared;
   LaneState& lane = *route.lane;
   const std::uint64_t begun = ticks();
-  if (comm.status) [[likely]] board_.show_inline(*comm.status, lane.place, call.op, call.root);
+  // Inside a host it is a copy in memory, which no library can be stuck in.
+  const bool shown = !lane.inside_host && comm.status;
+  if (shown) board_.show_inline(*comm.status, lane.place, call.op, call.root);
   Transfer* transfer = nullptr;
+  Operation* message = nullptr;
+  bool waits = false;
   try {
     transfer = lane.filled->start(call);
-    if (transfer && transfer->poll() == Poll::complete) {
-      check_size(comm, call, *transfer);
-      source = sender_of(call, *transfer);
-      transfer->release();
-      transfer = nullptr;
+    if (transfer) {
+      message = OperationPool::take();
+      waits = transfer->poll_when_ready(progress_.ready(), *message);
+      if (!waits && transfer->poll() == Poll::complete) {
+        OperationPool::keep(*std::exchange(message, nullptr));
+        check_size(comm, call, *transfer);
+        source = sender_of(call, *transfer);
+        transfer->release();
+        transfer = nullptr;
+      }
     }
   } catch (...) {
+    if (message) OperationPool::keep(*message);
     return fail_message(shared, call, options, route, transfer, begun, current_error());
   }
-  board_.hide_inline();
-  if (transfer)
-    return adopt_message(shared, call, options, lane, transfer, record_message(comm, call, route, options.async, begun, 0), begun);
+  if (shown) board_.hide_inline();
+  if (transfer) {
+    message->record = number_of(record_message(comm, call, route, options.async, begun, 0));
+    adopt_message(*message, shared, call, options, access, lane, transfer, begun);
+    waits ? progress_.add_waiting(*message) : progress_.add(*message);
+    if (thread_ && options.async) thread_->nudge();   // a caller that waits makes the progress itself
+    return message;
+  }
   // A copy of a line takes as long as reading the clock: it ends when it begins.
-  const bool brief = lane.inside_host && bytes_of(access_of(call)) <= one_line;
+  const bool brief = lane.inside_host && bytes_of(access) <= one_line;
   record_message(comm, call, route, options.async, begun, brief ? begun : ticks());
   if (lane.has_undelivered()) watch_undelivered(lane);
   return nullptr;
@@ -126,37 +151,31 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
 
 /// The message is with its library and not complete. What add(), adopt() and look_for_launch() find out for other operations is
 /// known here: nothing holds it, nothing follows it yet, and on host memory it is launched.
-[[gnu::always_inline]] inline Operation* Engine::adopt_message(const std::shared_ptr<CommState>& comm, const Call& call,
-                                                               const Options& options, LaneState& lane, Transfer* transfer,
-                                                               Record* recorded, std::uint64_t begun) {
-  Operation* const message = OperationPool::take();
-  message->comm = comm;
-  message->lane = &lane;
-  message->call = call;
+[[gnu::always_inline]] inline void Engine::adopt_message(Operation& message, const std::shared_ptr<CommState>& comm, const Call& call,
+                                                         const Options& options, const Access& access, LaneState& lane,
+                                                         Transfer* transfer, std::uint64_t begun) {
+  message.comm = comm;
+  message.lane = &lane;
+  message.call = call;
   if (!call.algorithm.empty()) [[unlikely]] {   // the caller's string may be gone before it ends
-    message->algorithm = call.algorithm;
-    message->call.algorithm = message->algorithm;
+    message.algorithm = call.algorithm;
+    message.call.algorithm = message.algorithm;
   }
-  message->sequence = comm->messages;
-  message->deadline = deadline_of(options.deadline.count() > 0 ? options.deadline : comm->deadline, begun);
-  message->references.store(2, std::memory_order_relaxed);  // relaxed: nobody else has seen it yet; the engine's and the caller's
-  message->record = number_of(recorded);
-  message->transfer = transfer;
-  message->started_at_issue = true;
-  message->state.store(Operation::State::active, std::memory_order_relaxed);   // relaxed: as in adopt()
-  const Access access = access_of(call);
+  message.sequence = comm->messages;
+  message.deadline = deadline_of(options.deadline.count() > 0 ? options.deadline : comm->deadline, begun);
+  message.references.store(2, std::memory_order_relaxed);  // relaxed: nobody else has seen it yet; the engine's and the caller's
+  message.transfer = transfer;
+  message.started_at_issue = true;
+  message.state.store(Operation::State::active, std::memory_order_relaxed);   // relaxed: as in adopt()
   if (bytes_of(access) > 0) [[likely]] {
-    message->accesses.assign(access);
+    message.accesses.assign(access);
   } else {
-    message->accesses.clear();
+    message.accesses.clear();
   }
-  pending_.push_back(*message);
-  scheduler_.add_started(*message);
-  if (comm->status) [[likely]] message->slot = board_.show_message(*comm->status, lane.place, call.op, message->sequence, call.root);
+  pending_.push_back(message);
+  scheduler_.add_started(message);
+  if (comm->status) [[likely]] message.slot = board_.show_message(*comm->status, lane.place, call.op, message.sequence, call.root);
   ++lane.active;
-  progress_.add(*message);
-  if (thread_ && options.async) thread_->nudge();   // a caller that waits makes the progress itself
-  return message;
 }
 
 /// It becomes a pending operation that ends with the error, as if it had failed later.

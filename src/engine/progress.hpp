@@ -36,6 +36,9 @@ class MEDLEY_API Progress {
     if (!operation.transfer->poll_when_ready(ready_, operation)) active_.push_back(operation);
     add_lane(*operation.lane);
   }
+  /// The same for one whose transfer will put it on ready().
+  void add_waiting(Operation& operation) { add_lane(*operation.lane); }
+  PollList& ready() { return ready_; }
   void remove(Operation& operation) {
     if (PollList::contains(operation)) ready_.erase(operation);
     if (ActiveList::contains(operation)) remove_active(operation);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <medley/backend.hpp>
 #include <memory>
 #include <optional>
@@ -26,13 +27,14 @@ struct Route {
   RouteReason reason = RouteReason::fallback;
 };
 
-/// Whether a call names this backend. Names are a few characters long: a call of memcmp() takes longer than the comparison.
-inline bool same_name(std::string_view name, std::string_view wanted) noexcept {
+/// Whether a call names this backend. Names are a few characters long: a call takes longer than the comparison.
+[[gnu::always_inline]] inline bool same_name(std::string_view name, std::string_view wanted) noexcept {
   if (name.size() != wanted.size()) return false;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (name[i] != wanted[i]) return false;
+  switch (wanted.size()) {   // of known length it is two comparisons
+    case 3: return std::memcmp(name.data(), wanted.data(), 3) == 0;
+    case 4: return std::memcmp(name.data(), wanted.data(), 4) == 0;
+    default: return name == wanted;
   }
-  return true;
 }
 
 /// Bytes of the whole tensor, as tables and rules count them; equal on all ranks. For v-collectives (v_collectives.hpp) it is

@@ -23,9 +23,9 @@ class MEDLEY_API Scheduler {
 
   /// Whether a message on host memory could start at once: no pending operation touches its memory, and no earlier message that
   /// it must follow is still unstarted.
-  bool may_start(const Call& message, const LaneState& lane) const {
+  bool may_start(const Call& message, const Access& access, const LaneState& lane) const {
     if (!lane.messages.empty() && lane.messages.holds(message)) return false;
-    return hazards_.empty() || !hazards_.conflicts(access_of(message));
+    return !hazards_.conflicts(access);
   }
   /// Adds an operation that was just issued and sets its `blockers`. The cost does not depend on how many are pending.
   void add(Operation& operation);

@@ -129,6 +129,47 @@ TEST(HazardIndex, reports_one_of_thousands_that_write_the_same_memory) {
   EXPECT_TRUE(index.empty());
 }
 
+TEST(HazardIndex, keeps_the_ranges_of_many_messages_apart) {
+  constexpr std::size_t messages = 300, each = 8;   // more than the short list holds
+  static_assert(messages * each <= sizeof arena);
+  std::mt19937 random(7);
+  for (const std::size_t count : {std::size_t{100}, messages}) {
+    SCOPED_TRACE(count);
+    HazardIndex index;
+    std::vector<OperationRef> pending(count);
+    std::vector<std::size_t> order(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      order[i] = i;
+      pending[i].reset(new Operation);
+      pending[i]->order = i + 1;
+      pending[i]->accesses.assign({arena + i * each, arena + (i + 1) * each, true});
+      index.add_without_conflict(*pending[i]);
+    }
+    std::shuffle(order.begin(), order.end(), random);
+    for (const std::size_t gone : order) {
+      index.remove(*pending[gone]);
+      pending[gone].reset();
+      for (std::size_t i = 0; i < count; i += 7) {
+        EXPECT_EQ(index.conflicts({arena + i * each + 1, arena + i * each + 2, false}), pending[i] != nullptr) << i;
+      }
+    }
+    EXPECT_TRUE(index.empty());
+  }
+}
+
+TEST(HazardIndex, removing_what_it_no_longer_has_leaves_the_others) {
+  HazardIndex index;
+  Operation failed, other;   // as in Scheduler::withdraw(): the list is built again without those that failed
+  failed.accesses.assign({arena, arena + 8, true});
+  index.add_without_conflict(failed);
+  index.clear();
+  other.order = 1;
+  other.accesses.assign({arena + 8, arena + 16, true});
+  index.add_without_conflict(other);
+  index.remove(failed);
+  EXPECT_TRUE(index.conflicts({arena + 8, arena + 9, false}));
+}
+
 TEST(HazardIndex, lets_thousands_read_the_same_memory) {
   HazardIndex index;
   std::vector<OperationRef> readers;

@@ -20,18 +20,29 @@ struct Counted final : Transfer {
     if (on_poll) on_poll();
     return result;
   }
+  bool poll_when_ready(PollList& list, Polled& owner) override {
+    if (tells) list_ = &list, owner_ = &owner;
+    return tells;
+  }
   void release() noexcept override {}
+  void become_ready() { list_->push_back(*owner_); }
+  bool tells = false;   ///< when it wants to be polled
   int polls = 0;
   Poll result = Poll::waiting;
   std::function<void()> on_poll;
+
+ private:
+  PollList* list_ = nullptr;
+  Polled* owner_ = nullptr;
 };
 
 class Polling : public testing::Test, protected Progress::Events {
  protected:
-  void add(int count) {
+  void add(int count, bool tells = false) {
     for (int i = 0; i < count; ++i) {
       operations_.push_back(make(comm_, Op::send, nullptr, nullptr, false));
       transfers_.push_back(std::make_unique<Counted>());
+      transfers_.back()->tells = tells;
       operations_.back()->transfer = transfers_.back().get();
       operations_.back()->launched = true;
       progress_.add(*operations_.back());
@@ -115,6 +126,44 @@ TEST_F(Polling, completes_and_survives_the_removal_of_others_in_a_pass) {
   EXPECT_EQ(transfers_[3]->polls + transfers_[4]->polls + transfers_[9]->polls, 0);
   EXPECT_EQ(transfers_[5]->polls, 1);
   EXPECT_EQ(progress_.active(), 6u);
+}
+
+TEST_F(Polling, leaves_alone_what_says_when_it_is_ready) {
+  add(1000, true);
+  EXPECT_FALSE(progress_.run(Progress::Extent::all));
+  EXPECT_EQ(polls(), 0);
+  for (const std::size_t i : {700u, 3u}) {
+    transfers_[i]->result = Poll::complete;
+    transfers_[i]->become_ready();
+  }
+  transfers_[5]->become_ready();   // it needs more than one poll
+  EXPECT_TRUE(progress_.run());
+  EXPECT_EQ(complete_, 2);
+  EXPECT_EQ(transfers_[5]->polls, 2);   // when it asked, and with those that are polled in every pass from then on
+  EXPECT_FALSE(progress_.run());
+  EXPECT_EQ(polls(), 5);
+  EXPECT_EQ(progress_.active(), 1u);
+}
+
+TEST_F(Polling, forgets_what_was_ready_and_is_removed) {
+  add(2, true);
+  for (auto& transfer : transfers_) transfer->become_ready();
+  progress_.remove(*operations_[0]);   // its comm failed
+  EXPECT_TRUE(progress_.run());
+  EXPECT_EQ(transfers_[0]->polls, 0);
+  EXPECT_GE(transfers_[1]->polls, 1);
+}
+
+TEST_F(Polling, no_thread_sleeps_after_a_pass_in_which_another_became_ready) {
+  add(1);
+  add(1, true);
+  transfers_[0]->on_poll = [this] {
+    if (transfers_[0]->polls == 1) transfers_[1]->become_ready();   // a started message received what was there for another
+  };
+  EXPECT_TRUE(progress_.run(Progress::Extent::all));
+  transfers_[1]->result = Poll::complete;
+  EXPECT_TRUE(progress_.run());
+  EXPECT_EQ(complete_, 1);
 }
 
 TEST_F(Polling, turns_any_exception_into_an_error_of_that_operation) {

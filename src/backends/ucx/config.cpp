@@ -1,5 +1,6 @@
 #include "backends/ucx/config.hpp"
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -29,6 +30,14 @@ Config read_config(bool one_host) {
     require(ucp_config_modify(read, "RNDV_THRESH", largest_copied), "set the size of its rendezvous");
   }
   return config;
+}
+
+std::size_t copied_below(const Config& config) {
+  if (value_of(config, "TLS") != shared_memory) return 0;
+  const std::string limit = value_of(config, "RNDV_THRESH");
+  std::size_t bytes = 0;
+  const auto [end, problem] = std::from_chars(limit.data(), limit.data() + limit.size(), bytes);
+  return problem == std::errc() && end == limit.data() + limit.size() ? bytes : 0;
 }
 
 std::string value_of(const Config& config, const std::string& name) {

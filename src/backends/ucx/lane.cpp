@@ -90,7 +90,7 @@ Transfer* UcxLane::start(const Call& call) {
     }
     const auto to = their_ids_[static_cast<std::size_t>(call.root)];
     if (message->send(*this, endpoint.handle(), call, make_tag(to, rank_, call.tag))) return message;
-    peers_.touched(endpoint);
+    if (worker_.may_linger(message->bytes())) peers_.touched(endpoint);
   } catch (...) {
     pool.give(message);
     throw;

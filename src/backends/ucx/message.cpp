@@ -89,7 +89,7 @@ void Message::finish(ucs_status_t status) {
 Poll Message::poll() {
   if (done_) {
     if (status_ != UCS_OK && !fail()) return Poll::waiting;
-    lane_->answered(peer_);
+    if (lane_->worker().may_linger(receive_ ? info_.length : bytes_)) lane_->answered(peer_);
     return Poll::complete;
   }
   lane_->throw_if_given_up();

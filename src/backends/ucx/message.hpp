@@ -31,6 +31,7 @@ class Message final : public Transfer {
 
   bool receive() const { return receive_; }
   int peer() const { return peer_; }
+  std::size_t bytes() const { return bytes_; }
   /// Asks UCX to cancel a receive; it does so at once unless data is already arriving in it.
   void cancel(ucp_worker_h worker) { ucp_request_cancel(worker, request_); }
 

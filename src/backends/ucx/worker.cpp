@@ -20,10 +20,11 @@ void keep_quiet() {
   if (!std::getenv("UCX_LOG_LEVEL")) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
 }
 
-ucp_context_h make_context(const BackendParams& s) {
+ucp_context_h make_context(const BackendParams& s, std::size_t& copied) {
   keep_quiet();
   const bool one_host = std::count(s.hosts.begin(), s.hosts.end(), s.hosts.front()) == s.size;
   const Config config = read_config(one_host);
+  copied = copied_below(config);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
   params.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
@@ -37,7 +38,7 @@ ucp_context_h make_context(const BackendParams& s) {
 }  // namespace
 
 Worker::Worker(const BackendParams& params)
-    : context_(make_context(params)), event_count_(params) {
+    : context_(make_context(params, copied_below_)), event_count_(params) {
   try {
     make_worker();
   } catch (...) {

@@ -33,6 +33,8 @@ class Worker {
   const std::string& address() const { return address_; }
   WorkerEventCount& event_count() { return event_count_; }
   MessagePool& messages() { return messages_; }
+  /// Whether a message that is complete here may still need polls to reach its peer, or its sender to be answered.
+  bool may_linger(std::size_t bytes) const { return bytes >= copied_below_; }
 
   /// One pass of the engine calls this once per busy lane. A lane that has not `seen` the last poll counts it as its own, so that
   /// only the first of a pass polls.
@@ -72,6 +74,7 @@ class Worker {
                                 const ucp_am_recv_param_t*) noexcept;
   void make_worker();
 
+  std::size_t copied_below_ = 0;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   std::string address_;
