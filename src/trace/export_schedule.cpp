@@ -79,7 +79,7 @@ std::vector<std::string> group_names(const Trace& trace) {
 bool is_message(Op op) { return op == Op::send || op == Op::recv; }
 
 /// The collectives that a group has in the step, in order: every member must have the same, and the largest bytes of a v-collective count.
-using Collectives = std::map<std::uint32_t, std::vector<std::pair<Op, std::int64_t>>>;
+using StepCollectives = std::map<std::uint32_t, std::vector<std::pair<Op, std::int64_t>>>;
 
 void check_event(const Trace& trace, const Event& event, int rank) {
   const Group& group = trace.groups[event.group];
@@ -92,11 +92,11 @@ void check_event(const Trace& trace, const Event& event, int rank) {
   if (is_message(event.op) && event.peer < 0) lacks("with whom there was");
 }
 
-Collectives collectives_of(const Trace& trace, const std::vector<RankStep>& ranks) {
-  Collectives all;
+StepCollectives collectives_of(const Trace& trace, const std::vector<RankStep>& ranks) {
+  StepCollectives all;
   std::map<std::uint32_t, int> first_rank;
   for (const RankStep& rank : ranks) {
-    Collectives mine;
+    StepCollectives mine;
     for (const Event& event : rank.events) {
       check_event(trace, event, rank.rank);
       if (!is_message(event.op)) mine[event.group].emplace_back(event.op, event.bytes);
@@ -124,7 +124,7 @@ OrderedJson compute(double ns) { return {{"kind", "memory"}, {"phase", "compute"
 /// The entries of one rank: operations and waits in order of time, with the time between them as computation.
 class Entries {
  public:
-  Entries(const Trace& trace, const std::vector<std::string>& groups, const Collectives& collectives)
+  Entries(const Trace& trace, const std::vector<std::string>& groups, const StepCollectives& collectives)
       : trace_(trace), groups_(groups), collectives_(collectives) {}
 
   OrderedJson of(const RankStep& step) {
@@ -192,7 +192,7 @@ class Entries {
 
   const Trace& trace_;
   const std::vector<std::string>& groups_;
-  const Collectives& collectives_;
+  const StepCollectives& collectives_;
   std::map<std::uint32_t, std::size_t> seen_;  ///< collectives of a group so far
   std::vector<std::size_t> pending_;           ///< asynchronous events that nothing has waited for
   OrderedJson out_ = OrderedJson::array();
@@ -215,7 +215,7 @@ OrderedJson schedule_json(const Trace& trace, std::size_t given) {
     }
     ranks.push_back(read_step(trace, *found, steps, number));
   }
-  const Collectives collectives = collectives_of(trace, ranks);
+  const StepCollectives collectives = collectives_of(trace, ranks);
   const std::vector<std::string> names = group_names(trace);
   OrderedJson out = {{"schema", "medley.schedule/1"},
                      {"world", world},
