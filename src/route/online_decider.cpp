@@ -22,7 +22,8 @@ constexpr int64_t most_budget = 60 * second / budget_divisor;
 
 constexpr int64_t first_pause = second, longest_pause = 8 * second;
 constexpr int64_t first_ban = 10 * second;
-constexpr size_t verified_windows = 5;
+constexpr size_t verified_windows = 5, most_paces = 512;
+constexpr int64_t verified_time = second;
 constexpr int most_rounds = 2;               // of trials after a drift: noise may hide a faster route once
 constexpr int steady_windows = 4;            // until the job's own times replace those of the table
 
@@ -90,7 +91,8 @@ int64_t OnlineDecider::extra_ns(const SlotState& state, const OnlineSlot& slot) 
   if (const int64_t permille = state.ratio_permille[candidate]) return std::max(least, (permille - 1000) * state.latest_ns / 1000);
   // What made one route slow may not concern another: the first operation of a trial shows it.
   if (state.trial.cause == TrialCause::drift) return std::max(least, slot.expected_ns[candidate] - state.latest_ns);
-  return std::max(least, (slot.expected_ns[candidate] - slot.expected_ns[state.current]) * state.latest_ns / std::max<int64_t>(1, slot.expected_ns[state.current]));
+  const int64_t own_us = std::max<int64_t>(1, slot.expected_ns[state.current] / 1000), its_us = slot.expected_ns[candidate] / 1000;
+  return std::max(least, (its_us - own_us) * state.latest_ns / own_us);
 }
 
 /// Spreads timed operations over the window. An operation of a trial is next to one of the route in use, before or after it in turn: a
@@ -146,7 +148,11 @@ std::vector<RouteDecision> OnlineDecider::take(const WindowPlan& planned, const 
   const bool any = std::any_of(decided.begin(), decided.end(), [](const RouteDecision& one) { return one.outcome == RouteDecision::Outcome::switched; });
   if (any) {
     ++switches_;
-    verification_ = {{}, median(paces_), {}};
+    int64_t begun = now_ns_;
+    for (const RouteDecision& one : decided) {
+      if (one.outcome == RouteDecision::Outcome::switched) begun = std::min(begun, one.begun_ns);
+    }
+    verification_ = {{}, now_ns_, pace_since(begun)};
     std::copy_if(decided.begin(), decided.end(), std::back_inserter(verification_.switched),
                  [](const RouteDecision& one) { return one.outcome == RouteDecision::Outcome::switched; });
     paces_.clear();
@@ -221,6 +227,7 @@ void OnlineDecider::begin_trials(uint32_t s, TrialCause cause, std::vector<uint8
   state.trial.cause = cause;
   state.trial.before_ns = state.usual_ns;
   state.trial.seen_ns = state.latest_ns;
+  state.trial.begun = now_ns_;
   state.trial.next = std::move(candidates);
   next_trial(s);
 }
@@ -228,7 +235,7 @@ void OnlineDecider::begin_trials(uint32_t s, TrialCause cause, std::vector<uint8
 void OnlineDecider::next_trial(uint32_t s) {
   Trial& trial = states_[s].trial;
   std::vector<uint8_t> next = std::move(trial.next);
-  trial = {.cause = trial.cause, .before_ns = trial.before_ns, .seen_ns = trial.seen_ns};
+  trial = {.cause = trial.cause, .before_ns = trial.before_ns, .seen_ns = trial.seen_ns, .begun = trial.begun};
   while (!next.empty()) {
     trial.candidate = next.front();
     next.erase(next.begin());
@@ -243,7 +250,7 @@ RouteDecision OnlineDecider::decision(uint32_t s, RouteDecision::Outcome outcome
   const SlotState& state = states_[s];
   const Trial& trial = state.trial;
   return {outcome, trial.cause, s, state.current, trial.candidate, trial.before_ns, trial.seen_ns, state.latest_ns, median(trial.times),
-          trial.faster, static_cast<int>(trial.times.size())};
+          trial.faster, static_cast<int>(trial.times.size()), trial.begun};
 }
 
 void OnlineDecider::judge_trial(uint32_t s, std::vector<RouteDecision>& decided) {
@@ -291,25 +298,31 @@ void OnlineDecider::switch_to(uint32_t s, uint8_t candidate) {
   std::fill(state.ratio_permille.begin(), state.ratio_permille.end(), 0);
 }
 
+/// The median of the windows since then; 0 if they are few.
+int64_t OnlineDecider::pace_since(int64_t begin) const {
+  std::vector<int64_t> since;
+  for (const Pace& pace : paces_) {
+    if (pace.at >= begin) since.push_back(pace.ns);
+  }
+  return since.size() < verified_windows ? 0 : median(std::move(since));
+}
+
 /// An operation that is faster by itself may slow the job down: it may disturb others that overlap it. So the time of whole windows
 /// decides in the end.
 void OnlineDecider::verify(const WindowPlan& planned, const WindowResult& result, std::vector<RouteDecision>& decided) {
   if (planned.switches != switches_ || result.expected_ns <= 0) return;   // of the routes before
-  const int64_t pace = result.elapsed_ns / std::max<int64_t>(1, result.expected_ns / 1000);
-  paces_.push_back(pace);
-  if (paces_.size() > verified_windows) paces_.erase(paces_.begin());
+  paces_.push_back({now_ns_, result.elapsed_ns / std::max<int64_t>(1, result.expected_ns / 1000)});
+  if (paces_.size() > most_paces) paces_.pop_front();
   Verification& under_way = verification_;
-  if (under_way.switched.empty()) return;
-  under_way.paces.push_back(pace);
-  if (under_way.paces.size() < verified_windows) return;
-  const int64_t after = median(under_way.paces), before = under_way.pace_before;
+  if (under_way.switched.empty() || paces_.size() < verified_windows || now_ns_ < under_way.begun + verified_time) return;
+  const int64_t after = pace_since(under_way.begun), before = under_way.pace_before;
   const std::vector<RouteDecision> switched = std::move(under_way.switched);
   under_way = {};
-  if (before == 0 || after * 10 <= before * 11) return;
+  if (before == 0 || after * 5 <= before * 6) return;
   for (const RouteDecision& one : switched) {
     SlotState& state = states_[one.slot];
     if (state.current != one.to) continue;
-    decided.push_back({RouteDecision::Outcome::reverted, one.cause, one.slot, one.to, one.from, one.before_ns, one.seen_ns, before, after, 0, 0});
+    decided.push_back({RouteDecision::Outcome::reverted, one.cause, one.slot, one.to, one.from, one.before_ns, one.seen_ns, before, after, 0, 0, 0});
     state.trial = {};
     switch_to(one.slot, one.from);
     state.banned_until[one.to] = now_ns_ + first_ban;

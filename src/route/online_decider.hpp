@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <medley/export.hpp>
 #include <vector>
 
@@ -48,7 +49,8 @@ struct RouteDecision {
   std::uint8_t from = 0, to = 0;              ///< candidates; where the route was kept, `to` is the one tried last
   std::int64_t before_ns = 0, seen_ns = 0;    ///< when the cause arose: the usual time of the route in use, and what it took
   std::int64_t from_ns = 0, to_ns = 0;        ///< medians; of a reverted switch: the window's time per expected microsecond
-  int faster = 0, measured = 0;               ///< measurements of the candidate, and those that were clearly faster
+  int faster = 0, measured = 0;               ///< measurements of the candidate that were clearly faster, and all
+  std::int64_t begun_ns = 0;                  ///< when the cause arose, on the agreed clock
 };
 
 class MEDLEY_API OnlineDecider {
@@ -70,6 +72,7 @@ class MEDLEY_API OnlineDecider {
     std::uint32_t number = 0;                 ///< 0: none under way
     TrialCause cause{};
     std::int64_t before_ns = 0, seen_ns = 0;  ///< when the cause arose
+    std::int64_t begun = 0;                   ///< then, on the agreed clock
     std::uint8_t candidate = 0;
     std::vector<std::uint8_t> next{};         ///< candidates to try after it
     int in_flight = 0;                        ///< planned, without a result
@@ -90,10 +93,12 @@ class MEDLEY_API OnlineDecider {
     std::vector<std::int64_t> ratio_permille{};   ///< of each candidate to the route in use, when last tried; 0: not since it changed
     std::vector<std::int64_t> banned_until{};     ///< candidates whose switch was reverted
   };
+  struct Pace {
+    std::int64_t at = 0, ns = 0;              ///< on the agreed clock; a window's time per microsecond that the table expects
+  };
   struct Verification {                       ///< of the latest switches, by the time of whole windows
     std::vector<RouteDecision> switched{};
-    std::int64_t pace_before = 0;
-    std::vector<std::int64_t> paces{};
+    std::int64_t begun = 0, pace_before = 0;
   };
 
   void time_slot(std::uint32_t slot, std::uint32_t count, WindowPlan& plan);
@@ -106,6 +111,7 @@ class MEDLEY_API OnlineDecider {
   void judge_trial(std::uint32_t slot, std::vector<RouteDecision>& decided);
   RouteDecision decision(std::uint32_t slot, RouteDecision::Outcome outcome) const;
   void switch_to(std::uint32_t slot, std::uint8_t candidate);
+  std::int64_t pace_since(std::int64_t begin) const;
   void verify(const WindowPlan& planned, const WindowResult& result, std::vector<RouteDecision>& decided);
   void shuffle(const WindowResult& result);
 
@@ -117,7 +123,7 @@ class MEDLEY_API OnlineDecider {
   std::uint32_t trials_ = 0;
   std::int64_t now_ns_ = 0;                   ///< the agreed clock: the windows' times added up
   std::int64_t budget_ns_ = 0;
-  std::vector<std::int64_t> paces_{};         ///< of the latest windows
+  std::deque<Pace> paces_{};                  ///< of the latest windows with these routes
   Verification verification_{};
 };
 
