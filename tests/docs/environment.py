@@ -18,7 +18,7 @@ VARIABLES = {
         "MEDLEY_MPIRUN": "The mpirun that starts ranks when mpi is among the backends, such as `mpirun.mpich`.",
     },
     "What carries operations ([routing](routing.md), [backends](backends.md))": {
-        "MEDLEY_BACKENDS": "Backends of contexts that name none, in order of preference: `shm,ucx`.",
+        "MEDLEY_BACKENDS": "Backends of contexts that name none, in order of preference: `shm,ucx`. `auto`: those that the table and the rules can choose.",
         "MEDLEY_BACKEND_PATH": "Folders with backend plugins, searched first; separated by colons.",
         "MEDLEY_RULES": "Rules that choose backends by operation and size: `all_reduce:0-4K=shm; *=mpi`.",
         "MEDLEY_TABLE": "A route table that `medley tune` wrote. Empty: none, not even the cached one.",
