@@ -288,7 +288,7 @@ def main():
             print(f"  {count:4d}  {reason}")
     print("\nfitted on: vTrain's fit half (src/cost/calibrate.hpp) for dgx-a100; mpt-1b on 8 GPUs of llm-foundry for fsdp1; a 125M GPT "
           "on one H200 for the host. Chosen with their errors in view, so not blind: the playbook (host times of nanotron, tensors held "
-          "while the host is ahead), NeMo (slowdown beside collectives, order of gathers), Korthikanti (throttling and collectives of "
+          "while the host is ahead), NeMo (slowdown beside collectives; its recipes were read after its errors), Korthikanti (throttling and collectives of "
           "dgx-a100), llm-foundry (share of flash1), the power limit (products and steps of h200_held_out.csv and h200_blind_steps.csv).")
     if arguments.json:
         with open(arguments.json, "w") as file:

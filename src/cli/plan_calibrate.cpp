@@ -1,4 +1,5 @@
-// medley plan calibrate: fits the time model's constants to measured steps and shows the error on held-out ones.
+// medley plan calibrate: fits the time model's constants to measured steps and shows the error on held-out
+// ones.
 #include <fmt/format.h>
 
 #include <memory>
@@ -8,6 +9,7 @@
 #include "cli/command.hpp"
 #include "cli/table.hpp"
 #include "cost/calibrate_machine.hpp"
+#include "trace/summary.hpp"
 
 namespace medley::cli {
 namespace {
@@ -15,6 +17,18 @@ namespace {
 struct CalibrateOptions : cost::CalibrateRequest {
   std::string output, json;
 };
+
+/// Of the busiest rank: from the start of one step to the start of the next, or the only step's own time.
+double trace_step_us(const std::string& path) {
+  const trace::Trace t = trace::open_trace(path);
+  const trace::RankTrace& rank = trace::busiest(t);
+  const trace::Steps steps = trace::find_steps(t, rank);
+  const double period = trace::step_period_us(rank, steps);
+  const double us = period > 0 ? period : trace::summarise(t, rank, steps).step_us;
+  if (us <= 0)
+    throw Error(ErrorKind::invalid, fmt::format("{}: the trace has no times to calibrate with", path));
+  return us;
+}
 
 void print_calibration(const cost::CalibrateResult& result) {
   Table table({"constant", "was", "is", "from"});
@@ -44,21 +58,25 @@ int calibrate(const CalibrateOptions& options) {
 
 void add_plan_calibrate(CLI::App& parent) {
   auto options = std::make_shared<CalibrateOptions>();
+  options->trace_time = trace_step_us;
   CLI::App* command =
       add_command(parent, "calibrate", "Fits the time model to measured steps; half of them are held out",
                   "medley plan calibrate --data steps.csv --machine dgx-a100 -o here.toml",
                   [options] { return calibrate(*options); });
   command
-      ->add_option("--data", options->data,
-                   "CSV files of measured steps, in the columns of bench/steps or of vTrain's table")
+      ->add_option(
+          "--data", options->data,
+          "CSV files of measured steps, in the columns of bench/steps or of vTrain's table; a column 'trace' "
+          "names a recorded run, relative to the file, whose step time counts")
       ->required()
       ->delimiter(',');
   command->add_option("--framework", options->framework,
                       "Framework that ran them, where the file does not say (vTrain's: megatron)");
   command->add_flag("--all", options->all,
                     "Fit on all rows: the figures then say how well it fits, not how well it predicts");
-  command->add_flag("--skip-bad-rows", options->skip_bad_rows,
-                    "Use the other rows of a file with bad ones, and list those; default: refuse it, all named");
+  command->add_flag(
+      "--skip-bad-rows", options->skip_bad_rows,
+      "Use the other rows of a file with bad ones, and list those; default: refuse it, all named");
   command->add_option("--machine", options->machine, "Machine they ran on: name or TOML file")
       ->capture_default_str();
   command->add_option("--vocab", options->vocab, "Vocabulary of the models")->capture_default_str();

@@ -19,7 +19,7 @@ std::vector<MeasuredStep> read_steps_of(const CalibrateRequest& request, const s
   std::vector<MeasuredStep> steps;
   for (const std::string& file : request.data) {
     for (MeasuredStep& step : read_measured(model::read_file(file), file, request.vocab,
-                                            request.skip_bad_rows ? &skipped : nullptr)) {
+                                            request.skip_bad_rows ? &skipped : nullptr, request.trace_time)) {
       if (!step.gpu.empty() && step.gpu != gpu) continue;  // of another machine
       if (framework) step.framework = *framework;
       steps.push_back(std::move(step));
@@ -60,18 +60,16 @@ nlohmann::ordered_json to_json(const CalibrateResult& result) {
   nlohmann::ordered_json constants;
   for (const ConstantRow& row : constant_rows)
     constants[std::string(row.name)] = result.machine.constants.*row.member;
-  return {{"framework", result.framework},
-          {"machine", result.machine.name},
-          {"constants", std::move(constants)},
-          {"fit", error_json(result.fit)},
-          {"held_out", error_json(result.held_out)},
-          {"skipped", result.skipped}};
+  return {{"framework", result.framework},           {"machine", result.machine.name},
+          {"constants", std::move(constants)},       {"fit", error_json(result.fit)},
+          {"held_out", error_json(result.held_out)}, {"skipped", result.skipped}};
 }
 
 std::string machine_toml(const CalibrateResult& result) {
   const Machine& m = result.machine;
   std::string text = fmt::format(
-      "# Calibrated on {} by medley plan calibrate.\nformat = {}\ngpu = \"{}\"\ngpus_per_host = {}\nmemory_gb = {}\n",
+      "# Calibrated on {} by medley plan calibrate.\nformat = {}\ngpu = \"{}\"\ngpus_per_host = "
+      "{}\nmemory_gb = {}\n",
       fmt::join(result.data, ", "), machine_format, m.gpu.name, m.gpus_per_host, m.memory_gb);
   if (m.gpu_share != 1) text += fmt::format("gpu_share = {}\n", m.gpu_share);
   if (m.nvls_gb_per_s > 0) text += fmt::format("nvls_gb_per_s = {}\n", m.nvls_gb_per_s);
@@ -79,8 +77,8 @@ std::string machine_toml(const CalibrateResult& result) {
     text += fmt::format("\n[{}]\nlatency_us = {}\nbandwidth_gb_per_s = {}\n", name, link.latency_us,
                         link.gb_per_s);
   for (const Level& level : m.above)
-    text += fmt::format("\n[{}]\nunits = {}\noversubscription = {}\nlatency_us = {}\n", level.name, level.hosts,
-                        level.oversubscription, level.latency_us);
+    text += fmt::format("\n[{}]\nunits = {}\noversubscription = {}\nlatency_us = {}\n", level.name,
+                        level.hosts, level.oversubscription, level.latency_us);
   text += "\n[constants]\n";
   for (const ConstantRow& row : constant_rows)
     text += fmt::format("{} = {:.6g}\n", row.name, m.constants.*row.member);

@@ -17,6 +17,7 @@ struct CalibrateRequest {
   std::vector<std::string> keep;     ///< constants that are not fitted
   bool all = false;                  ///< fit on all rows, not on half of them
   bool check_only = false;           ///< fit nothing
+  TraceTime trace_time;              ///< for rows that name a recorded run
   bool skip_bad_rows = false;        ///< use the rest of a file with bad rows; else they are an error
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <functional>
 #include <medley/error.hpp>
 #include <sstream>
@@ -114,7 +115,17 @@ Model step_model(const Row& row) {
   return model::read_model(text);
 }
 
-MeasuredStep read_step_row(const Row& row, const std::string& place) {
+/// The step's time: as given, from a recorded run, or from the throughput.
+double step_time_us(const Row& row, const std::string& source, double tokens_per_gpu,
+                    const TraceTime& trace_time) {
+  if (row.has("step_ms")) return row.number("step_ms") * 1e3;
+  if (!row.has("trace")) return tokens_per_gpu / row.number("tokens_per_s_per_gpu") * 1e6;
+  if (!trace_time) row.refuse("names a trace, which only medley plan calibrate reads");
+  return trace_time((std::filesystem::path(source).parent_path() / row.text("trace")).string());
+}
+
+MeasuredStep read_step_row(const Row& row, const std::string& place, const std::string& source,
+                           const TraceTime& trace_time) {
   MeasuredStep step;
   step.model = step_model(row);
   step.gpu = row.text("gpu");
@@ -142,17 +153,15 @@ MeasuredStep read_step_row(const Row& row, const std::string& place) {
   l.seq = row.count("seq");
   check(l, step.model);
   const double tokens = static_cast<double>(l.global_batch) * static_cast<double>(l.seq);
-  step.us = row.has("step_ms")
-                ? row.number("step_ms") * 1e3
-                : tokens / row.number("tokens_per_s_per_gpu") / static_cast<double>(gpus) * 1e6;
+  step.us = step_time_us(row, source, tokens / static_cast<double>(gpus), trace_time);
   return step;
 }
 
 /// One sentence on every bad row, the first twenty in full.
 [[noreturn]] void refuse_rows(const std::vector<std::string>& bad, std::size_t rows) {
   constexpr std::size_t shown = 20;
-  std::string text = fmt::format("{} of {} rows cannot be used; correct them or skip them (--skip-bad-rows):",
-                                 bad.size(), rows);
+  std::string text = fmt::format(
+      "{} of {} rows cannot be used; correct them or skip them (--skip-bad-rows):", bad.size(), rows);
   for (std::size_t i = 0; i < std::min(shown, bad.size()); ++i) text += "\n  " + bad[i];
   if (bad.size() > shown) text += fmt::format("\n  and {} more", bad.size() - shown);
   throw Error(ErrorKind::invalid, text);
@@ -185,7 +194,8 @@ std::vector<MeasuredStep> read_rows(std::string_view csv, const std::string& sou
     }
   }
   if (!bad.empty() && !skipped) refuse_rows(bad, bad.size() + steps.size());
-  if (steps.empty()) throw Error(ErrorKind::invalid, source + (bad.empty() ? ": no rows" : ": no usable row"));
+  if (steps.empty())
+    throw Error(ErrorKind::invalid, source + (bad.empty() ? ": no rows" : ": no usable row"));
   if (skipped) skipped->insert(skipped->end(), bad.begin(), bad.end());
   return steps;
 }
@@ -200,15 +210,17 @@ std::vector<MeasuredStep> read_vtrain(std::string_view csv, const std::string& s
 }
 
 std::vector<MeasuredStep> read_steps(std::string_view csv, const std::string& source,
-                                     std::vector<std::string>* skipped) {
-  return read_rows(csv, source, skipped, read_step_row);
+                                     std::vector<std::string>* skipped, const TraceTime& trace_time) {
+  return read_rows(csv, source, skipped, [&](const Row& row, const std::string& place) {
+    return read_step_row(row, place, source, trace_time);
+  });
 }
 
 std::vector<MeasuredStep> read_measured(std::string_view csv, const std::string& source, Count vocab,
-                                        std::vector<std::string>* skipped) {
+                                        std::vector<std::string>* skipped, const TraceTime& trace_time) {
   return csv.substr(0, csv.find('\n')).find("iteration time") != csv.npos
              ? read_vtrain(csv, source, vocab, skipped)
-             : read_steps(csv, source, skipped);
+             : read_steps(csv, source, skipped, trace_time);
 }
 
 }  // namespace medley::cost

@@ -95,8 +95,23 @@ class Fsdp {
                        view_.layout.dtype, phase, "parameters", why);
     return hidden ? async(std::move(entry), token::parameters) : entry;
   }
+  // FSDP2 copies what it gathered from the buffer of the collective into the parameters. FSDP1 gathers into
+  // the flat parameter itself.
+  void copy_out(std::vector<Entry>& out, Count elements, Phase phase) const {
+    if (framework_ == Framework::fsdp2 && shard_ > 1)
+      out.push_back(memory_bound(product({elements, 2, view_.e}, "parameters"), phase, "parameters.copy"));
+  }
+  // FSDP2 copies all gradients into the buffer of the collective. In FSDP1, autograd concatenates the
+  // gradients of the flat parameter's views, and another kernel divides them before they are added.
+  void copy_in(std::vector<Entry>& out, Count elements) const {
+    const Count bytes =
+        framework_ == Framework::fsdp1 ? 4 * view_.e : view_.e + static_cast<Count>(size_of(grad_));
+    if (shard_ > 1 && elements > 0)
+      out.push_back(memory_bound(product({elements, bytes}, "gradients"), Phase::backward, "gradients.copy"));
+  }
   void reduce_scatter(std::vector<Entry>& out, Count elements) const {
     const Count wide = static_cast<Count>(size_of(grad_)), bytes = product({elements, wide}, "gradients");
+    copy_in(out, elements);
     if (shard_ > 1 && bytes > 0) {
       out.push_back(async(comm(Op::reduce_scatter, shard_group(), shard_, bytes, grad_, Phase::backward,
                                "gradients", "each rank averages its slice of the group's gradients"),
@@ -141,6 +156,7 @@ class Fsdp {
     if (forward && root(chunk) > 0)
       out.push_back(all_gather(root(chunk), Phase::forward,
                                "root group (embedding, norm, head): gathered once and kept", false));
+    if (forward && root(chunk) > 0) copy_out(out, root(chunk), Phase::forward);
     const auto& order = groups(chunk, forward);
     if (!order.empty()) out.push_back(group_gather(order.front(), forward, forward));
     return out;
@@ -151,7 +167,9 @@ class Fsdp {
     const auto& order = groups(chunk, forward);
     const auto here = std::find(order.begin(), order.end(), layer);
     if (shard_ < 2 || here == order.end()) return {};
-    std::vector<Entry> out{wait_for(token::parameters, forward ? Phase::forward : Phase::backward)};
+    const Phase phase = forward ? Phase::forward : Phase::backward;
+    std::vector<Entry> out{wait_for(token::parameters, phase)};
+    copy_out(out, padded(tensors(layer)), phase);
     if (here + 1 != order.end()) out.push_back(group_gather(*(here + 1), forward, false));
     return out;
   }

@@ -157,4 +157,17 @@ Steps find_steps(const Trace& trace, const RankTrace& rank, std::size_t given) {
   return equal_steps(keys, period.end - count * period.length, period.length, count, "period");
 }
 
+double step_period_us(const RankTrace& rank, const Steps& steps) {
+  std::vector<double> starts, periods;
+  Event event;
+  for (const Step& step : steps.steps)
+    if (step.begin < step.end && rank.read(step.begin, event) && event.issued >= 0)
+      starts.push_back(event.issued);
+  for (std::size_t i = 1; i < starts.size(); ++i) periods.push_back((starts[i] - starts[i - 1]) / 1e3);
+  if (periods.empty()) return 0;
+  const auto middle = periods.begin() + static_cast<std::ptrdiff_t>(periods.size() / 2);
+  std::nth_element(periods.begin(), middle, periods.end());
+  return *middle;
+}
+
 }  // namespace medley::trace

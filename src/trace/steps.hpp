@@ -17,12 +17,17 @@ struct Step {
 
 struct Steps {
   std::vector<Step> steps;
-  std::string found_by;  ///< "scope", "mark" (the source's own), "period", "count", "nothing" (the whole trace is one step)
+  std::string found_by;  ///< "scope", "mark" (the source's own), "period", "count", "nothing" (the whole
+                         ///< trace is one step)
 };
 
 /// `given` steps, or 0 to detect them. With a number, operations before the first of the equal steps are left
 /// out.
 Steps find_steps(const Trace& trace, const RankTrace& rank, std::size_t given = 0);
+
+/// Median time in microseconds from the first issue of one step to that of the next; 0 when fewer than two
+/// steps have times.
+double step_period_us(const RankTrace& rank, const Steps& steps);
 
 /// The shortest period with which the longest range of `keys` repeats at least twice, and that range.
 struct Period {

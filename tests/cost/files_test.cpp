@@ -8,6 +8,7 @@
 #include "cost/calibrate_machine.hpp"
 #include "cost/fit_sweep.hpp"
 #include "cost/gemm_times.hpp"
+#include "model/text.hpp"
 #include "plan/helpers.hpp"
 
 namespace medley::cost {
@@ -67,6 +68,27 @@ TEST(CalibrateMachine, NamesEveryBadRowOrSkipsThem) {
   EXPECT_EQ(result.fit_steps + result.held_out_steps, 2u);
   ASSERT_EQ(result.skipped.size(), 2u);
   EXPECT_EQ(to_json(result)["skipped"].size(), 2u);
+}
+
+TEST(CalibrateMachine, TakesStepTimesFromRecordedRuns) {
+  const TemporaryFile file(
+      "model,gpu,gpus,framework,precision,seq,micro_batch,global_batch,dp,tp,pp,step_ms,trace\n"
+      "llama-2-7b,a100-80-sxm,8,fsdp2,bf16,4096,1,8,8,1,1,,runs/a\n"
+      "llama-2-7b,a100-80-sxm,8,fsdp2,bf16,4096,1,8,8,1,1,1600,runs/b\n");
+  std::vector<std::string> read;
+  const auto rows =
+      read_measured(model::read_file(file.path()), file.path(), 0, nullptr, [&](const std::string& path) {
+        read.push_back(path);
+        return 1.5e6;
+      });
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].us, 1.5e6);
+  EXPECT_EQ(rows[1].us, 1.6e6);  // given: the trace is not read
+  ASSERT_EQ(read.size(), 1u);
+  EXPECT_EQ(read[0], (std::filesystem::path(file.path()).parent_path() / "runs/a").string());
+  EXPECT_NE(
+      refusal([&] { read_measured(model::read_file(file.path()), file.path(), 0); }).find("names a trace"),
+      std::string::npos);
 }
 
 TEST(CalibrateMachine, TheFileKeepsTheSwitchAndTheLevels) {

@@ -301,6 +301,28 @@ TEST(Fsdp1, FlatParametersAndShardGradOp) {
   EXPECT_THAT(refusal([&] { rows(m, layout(2, 2, 1), Framework::fsdp1); }), HasSubstr("fsdp1"));
 }
 
+TEST(Fsdp, CopiesParametersAndGradientsAroundItsCollectives) {
+  // FSDP2 copies out of the gather's buffer, twice per layer, and into the scatter's; FSDP1 concatenates and
+  // divides.
+  Layout l;
+  l.dp = 8;
+  l.zero = 3;
+  const Model m = *model_from_zoo("llama-2-7b");
+  check(l, m);
+  const auto copied = [&](Framework framework, std::string_view module) {
+    Count bytes = 0;
+    make_schedule(m, l, framework, 0).tally([&](const Entry& entry, Count count) {
+      if (entry.module == module) bytes += entry.bytes * count;
+    });
+    return static_cast<double>(bytes) / 6.738e9;
+  };
+  // the root group is gathered once, so a little less than twice 4 bytes a parameter
+  EXPECT_NEAR(copied(Framework::fsdp2, "parameters.copy"), 8, 0.4);
+  EXPECT_NEAR(copied(Framework::fsdp2, "gradients.copy"), 4, 0.1);
+  EXPECT_EQ(copied(Framework::fsdp1, "parameters.copy"), 0);
+  EXPECT_NEAR(copied(Framework::fsdp1, "gradients.copy"), 8, 0.1);
+}
+
 TEST(Nanotron, ReducesInTheLastBackwardPassOrAfterItWithZero) {
   const Model m = gpt();
   Layout l = layout(4, 2, 1);

@@ -120,5 +120,22 @@ TEST(Steps, a_step_that_issues_nothing_counts) {
   EXPECT_EQ(found({0, 0, 1, 2, 0, 0, 0, 0, 1, 2, 0, 0, 1, 2}), (Lengths{2, 0, 2, 2}));
 }
 
+TEST(Steps, the_period_is_from_start_to_start_and_its_median_ignores_a_slow_step) {
+  auto list = std::make_shared<EventList>();
+  for (const double start_us : {0.0, 100.0, 200.0, 900.0, 1000.0, 1100.0}) {
+    Event event;
+    event.issued = start_us * 1e3;
+    event.completed = event.issued + 20e3;
+    list->events.push_back(event);
+  }
+  RankTrace rank;
+  rank.events = list;
+  Steps steps;
+  for (std::size_t i = 0; i < 6; ++i) steps.steps.push_back({i, i + 1});
+  EXPECT_EQ(step_period_us(rank, steps), 100);
+  steps.steps.resize(1);
+  EXPECT_EQ(step_period_us(rank, steps), 0);
+}
+
 }  // namespace
 }  // namespace medley::trace
