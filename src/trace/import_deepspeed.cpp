@@ -49,9 +49,10 @@ class DeepSpeedLog::Reader {
       const bool stragglers = text.find("straggler") != std::string::npos;
       in_table_ = !stragglers || list_->events.empty() || verbose_;
       if (in_table_) list_->events.clear();
-      verbose_ = false;
+      verbose_ = interrupted_ = false;
       tables_ = true;
       op_.reset();
+      name_ = "Comm. Op";
       return;
     }
     if (!tables_ && verbose_line(text)) return;
@@ -112,6 +113,7 @@ class DeepSpeedLog::Reader {
     return text.find_first_not_of("_-=* \t") == std::string::npos || text.starts_with("Breakdown");
   }
 
+  /// Other output may come between the lines of a table, which are printed one by one; the table goes on after it.
   void table_line(const std::string& text) {
     if (is_rule(text)) {
       in_table_ = false;
@@ -121,25 +123,28 @@ class DeepSpeedLog::Reader {
     std::vector<std::string> fields;
     for (std::string word; words >> word;) fields.push_back(word);
     if (fields.empty()) return;
-    const bool indented = text[0] == ' ' || text[0] == '\t';
-    if (!indented && fields.size() == 1) {
-      name_ = fields[0].substr(0, fields[0].find("_|_"));
-      const std::size_t bracket = name_.find('|');  // record names may carry "all_reduce | [Caller Func: f]"
-      op_ = foreign_op(name_.substr(0, bracket));
-      if (!op_)
-        refuse_import(where_, fmt::format("\"{}\" is not an operation that the comms logger has", fields[0]));
+    if (text[0] == ' ' || text[0] == '\t') {
+      if (!interrupted_ || looks_like_row(fields)) row(fields);
       return;
     }
-    if (!indented && fields.size() > 1 && foreign_op(fields[0]) && text.find("Caller") != std::string::npos) {
-      name_ = text;
-      op_ = foreign_op(fields[0]);
-      return;
+    // Record names may carry "all_reduce | [Caller Func: f]".
+    const bool alone = fields.size() == 1;
+    if (alone || (foreign_op(fields[0]) && text.find("Caller") != std::string::npos)) {
+      name_ = alone ? fields[0].substr(0, fields[0].find("_|_")) : text;
+      op_ = foreign_op(alone ? name_.substr(0, name_.find('|')) : fields[0]);
+    } else {
+      interrupted_ = true;
     }
-    if (!indented || !op_) {
-      in_table_ = false;  // the table has ended; the log continues
-      return;
-    }
-    row(fields);
+  }
+
+  /// A size, a count and four figures with two decimals.
+  static bool looks_like_row(const std::vector<std::string>& fields) {
+    const std::size_t at = fields.size() == 7 ? 2 : 1;
+    if (fields.size() != at + 5 || !size_of_text(fields[0], at == 2 ? fields[1] : "")) return false;
+    if (fields[at].find_first_not_of("0123456789") != std::string::npos) return false;
+    return std::all_of(fields.begin() + static_cast<std::ptrdiff_t>(at) + 1, fields.end(), [](const std::string& field) {
+      return field.find_first_not_of("0123456789.-+einfa") == std::string::npos;
+    });
   }
 
   /// busbw is (n-1)/n of tput for these operations, where n is the size of the world. Large figures give n
@@ -160,6 +165,7 @@ class DeepSpeedLog::Reader {
   }
 
   void row(const std::vector<std::string>& fields) {
+    if (!op_) refuse_import(where_, fmt::format("\"{}\" is not an operation that the comms logger has", name_));
     const bool split = fields.size() > 1 && (fields[1].find('B') != std::string::npos);
     const std::size_t at = split ? 2 : 1;
     const auto size = size_of_text(fields[0], split ? fields[1] : "");
@@ -201,7 +207,7 @@ class DeepSpeedLog::Reader {
   std::uint32_t group_ = 0;
   std::string where_, name_;
   std::optional<Op> op_;
-  bool in_table_ = false, tables_ = false, verbose_ = false;
+  bool in_table_ = false, tables_ = false, verbose_ = false, interrupted_ = false;
   double clock_ = 0, best_tput_ = 0;
   std::int64_t world_ = 0;
 };
@@ -224,8 +230,29 @@ LabelledLine unlabelled(std::string_view line) noexcept {
 DeepSpeedLog::DeepSpeedLog(const std::string& place, Trace& trace) : place_(place), trace_(trace) {}
 DeepSpeedLog::~DeepSpeedLog() = default;
 
+/// pdsh, which starts DeepSpeed's jobs of several hosts, writes "host: " before each line, and srun -l the task's number. A table shows
+/// the prefix by its first line.
+LabelledLine DeepSpeedLog::without_prefix(std::string_view line) {
+  const std::size_t colon = line.find(": ");
+  if (colon == std::string_view::npos || colon > 255) return {-1, line};
+  const std::string prefix(line.substr(0, colon));
+  const std::string_view rest = line.substr(colon + 2);
+  auto known = prefixes_.find(prefix);
+  if (known == prefixes_.end()) {
+    if (!rest.starts_with("Comm. Op")) return {-1, line};
+    const std::size_t digits = std::min(prefix.find_first_not_of(' '), prefix.size());
+    const bool number = digits < prefix.size() && prefix.size() - digits < 7 &&
+                        prefix.find_first_not_of("0123456789", digits) == std::string::npos;
+    // Below -1: tables of hosts, whose rank is not known.
+    const int label = number ? std::atoi(prefix.c_str() + digits) : -2 - static_cast<int>(prefixes_.size());
+    known = prefixes_.emplace(prefix, label).first;
+  }
+  return {known->second, rest};
+}
+
 void DeepSpeedLog::line(std::string_view text, std::size_t number) {
-  const LabelledLine labelled = unlabelled(text);
+  LabelledLine labelled = unlabelled(text);
+  if (labelled.rank < 0) labelled = without_prefix(text);
   auto& reader = readers_[labelled.rank];
   if (!reader) {
     if (readers_.size() > 65536) refuse_import(place_, "labels lines with more than 65,536 ranks");

@@ -11,8 +11,8 @@
 
 namespace medley::trace {
 
-/// "[rank3]: text", "[default0]:text", "3: text" from launchers that label their ranks' lines: the rank, and
-/// the line without the label. -1: no label.
+/// "[rank3]: text", "[default0]:text" from launchers that label their ranks' lines: the rank, and the line
+/// without the label. -1: no label.
 struct LabelledLine {
   int rank = -1;
   std::string_view text;
@@ -30,9 +30,11 @@ class DeepSpeedLog {
 
  private:
   class Reader;
+  LabelledLine without_prefix(std::string_view line);
   const std::string& place_;
   Trace& trace_;
   std::map<int, std::unique_ptr<Reader>> readers_;  ///< by the label's rank
+  std::map<std::string, int> prefixes_;             ///< "host" or "3" before ": ", with the label that stands for it
 };
 
 class NcclLog {

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <medley/error.hpp>
+#include <sstream>
 
 #include "trace/export.hpp"
 #include "trace/import.hpp"
@@ -81,6 +82,29 @@ TEST(Import, deepspeed_refuses_by_line) {
   Trace trace;
   EXPECT_EQ(refusal([&] { read_deepspeed(bad, trace); }),
             "log: line 3: expected a message size, a count and latencies");
+}
+
+/// The lines of a table are printed one by one, so that other ranks and libraries print between them.
+TEST(Import, deepspeed_table_with_other_output_in_it) {
+  std::string mixed;
+  std::size_t lines = 0;
+  std::istringstream table(deepspeed_table);
+  for (std::string line; std::getline(table, line);) {
+    mixed += line + "\n";
+    if (++lines > 2) mixed += "[W1118 reducer.cpp:1234] Warning: find_unused_parameters=True\n    warnings.warn(message)\n";
+  }
+  mixed += "done\n  1 2 3\n";
+  Trace plain, trace;
+  read_deepspeed(deepspeed_table, plain);
+  read_deepspeed(mixed, trace);
+  ASSERT_EQ(events_of(trace).size(), events_of(plain).size());
+  for (std::size_t i = 0; i < events_of(plain).size(); ++i) {
+    EXPECT_EQ(events_of(trace)[i].op, events_of(plain)[i].op);
+    EXPECT_EQ(events_of(trace)[i].bytes, events_of(plain)[i].bytes);
+    EXPECT_EQ(events_of(trace)[i].count, events_of(plain)[i].count);
+  }
+  EXPECT_EQ(refusal([&] { read_deepspeed("Comm. Op  Message Size Count Total Latency(ms)\nteleport\n   1.0 KB 3 1.0 1.0 1 1\n", trace); }),
+            "log: line 3: \"teleport\" is not an operation that the comms logger has");
 }
 
 constexpr const char* flight =
@@ -301,6 +325,14 @@ TEST(Import, deepspeed_verbose_lines_labels_and_stragglers) {
     const std::size_t end = text.find('\n', at);
     labelled += "[rank0]: " + text.substr(at, end - at) + "\n";
     at = end == std::string::npos ? text.size() : end + 1;
+  }
+  for (const auto& [prefix, rank] : {std::pair("worker-0: ", 0), std::pair(" 3: ", 3), std::pair("[default1]:", 1)}) {
+    std::string prefixed = labelled;
+    for (std::size_t at = 0; (at = prefixed.find("[rank0]: ", at)) != std::string::npos;) prefixed.replace(at, 9, prefix);
+    Trace trace;
+    read_deepspeed("worker-1: other output\n" + prefixed, trace);
+    EXPECT_EQ(events_of(trace).size(), 5u) << prefix;
+    EXPECT_EQ(trace.ranks[0].rank, rank) << prefix;
   }
   Trace plain, tables;
   read_deepspeed(deepspeed_table, plain);
