@@ -144,6 +144,7 @@ class KinetoImporter {
     out.async = e.async != 0;
     if (e.async < 0) out.unknown.add(Field::async);
     if (out.peer < 0) out.unknown.add(Field::root);
+    if (e.in < 0 && e.out < 0 && op != Op::barrier) out.unknown.add(Field::bytes);
     if (group.ranks.empty()) out.unknown.add(Field::group);
     return out;
   }

@@ -163,8 +163,8 @@ class Handler {
       event_.ts = sane;
     else if (slot_ == Slot::dur)
       event_.dur = std::max(0.0, sane);
-    else
-      return whole(static_cast<std::int64_t>(sane));
+    else  // what exceeds 64 bits arrives as a float, and must not look absent
+      return whole(value > 9e18 ? std::int64_t{1} << 62 : static_cast<std::int64_t>(sane));
     slot_ = Slot::none;
     return true;
   }

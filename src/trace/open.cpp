@@ -70,6 +70,9 @@ Trace open_trace(const std::string& path) {
       for (const fs::path& file : others) import_file(file, trace);
     }
     for (const fs::path& file : files) read_record_file(file, trace);
+  } else if (!fs::is_regular_file(path, error)) {
+    // The file is read more than once, and a pipe without a writer would wait forever.
+    throw Error(ErrorKind::invalid, fmt::format("{}: is neither a regular file nor a folder; write what it gives to a file first", path));
   } else if (is_record_file(path)) {
     read_record_file(path, trace);
   } else {

@@ -289,6 +289,21 @@ TEST(Import, kineto_without_arguments) {
   EXPECT_THAT(trace.ranks[0].remarks, ::testing::Contains(HasSubstr("3 of 3 operations have no arguments")));
 }
 
+TEST(Import, kineto_sizes_that_are_absent_or_absurd) {
+  const auto read = [](const std::string& sizes) {
+    const std::string text = R"json({"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "ts": 1, "dur": 1, "tid": 1,
+      "args": {"Collective name": "allreduce", "dtype": "Float", "Group size": 2)json" + sizes + "}}]}";
+    Trace trace;
+    ByteStream in(text, "t.json");
+    import_kineto(in, trace);
+    return events_of(trace).at(0);
+  };
+  EXPECT_TRUE(read("").unknown.has(Field::bytes)) << "not 0 B";
+  EXPECT_FALSE(read(R"(, "In msg nelems": 4, "Out msg nelems": 4)").unknown.has(Field::bytes));
+  EXPECT_THAT(refusal([&] { read(R"(, "In msg nelems": 99999999999999999999)"); }),
+              ::testing::HasSubstr("t.json: traceEvents[0]: a tensor cannot have"));
+}
+
 TEST(Import, kineto_refuses_what_holds_no_communication_and_what_is_not_json) {
   const auto refused = [](std::string_view text) {
     return refusal([&] {

@@ -2,6 +2,8 @@
 #include "trace/report.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
@@ -37,6 +39,17 @@ TEST(Report, HoldsTheStepItsTotalsAndItsLayout) {
   EXPECT_EQ(json["rows"].size(), 3u);
   EXPECT_EQ(json["small"]["limit"], 64 * 1024);
   EXPECT_EQ(json["layout"]["text"], "dp=2");
+}
+
+/// Opening a pipe without a writer would wait forever.
+TEST(Report, OfAPipeIsRefused) {
+  std::string folder = "/tmp/medley-pipe-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string pipe = folder + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(make_report({.path = pipe}), Error);
+  unlink(pipe.c_str());
+  rmdir(folder.c_str());
 }
 
 TEST(Report, OfARankThatIsNotThereIsRefused) {
