@@ -190,11 +190,10 @@ void OnlineDecider::settle_slot(uint32_t s, const WindowPlan& planned, const Win
     trial.times.push_back(time);
     state.ratio_permille[timed.candidate] = std::max<int64_t>(1, time * 1000 / base);
   }
-  if (trial.number) {
-    judge_trial(s, decided);
-  } else if (fresh) {
-    look_for_cause(s);
-  }
+  if (trial.number) judge_trial(s, decided);
+  // A drift does not wait for the end of trials that other conditions gave rise to.
+  const bool about_drift = trial.number && (trial.cause == TrialCause::drift || trial.cause == TrialCause::unlike_table);
+  if (fresh && !about_drift && planned.current[s] == state.current) look_for_cause(s);
 }
 
 void OnlineDecider::look_for_cause(uint32_t s) {
@@ -216,7 +215,7 @@ void OnlineDecider::look_for_cause(uint32_t s) {
     std::vector<uint8_t> all(slots_[s].expected_ns.size());   // in the order of the candidates: those of other libraries first
     std::iota(all.begin(), all.end(), uint8_t{0});
     begin_trials(s, state.usual_by_table ? TrialCause::unlike_table : TrialCause::drift, std::move(all));
-  } else if (state.current != 0 && now_ns_ >= state.recheck_at) {
+  } else if (state.current != 0 && state.trial.number == 0 && now_ns_ >= state.recheck_at) {
     begin_trials(s, TrialCause::recheck, {0});
   }
 }

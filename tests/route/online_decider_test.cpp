@@ -135,6 +135,15 @@ TEST(OnlineDecider, tries_what_the_table_could_not_tell_apart) {
   EXPECT_EQ(equal.seen.front().decision.outcome, Outcome::kept);
 }
 
+TEST(OnlineDecider, a_drift_ends_trials_of_what_the_table_could_not_tell_apart) {
+  Job job({slot_of({100 * us, 110 * us, 101 * us, 102 * us, 103 * us}, 0b11100)}, {4}, [](auto, std::uint8_t candidate, std::uint64_t window) {
+    return window < 3 || candidate == 1 ? 100 * us : 100 * ms;   // only the route of another library stays fast
+  });
+  job.compute_ns = 0;
+  job.run(60);
+  EXPECT_EQ(job.current(), 1);
+}
+
 TEST(OnlineDecider, notices_from_the_start_that_times_are_unlike_the_table) {
   Job job({slot_of({1 * ms, 2 * ms})}, {20}, [](auto, std::uint8_t candidate, auto) { return candidate == 0 ? 5 * ms : 2 * ms; });
   job.run(60);
