@@ -10,14 +10,14 @@ namespace {
 
 // Some rank is always last. A straggler is last more often than chance makes it: e^-11, one in 60,000.
 constexpr double least_evidence = 11;
-// And it costs the others time: this share of it, and no less than this in all. A rank that the system did not run for some
-// milliseconds is no reason to end a job.
+// And it costs the others time: this share of it, and no less than this in all. A rank that the system did
+// not run for some milliseconds is no reason to end a job.
 constexpr double least_loss = 0.02, least_loss_ns = 0.1e9;
-// Collectives are judged whose last rank is later than this. A rank may be late by 50 µs at each of them, or by a second once a
-// step; the noise of the small ones must not hide the large ones.
+// Collectives are judged whose last rank is later than this. A rank may be late by 50 µs at each of them, or
+// by a second once a step; the noise of the small ones must not hide the large ones.
 constexpr double scales_ns[] = {20e3, 200e3, 2e6, 20e6, 200e6, 2e9};
-// A collective below the scale weighs this against the end of a late period, so that one of 25 may be late, but a single hiccup
-// long ago is no beginning.
+// A collective below the scale weighs this against the end of a late period, so that one of 25 may be late,
+// but a single hiccup long ago is no beginning.
 constexpr double weight_of_others = 0.02;
 
 /// When the ranks arrived at one collective.
@@ -38,11 +38,12 @@ struct Arrivals {
   double lateness() const { return std::max(0.0, last - second_last - excused); }
 };
 
-/// What one rank waited for other groups. A rank that arrives late because it waited elsewhere is a victim of the straggler there,
-/// so that time is excused.
+/// What one rank waited for other groups. A rank that arrives late because it waited elsewhere is a victim of
+/// the straggler there, so that time is excused.
 struct Waits {
   double all = 0;
-  std::map<std::uint32_t, double> of_group, at_last;  ///< `at_last`: elsewhere, when it last arrived at the group
+  std::map<std::uint32_t, double> of_group,
+      at_last;  ///< `at_last`: elsewhere, when it last arrived at the group
   double since_last(std::uint32_t group) {
     const double elsewhere = all - of_group[group];
     const auto [before, fresh] = at_last.emplace(group, elsewhere);
@@ -63,14 +64,16 @@ std::map<std::uint32_t, Collectives> arrivals_of(const Trace& trace) {
   for (const RankTrace& rank : trace.ranks) {
     Waits waits;
     rank.for_each([&](const Event& e) {
-      if (e.matched && e.issued >= 0) groups[e.group][e.sequence].add(e.issued, rank.rank, waits.since_last(e.group));
+      if (e.matched && e.issued >= 0)
+        groups[e.group][e.sequence].add(e.issued, rank.rank, waits.since_last(e.group));
       waits.add(e.group, e.exposed);
     });
   }
   return groups;
 }
 
-/// How surely `last` of `all` is no chance among `ranks` equal ranks: Chernoff's bound on a binomial tail, as -ln.
+/// How surely `last` of `all` is no chance among `ranks` equal ranks: Chernoff's bound on a binomial tail, as
+/// -ln.
 double evidence(std::size_t last, std::size_t all, int ranks) {
   const double p = 1.0 / ranks, q = static_cast<double>(last) / static_cast<double>(all);
   if (q <= p) return 0;
@@ -83,8 +86,9 @@ bool recovered(std::size_t range, std::size_t late, std::size_t since) {
   return since > 8 + 4 * (range / late);
 }
 
-/// The rank's lateness since the moment from which on it is last most clearly: the suffix in which it exceeds `share` by the most
-/// collectives. So a rank that became slow a second ago is found now, not when half of the window is past.
+/// The rank's lateness since the moment from which on it is last most clearly: the suffix in which it exceeds
+/// `share` by the most collectives. So a rank that became slow a second ago is found now, not when half of
+/// the window is past.
 Straggler judged(const std::vector<const Arrivals*>& whole, int rank, double share, double scale) {
   Straggler out;
   out.rank = rank;
@@ -114,8 +118,8 @@ Straggler judged(const std::vector<const Arrivals*>& whole, int rank, double sha
 }
 
 /// The scale at which the rank costs the most, of those at which it is surely a straggler.
-std::optional<Straggler> straggler(const std::vector<const Arrivals*>& whole, int rank, int ranks, double now_ns, double share,
-                                   double clock_error) {
+std::optional<Straggler> straggler(const std::vector<const Arrivals*>& whole, int rank, int ranks,
+                                   double now_ns, double share, double clock_error) {
   std::optional<Straggler> out;
   for (const double scale : scales_ns) {
     const Straggler found = judged(whole, rank, share, std::max(scale, clock_error));

@@ -1,5 +1,6 @@
-// Damage that a sum would not show: totals are conserved, operations change places or groups, one rank or one step deviates, or a true
-// hypothesis holds everywhere but in one place. Reconcile accepts none of it and explains none of it.
+// Damage that a sum would not show: totals are conserved, operations change places or groups, one rank or one
+// step deviates, or a true hypothesis holds everywhere but in one place. Reconcile accepts none of it and
+// explains none of it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -105,11 +106,13 @@ std::vector<Kind> sizes_that_add_up() {
       {"two sizes swapped, one step", one_step(with_pair(other_size, swap_sizes))},
       {"64 B moved to another operation, everywhere", everywhere(with_pair(same_size, move_bytes))},
       {"64 B moved to another operation, one step", one_step(with_pair(same_size, move_bytes))},
-      {"one twice, an equal one not at all", everywhere(with_pair(other_size, [](auto& a, auto& b) { b = a; }))},
-      {"one doubled and another halved", everywhere(with_pair(same_size, [](auto& a, auto& b) {
-         a.event.bytes *= 2;
-         b.event.bytes /= 2;
-       }))},
+      {"one twice, an equal one not at all",
+       everywhere(with_pair(other_size, [](auto& a, auto& b) { b = a; }))},
+      {"one doubled and another halved", everywhere(with_pair(same_size,
+                                                              [](auto& a, auto& b) {
+                                                                a.event.bytes *= 2;
+                                                                b.event.bytes /= 2;
+                                                              }))},
       {"padded to 512 B", everywhere([](MadeStep& step) {
          bool any = false;
          for (MadeOperation& op : step) {
@@ -171,14 +174,15 @@ std::vector<Kind> other_fields() {
          for (MadeOperation& op : step) any = std::exchange(op.event.async, false) || any;
          return any;
        })},
-      {"async and blocking exchanged between two", everywhere(with_pair(
-           [](const auto& a, const auto& b) { return a.event.async != b.event.async; },
-           [](auto& a, auto& b) { std::swap(a.event.async, b.event.async); }))},
+      {"async and blocking exchanged between two",
+       everywhere(with_pair([](const auto& a, const auto& b) { return a.event.async != b.event.async; },
+                            [](auto& a, auto& b) { std::swap(a.event.async, b.event.async); }))},
       {"two roots exchanged", everywhere(with_pair(
-           [](const auto& a, const auto& b) {
-             return rooted(a.event.op) && rooted(b.event.op) && a.event.peer != b.event.peer;
-           },
-           [](auto& a, auto& b) { std::swap(a.event.peer, b.event.peer); }))},
+                                  [](const auto& a, const auto& b) {
+                                    return rooted(a.event.op) && rooted(b.event.op) &&
+                                           a.event.peer != b.event.peer;
+                                  },
+                                  [](auto& a, auto& b) { std::swap(a.event.peer, b.event.peer); }))},
       {"another root everywhere", everywhere([](MadeStep& step) {
          bool any = false;
          for (MadeOperation& op : step) {
@@ -204,10 +208,11 @@ std::vector<Kind> other_fields() {
          return any;
        })},
       {"phases of two exchanged", everywhere(with_pair(
-           [](const auto& a, const auto& b) {
-             return a.event.op == b.event.op && a.scope.substr(0, 4) != b.scope.substr(0, 4);
-           },
-           [](auto& a, auto& b) { std::swap(a.scope, b.scope); }))},
+                                      [](const auto& a, const auto& b) {
+                                        return a.event.op == b.event.op &&
+                                               a.scope.substr(0, 4) != b.scope.substr(0, 4);
+                                      },
+                                      [](auto& a, auto& b) { std::swap(a.scope, b.scope); }))},
       {"never completed", one_rank([](MadeStep& step) {
          if (!step.empty()) step.back().event.state = trace::State::started;
          return !step.empty();
@@ -240,7 +245,8 @@ std::vector<Kind> groups_and_order() {
          }
          return true;
        })},
-      {"a group of all ranks instead", [](MadeRun& run) {
+      {"a group of all ranks instead",
+       [](MadeRun& run) {
          bool any = false;
          for (MadeRank& rank : run.ranks) {
            for (MadeStep& step : rank.steps) {
@@ -254,7 +260,8 @@ std::vector<Kind> groups_and_order() {
          }
          return any;
        }},
-      {"the last operation comes in the next step", [](MadeRun& run) {
+      {"the last operation comes in the next step",
+       [](MadeRun& run) {
          for (MadeRank& rank : run.ranks) {
            auto& steps = rank.steps;
            steps[1].insert(steps[1].begin(), steps[0].back());
@@ -298,11 +305,13 @@ std::vector<Kind> groups_and_order() {
          step = std::move(out);
          return any;
        })},
-      {"one step sends nothing, on all ranks", [](MadeRun& run) {
+      {"one step sends nothing, on all ranks",
+       [](MadeRun& run) {
          for (MadeRank& rank : run.ranks) rank.steps[1].clear();
          return true;
        }},
-      {"the ranks of two traces exchanged", [](MadeRun& run) {
+      {"the ranks of two traces exchanged",
+       [](MadeRun& run) {
          // Ranks of a data-parallel job send the same, so that nothing changes.
          const auto &first = run.ranks.front().steps[0], &last = run.ranks.back().steps[0];
          const bool differ = !std::equal(first.begin(), first.end(), last.begin(), last.end(),
@@ -367,33 +376,40 @@ TEST(SubtleDamage, a_hypothesis_that_fails_in_one_place_explains_nothing_there) 
       return step[step.size() / 2];
     };
     const std::vector<Kind> kinds = {
-        {"another dtype", [&](MadeRun& run) {
+        {"another dtype",
+         [&](MadeRun& run) {
            middle(run).event.dtype = DType::i8;
            return middle(run).event.op != Op::barrier;
          }},
-        {"another reduction", [&](MadeRun& run) {
+        {"another reduction",
+         [&](MadeRun& run) {
            middle(run).event.reduce = ReduceOp::product;
            return reduces(middle(run).event.op);
          }},
-        {"blocking for async", [&](MadeRun& run) {
+        {"blocking for async",
+         [&](MadeRun& run) {
            middle(run).event.async = !middle(run).event.async;
            return true;
          }},
-        {"another phase", [&](MadeRun& run) {
+        {"another phase",
+         [&](MadeRun& run) {
            MadeOperation& op = middle(run);
            op.scope = op.scope.starts_with("optimizer") ? "forward/x" : "optimizer/x";
            return true;
          }},
-        {"8 B more", [&](MadeRun& run) {
+        {"8 B more",
+         [&](MadeRun& run) {
            middle(run).event.bytes += 8;
            return true;
          }},
-        {"dropped", [&](MadeRun& run) {
+        {"dropped",
+         [&](MadeRun& run) {
            MadeStep& step = run.ranks.back().steps[1];
            step.erase(step.begin() + static_cast<std::ptrdiff_t>(step.size() / 2));
            return true;
          }},
-        {"neighbours exchanged", [&](MadeRun& run) {
+        {"neighbours exchanged",
+         [&](MadeRun& run) {
            MadeStep& step = run.ranks.back().steps[1];
            for (std::size_t i = step.size() - 1; i > 0; --i) {
              if (step[i].event.bytes == step[i - 1].event.bytes) continue;
@@ -402,23 +418,29 @@ TEST(SubtleDamage, a_hypothesis_that_fails_in_one_place_explains_nothing_there) 
            }
            return false;
          }},
-        {"one rank ran as planned", [&](MadeRun& run) {
+        {"one rank ran as planned",
+         [&](MadeRun& run) {
            run.ranks.back() = as_planned.ranks.back();
            return true;
          }},
-        {"one step ran as planned", [&](MadeRun& run) {
-           for (std::size_t r = 0; r < run.ranks.size(); ++r) run.ranks[r].steps[1] = as_planned.ranks[r].steps[1];
+        {"one step ran as planned",
+         [&](MadeRun& run) {
+           for (std::size_t r = 0; r < run.ranks.size(); ++r)
+             run.ranks[r].steps[1] = as_planned.ranks[r].steps[1];
            return true;
          }},
-        {"one step of one rank ran as planned", [&](MadeRun& run) {
+        {"one step of one rank ran as planned",
+         [&](MadeRun& run) {
            run.ranks[0].steps[2] = as_planned.ranks[0].steps[2];
            return true;
          }},
-        {"one rank ran with a third value", [&](MadeRun& run) {
+        {"one rank ran with a third value",
+         [&](MadeRun& run) {
            run.ranks.back() = third.ranks.back();
            return true;
          }},
-        {"one step ran with a third value", [&](MadeRun& run) {
+        {"one step ran with a third value",
+         [&](MadeRun& run) {
            for (std::size_t r = 0; r < run.ranks.size(); ++r) run.ranks[r].steps[1] = third.ranks[r].steps[1];
            return true;
          }},
@@ -432,8 +454,10 @@ TEST(SubtleDamage, a_hypothesis_that_fails_in_one_place_explains_nothing_there) 
   }
 }
 
-/// Moves `tokens` tokens from the first rank of each group to the others, in the exchanges that `which` selects.
-void route(MadeRun& run, std::int64_t tokens, const std::function<bool(const MadeOperation&, std::size_t)>& which) {
+/// Moves `tokens` tokens from the first rank of each group to the others, in the exchanges that `which`
+/// selects.
+void route(MadeRun& run, std::int64_t tokens,
+           const std::function<bool(const MadeOperation&, std::size_t)>& which) {
   for (MadeRank& rank : run.ranks) {
     for (MadeStep& step : rank.steps) {
       std::size_t number = 0;
@@ -461,8 +485,12 @@ TEST(SubtleDamage, uneven_routing_excuses_nothing_else) {
   const Report right = held([&](MadeRun& run) { route(run, 3, all); });
   ASSERT_GT(right.differences(), 0u);
   ASSERT_EQ(right.unexplained(), 0u) << text_of(right);
-  EXPECT_GT(held([&](MadeRun& run) { route(run, 3, forward); }).unexplained(), 0u) << "only in the forward pass";
-  EXPECT_GT(held([&](MadeRun& run) { route(run, 3, [&](auto& op, auto n) { return !forward(op, n); }); }).unexplained(), 0u)
+  EXPECT_GT(held([&](MadeRun& run) { route(run, 3, forward); }).unexplained(), 0u)
+      << "only in the forward pass";
+  EXPECT_GT(held([&](MadeRun& run) {
+              route(run, 3, [&](auto& op, auto n) { return !forward(op, n); });
+            }).unexplained(),
+            0u)
       << "only in the backward pass";
   EXPECT_GT(held([&](MadeRun& run) {
               route(run, 3, all);
