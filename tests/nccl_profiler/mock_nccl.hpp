@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -23,6 +24,9 @@ class MockNccl {
     if (!v6_ || !v5_ || !v4_) throw std::runtime_error("the plugin lacks a version of the interface");
   }
 
+  /// Making a comm is collective: no rank is through before all have begun. Called by each rank after its part.
+  std::function<void()> meet;
+
   struct Comm {
     void* context = nullptr;
     int mask = 0, ranks = 0, rank = 0;
@@ -38,6 +42,7 @@ class MockNccl {
       v5_->init(&out.context, hash, &out.mask, name, 1, ranks, rank, nullptr);
     else
       v4_->init(&out.context, &out.mask, name, hash, 1, ranks, rank, nullptr);
+    if (meet) meet();
     return out;
   }
 

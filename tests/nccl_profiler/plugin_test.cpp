@@ -2,9 +2,12 @@
 // that NCCL's interface carries and no others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -32,6 +35,9 @@ struct Folder {
 
 /// Runs `body` in a process per rank, as a launcher would start it.
 void run_ranks(const fs::path& folder, int ranks, const std::function<void(MockNccl&, int)>& body) {
+  void* shared = mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto* arrived = new (shared) std::atomic<int>(0);
   std::vector<pid_t> children;
   for (int rank = 0; rank < ranks; ++rank) {
     const pid_t child = fork();
@@ -41,6 +47,11 @@ void run_ranks(const fs::path& folder, int ranks, const std::function<void(MockN
       setenv("WORLD_SIZE", std::to_string(ranks).c_str(), 1);
       try {
         MockNccl nccl(NCCL_PROFILER_PLUGIN);
+        int comms = 0;
+        nccl.meet = [&] {
+          ++comms;
+          for (arrived->fetch_add(1); arrived->load() < comms * ranks;) sched_yield();
+        };
         body(nccl, rank);
         std::exit(0);  // as a program ends: the recorder closes its file
       } catch (const std::exception& error) {
@@ -55,6 +66,7 @@ void run_ranks(const fs::path& folder, int ranks, const std::function<void(MockN
     waitpid(child, &status, 0);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   }
+  munmap(shared, sizeof(std::atomic<int>));
 }
 
 std::vector<Event> events_of(const trace::Trace& t, int rank) {
