@@ -26,6 +26,9 @@ template <class MakeCall>
 Work issue_list(const std::shared_ptr<core::CommState>& comm, Op op, std::size_t tensors, const Options& options, MakeCall&& make_call) {
   if (tensors == 0) return {};
   const core::Checker check{*comm, op};
+  if (options.feedback && tensors > 1) {
+    check.refuse(fmt::format("error feedback belongs to one tensor, but the list has {}; call each with its own ErrorFeedback in a fuse scope", tensors));
+  }
   std::vector<fuse::Member> members;
   members.reserve(tensors);
   fuse::Overlaps overlaps;

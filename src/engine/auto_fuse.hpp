@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <medley/store.hpp>
 
 namespace medley::core {
@@ -15,7 +14,6 @@ struct AutoFuse {
   /// takes to issue the gradients of a few layers. Only this rank's part in the agreement depends on it.
   static constexpr std::chrono::microseconds longest_collection{100};
 
-  std::int64_t number = 0;          ///< memory of the agreement: this rank's offer, then the smallest of all
   Operation* agreement = nullptr;   ///< under way; the engine's pending list holds the reference
   bool asked = false;               ///< somebody waits for a collected operation
   Deadline due = Deadline::max();   ///< of the oldest collected operation

@@ -7,6 +7,7 @@
 #include <medley/sdk/current_error.hpp>
 #include <utility>
 
+#include "compress/spec.hpp"
 #include "engine/engine.hpp"
 #include "fuse/compose.hpp"
 
@@ -20,9 +21,10 @@ constexpr std::size_t most_members = fuse::Collector::most_members;
 }  // namespace
 
 /// On host memory: operations in streams launch at issue, so that graphs can capture them. A named algorithm may be one that the
-/// message's route lacks. Blocking calls are collected too: another rank may call the same collective async.
+/// message's route lacks. What the call, a rule or the table compresses keeps its own values apart from others'. All of this is equal on
+/// all ranks. Blocking calls are collected too: another rank may call the same collective async.
 bool Engine::collects(const CommState& comm, const Call& call, const Options& options) {
-  return options.algorithm.empty() && call.memory == Memory::host && fuse::fusable(call.op) &&
+  return options.algorithm.empty() && !compress::is_compressed(call.algorithm) && call.memory == Memory::host && fuse::fusable(call.op) &&
          fuse::larger_side(call, comm.rank, comm.size) <= comm.fuse_limits.host;
 }
 
@@ -60,21 +62,23 @@ bool Engine::seek_agreement(CommState& comm) {
   call.op = Op::all_reduce;
   call.dtype = DType::i64;
   call.reduce = ReduceOp::min;
-  fusing.number = static_cast<std::int64_t>(ready);
-  call.in = call.out = &fusing.number;
+  auto number = std::make_shared<std::int64_t[]>(1, static_cast<std::int64_t>(ready));   // this rank's offer, then the smallest of all
+  call.in = call.out = number.get();
   call.in_count = call.out_count = 1;
   const std::shared_ptr<CommState> shared = waiting.front()->comm;
   Operation* const agreement = enlist_internal(shared, call, *comm.routing.find(call, comm.size));
+  agreement->lists = std::move(number);   // a library that cannot cancel gets it with the abandoned transfer
   agreement->deadline = waiting.front()->deadline;
   fusing.agreement = agreement;
   if (agreement->blockers == 0) start(*agreement);
   return true;
 }
 
-/// Pending and in lane order, but not counted, recorded or checked: the program did not issue it.
+/// Pending and in lane order, but not counted, recorded or checked: the program did not issue it. Never compressed: what a rule says
+/// about the size of the message is not meant for its offers, its bytes, or members that forbid it.
 Operation* Engine::enlist_internal(const std::shared_ptr<CommState>& comm, const Call& call, const Route& route) {
   Call own = call;
-  if (own.algorithm.empty()) own.algorithm = route.algorithm;
+  if (own.algorithm.empty() && !compress::is_compressed(route.algorithm)) own.algorithm = route.algorithm;
   OperationRef made = make_operation(comm, own, {}, *route.lane, ticks());
   Operation* const operation = enlist(std::move(made), {.async = true});
   operation->accesses.clear();
@@ -88,7 +92,7 @@ void Engine::take_agreement(Operation& agreement) {
   AutoFuse& fusing = *comm.auto_fuse;
   fusing.agreement = nullptr;
   if (agreement.error || comm.failure) return;
-  issue_agreed(comm, static_cast<std::size_t>(fusing.number));
+  issue_agreed(comm, static_cast<std::size_t>(agreement.lists[0]));
   const auto& waiting = comm.awaiting_lane_order;
   const bool more = std::any_of(waiting.begin(), waiting.end(), [](const Operation* one) { return one->collected; });
   fusing.due = more ? steady_clock::now() : Deadline::max();   // the rest has waited long enough
@@ -103,7 +107,10 @@ void Engine::issue_agreed(CommState& comm, std::size_t count) {
   std::vector<fuse::Member> calls;
   for (Operation* member : members) {
     member->collected = false;
-    calls.emplace_back(member->call, Options{.backend = member->named_backend});
+    Call call = member->call;
+    call.algorithm = {};   // the message takes that of its own route
+    call.feedback = nullptr;   // none of them is compressed
+    calls.emplace_back(call, Options{.backend = member->named_backend});
   }
   for (const fuse::Composed& one : fuse::compose(calls, comm.rank, comm.size, comm.fuse_limits)) {
     std::vector<Operation*> carried;

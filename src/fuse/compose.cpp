@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compress/spec.hpp"
+
 namespace medley::fuse {
 namespace {
 
@@ -26,6 +28,11 @@ std::chrono::nanoseconds shorter(std::chrono::nanoseconds a, std::chrono::nanose
   return a.count() == 0 ? b : b.count() == 0 ? a : std::min(a, b);
 }
 
+/// A codec that the call names sees the call's tensor alone, and error feedback belongs to one tensor.
+bool travels_alone(const Member& member) {
+  return member.call.feedback || (compress::is_compressed(member.algorithm) && member.algorithm != compress::forbidden);
+}
+
 /// A fused message that still takes tensors.
 struct Open {
   std::size_t at;          ///< in the result
@@ -45,7 +52,8 @@ std::vector<Composed> compose(std::span<const Member> members, int rank, int ran
   std::vector<Open> open;
   for (std::uint32_t i = 0; i < members.size(); ++i) {
     const Member& member = members[i];
-    const std::int64_t bytes = larger_side(member.call, rank, ranks), limit = limits.of(member.call.memory);
+    const std::int64_t bytes = larger_side(member.call, rank, ranks);
+    const std::int64_t limit = travels_alone(member) ? -1 : limits.of(member.call.memory);
     const auto found = bytes > limit ? open.end() : std::find_if(open.begin(), open.end(), [&](const Open& one) {
       return travel_together(*composed[one.at].first, member);
     });

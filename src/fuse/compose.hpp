@@ -41,7 +41,7 @@ struct Member {
 
   Member() = default;
   Member(const Call& made, const Options& options)
-      : call(made), backend(options.backend == "auto" ? "" : options.backend), algorithm(options.algorithm), deadline(options.deadline) {}
+      : call(made), backend(options.backend == "auto" ? "" : options.backend), algorithm(made.algorithm), deadline(options.deadline) {}
 };
 
 /// One operation to issue: a fused message of several members, or one member as it is.
@@ -57,7 +57,7 @@ struct Composed {
 MEDLEY_API std::int64_t larger_side(const Call& call, int rank, int ranks);
 
 /// Tensors within the limits are fused where they agree in operation, root, memory, options and, if they are combined, in type and
-/// reduction; all others move as bytes. Larger ones, and those that are alone, stay as they are. Messages are ordered by their
+/// reduction; all others move as bytes. Larger ones, those with a codec or error feedback of their own, and those that are alone, stay as they are. Messages are ordered by their
 /// first tensors. `members` outlive the result.
 MEDLEY_API std::vector<Composed> compose(std::span<const Member> members, int rank, int ranks, const Limits& limits);
 

@@ -28,7 +28,8 @@ class MailLane : public Lane {
   std::unique_ptr<Lane> mail_;
 };
 
-/// `Own` is the lane and provides the backend's name: `static constexpr std::string_view name`.
+/// `Own` is the lane and provides the backend's name, `static constexpr std::string_view name`, and where it has collectives of its own
+/// `static bool native(Op)`.
 template <class Own>
 class OverShm final : public Backend {
  public:
@@ -36,7 +37,12 @@ class OverShm final : public Backend {
   std::string_view name() const override { return Own::name; }
   std::string version() const override { return "for tests"; }
   bool has_memory(Memory memory) const override { return memory == Memory::host; }
-  bool native(Op op, DType, ReduceOp, Memory) const override { return op == Op::send || op == Op::recv; }
+  bool native(Op op, DType, ReduceOp, Memory) const override {
+    if constexpr (requires { Own::native(op); }) {
+      if (Own::native(op)) return true;
+    }
+    return op == Op::send || op == Op::recv;
+  }
   std::string refuses(const std::vector<int>& ranks) const override { return shm_->refuses(ranks); }
   std::unique_ptr<Lane> connect(const CommParams& group) override { return std::make_unique<Own>(shm_->connect(group)); }
   EventCount* event_count() override { return shm_->event_count(); }

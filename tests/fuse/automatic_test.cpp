@@ -1,4 +1,5 @@
 // Automatic fusion: ranks that wait, test and conflict at different places still start the same operations together.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -87,6 +88,27 @@ TEST(AutomaticFusion, AnAbortEndsWhatWasCollected) {
     for (Work& work : works) EXPECT_THROW(work.wait(), Error);
     world.barrier();
   });
+}
+
+std::atomic<int>& counter_of_keeps(const char* name) {
+  void* const plugin = dlopen(KEEPING_BACKENDS "/libmedley_backend_keeps.so", RTLD_NOW);
+  EXPECT_NE(plugin, nullptr) << dlerror();
+  return *static_cast<std::atomic<int>*>(dlsym(plugin, name));
+}
+
+TEST(AutomaticFusion, TheMemoryOfAnAbandonedAgreementGoesToTheLibrary) {
+  std::atomic<int>& started = counter_of_keeps("started_all_reduces");
+  test::run_threads(2, [&](Context& context) {
+    Comm world = context.world(), comm = world.dup({.rules = "all_reduce=keeps", .fuse = true});
+    std::vector<float> a(4, 1);
+    Work work = comm.all_reduce(a, sum, {.async = true});
+    while (started < 2) context.progress();   // both ranks' agreements are with the library, which never completes them
+    if (comm.rank() == 0) comm.abort();
+    EXPECT_THROW(work.wait(), Error);
+    world.barrier({.backend = "shm"});
+  }, [](ContextOptions& options) { options.backends = {"shm", "keeps"}; });
+  EXPECT_EQ(counter_of_keeps("abandoned_with_memory"), 2);
+  EXPECT_EQ(counter_of_keeps("abandoned_without"), 0);
 }
 
 TEST(AutomaticFusion, ADeadlineNamesTheMissingRank) {
