@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace medley::algorithms {
 namespace {
 
@@ -36,17 +38,19 @@ void FeedbackAccess::prepare(const Call& call, int rank, int ranks) {
     throw Error(ErrorKind::invalid, fmt::format("error feedback is for reductions, not for {}", name(call.op)));
   }
   ErrorFeedback& feedback = *call.feedback;
+  std::int64_t count = call.in_count;   // of a v-collective the sum of the parts, which may lie anywhere in the buffer
+  for (int r = 0; call.in_counts && r < ranks; ++r) count = std::max(count, call.in_offsets[r] + call.in_counts[r]);
   const bool sends_result = call.op == Op::all_reduce || call.op == Op::reduce;
   const std::int64_t own = sends_result ? Parts::even(call.in_count, ranks).count(rank) : 0;
   if (feedback.count_ == 0) {
-    feedback.count_ = call.in_count;
+    feedback.count_ = count;
     feedback.result_count_ = own;
   }
-  if (feedback.count_ == call.in_count && feedback.result_count_ == own) return;
+  if (feedback.count_ == count && feedback.result_count_ == own) return;
   throw Error(ErrorKind::invalid,
               fmt::format("the error feedback belongs to a tensor of {} elements with {} of the result on this rank, but this call has {} "
                           "and {}; use one ErrorFeedback per tensor and comm, or reset() it",
-                          feedback.count_, feedback.result_count_, call.in_count, own));
+                          feedback.count_, feedback.result_count_, count, own));
 }
 
 float* FeedbackAccess::values(const Job& job, std::int64_t count, std::vector<float>& on_host, std::shared_ptr<float>& on_device) {

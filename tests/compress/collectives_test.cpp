@@ -312,5 +312,18 @@ TEST(CompressedCollectives, overlap_with_others) {
   });
 }
 
+TEST(Feedback, reaches_parts_that_lie_anywhere_in_the_buffer) {
+  run_threads(2, [](Context& context) {
+    std::vector<float> in(100'000, 1.01f), out(10);
+    in[90'000] = in[99'000] = 9;   // so that int8 loses something of the others
+    const std::vector<std::int64_t> counts{10, 10}, offsets{90'000, 99'000};
+    ErrorFeedback feedback;
+    context.world().reduce_scatterv(in, Parts{counts, offsets}, out, medley::sum, {.compress = "int8", .feedback = &feedback});
+    ASSERT_EQ(feedback.count(), 99'010);
+    EXPECT_NE(feedback.residual()[context.rank() == 0 ? 99'001 : 90'001], 0.0f);   // of what was sent to the other rank
+    context.world().barrier();
+  });
+}
+
 }  // namespace
 }  // namespace medley::compress::test
