@@ -30,6 +30,9 @@ void Engine::issue_composed(const std::shared_ptr<CommState>& comm, std::vector<
   std::vector<const Route*> routes;
   routes.reserve(composed.size());
   for (fuse::Composed& one : composed) {
+    if (one.fusion && !collecting_.empty()) [[unlikely]] {   // the message itself has no memory to compare
+      for (const FusedTensor& tensor : one.fusion->tensors()) refuse_collected(*comm, fuse::Fusion::call_of(tensor, one.call, comm->size));
+    }
     routes.push_back(&admit(*comm, one.call, one.first->backend));
     const LaneState& lane = *routes.back()->lane;
     if (one.call.memory == Memory::cuda) admit_on_device(*comm, one.call, lane);
@@ -67,6 +70,7 @@ Operation* Engine::issue_list(const std::shared_ptr<CommState>& comm, std::vecto
   group->comm = comm;
   group->call = composed.front().first->call;
   group->call.algorithm = {};
+  group->deadline = Deadline::max();
   const Hold hold(*this);
   group->sequence = comm->collectives + 1;
   issue_composed(comm, composed, options, [&](Operation& operation, const fuse::Composed&) {
@@ -76,7 +80,7 @@ Operation* Engine::issue_list(const std::shared_ptr<CommState>& comm, std::vecto
     }
     operation.group = group.get();
     group->batch.push_back(&operation);
-    group->deadline = operation.deadline;
+    group->deadline = std::min(group->deadline, operation.deadline);
   });
   return group.release();
 }
@@ -119,12 +123,13 @@ Operation* Engine::collect(const std::shared_ptr<CommState>& comm, const Call& c
   {
     const Hold hold(*this);
     fuse::Collector& collector = *comm->collector;
-    if (comm->failure) throw with_context(*comm->failure, *comm, call, comm->collectives + 1, "");
-    static_cast<void>(route(*comm, call, options.backend));   // reports a backend that the comm lacks at the call, not at the flush
-    refuse_collected(*comm, call);
-    if (!collector.members.empty() && call.memory == Memory::cuda && collector.members.front().call.stream != call.stream) {
+    // Reports what is wrong with it at the call: at the flush, the Works of all collected operations would end with that error.
+    Call alone = call;
+    static_cast<void>(admit(*comm, alone, options.backend));
+    if (call.memory == Memory::cuda && collector.stream.value_or(call.stream) != call.stream) {
       refuse(*comm, call, "operations on CUDA memory in one fuse scope use one stream; flush the scope before using another");
     }
+    if (call.memory == Memory::cuda) collector.stream = call.stream;
     handle->comm = comm;
     handle->call = call;
     handle->call.algorithm = {};
@@ -158,6 +163,7 @@ void Engine::flush_locked(const std::shared_ptr<CommState>& comm) {
   const std::vector<Operation*> handles = std::exchange(collector.handles, {});
   collector.footprint.clear();
   collector.bytes = 0;
+  collector.stream.reset();
   try {
     std::vector<fuse::Composed> composed = fuse::compose(members, comm->rank, comm->size, comm->fuse_limits);
     issue_composed(comm, composed, {.async = true}, [&](Operation& operation, const fuse::Composed& made) {

@@ -1,6 +1,7 @@
 // The collectives that a fuse scope has collected on one comm and not issued yet. Filled by the engine, under its lock.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "fuse/compose.hpp"
@@ -22,6 +23,7 @@ struct Collector {
   std::vector<core::Operation*> handles{};    ///< of the members' Works; a reference each
   Footprint footprint{};
   std::int64_t bytes = 0;
+  std::optional<void*> stream{};              ///< of the members on CUDA memory, if there are any
 
   bool full() const { return bytes >= most_bytes || members.size() >= most_members; }
 };

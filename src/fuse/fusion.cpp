@@ -17,6 +17,15 @@ Call Fusion::call_like(const Call& like, int rank, int ranks) const {
   return call;
 }
 
+Call Fusion::call_of(const FusedTensor& tensor, const Call& message, int ranks) {
+  Call call = message;
+  call.in = tensor.in;
+  call.out = tensor.out;
+  call.in_count = tensor.in ? tensor.count * (many_in(call.op) ? ranks : 1) : 0;
+  call.out_count = tensor.out ? tensor.count * (many_out(call.op) ? ranks : 1) : 0;
+  return call;
+}
+
 std::uint64_t Fusion::layout() const {
   std::uint64_t hash = 0xcbf29ce484222325;   // FNV-1a over the counts
   for (const FusedTensor& tensor : tensors_) hash = (hash ^ static_cast<std::uint64_t>(tensor.count)) * 0x100000001b3;

@@ -46,6 +46,8 @@ class MEDLEY_API Fusion {
   void add(const Call& call, int rank, int ranks);
   /// The call that moves all tensors, without memory; `like` is one of their calls.
   Call call_like(const Call& like, int rank, int ranks) const;
+  /// The call that would move one of the message's tensors alone.
+  static Call call_of(const FusedTensor& tensor, const Call& message, int ranks);
   const TensorList& list() {
     list_.tensors = tensors_;
     return list_;

@@ -89,11 +89,30 @@ TEST(FuseScope, RefusesWhatCouldNeverEnd) {
       EXPECT_THAT(error_of([&] { other.all_reduce(a, sum); }), HasSubstr("overlaps a tensor that the open fuse scope of comm world"));
       EXPECT_THAT(error_of([&] { world.all_reduce(a, b, sum, {.async = true}); }), HasSubstr("overlaps a tensor"));
       EXPECT_THAT(error_of([&] { world.send(a, 1 - world.rank()); }), HasSubstr("overlaps a tensor"));
+      const std::vector<Buffer> list = {b, a};
+      EXPECT_THAT(error_of([&] { other.all_reduce(list, sum); }), HasSubstr("overlaps a tensor that the open fuse scope of comm world"));
       other.all_reduce(b, sum);   // other memory of another comm
     }
     work.wait();
     EXPECT_EQ(a[0], 2.0f);
     EXPECT_EQ(b[0], 2.0f);
+    world.barrier();
+  });
+}
+
+TEST(FuseScope, AWrongCallIsRefusedAloneAndTheOthersAreIssued) {
+  test::run_threads(2, [](Context& context) {
+    Comm world = context.world();
+    std::vector<float> a(8, 1), b(8, 1), c(8, 1);
+    std::vector<Work> works;
+    {
+      Fuse scope(world);
+      works.push_back(world.all_reduce(a, sum, {.async = true}));
+      EXPECT_THAT(error_of([&] { world.all_reduce(b, sum, {.async = true, .algorithm = "nonsense"}); }), HasSubstr("nonsense"));
+      works.push_back(world.all_reduce(c, sum, {.async = true}));
+    }
+    for (Work& work : works) work.wait();
+    EXPECT_EQ(a[0] + b[0] + c[0], 5.0f);
     world.barrier();
   });
 }
