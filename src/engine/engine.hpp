@@ -255,6 +255,7 @@ class Engine final : private Progress::Events {
     write_barrier();   // for readers of a running job, and of a killed one
     ended->state = RecordState::complete;
   }
+  bool routes_need_polls() const;
   bool assign_lane_orders(CommState& comm);
   bool take_agreed_route(Operation& operation);
   void await_check(Operation& operation);

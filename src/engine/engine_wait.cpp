@@ -58,6 +58,15 @@ Error timeout_error(const Operation& operation, const Diagnosis& found) {
 
 }  // namespace
 
+/// Whether a comm's queue for lane order moves by time or by values that ring no doorbell. While collected operations are being agreed on,
+/// it moves with the agreement, an operation like any other.
+bool Engine::routes_need_polls() const {
+  return std::any_of(open_routes_.begin(), open_routes_.end(), [](const CommState* comm) {
+    const auto& waiting = comm->awaiting_lane_order;
+    return waiting.empty() || !waiting.front()->collected || !comm->auto_fuse->agreement;
+  });
+}
+
 Poll Engine::advance(Operation& operation, bool first, Waiting& waiting) {
   handle_events();
   const Hold hold(*this);
@@ -67,7 +76,7 @@ Poll Engine::advance(Operation& operation, bool first, Waiting& waiting) {
   if (operation.complete()) return Poll::complete;
   if (moved) return Poll::moved;
   waiting = progress_.how_to_wait();
-  waiting.undelivered = waiting.undelivered || !aborting_.empty() || !open_routes_.empty();
+  waiting.undelivered = waiting.undelivered || !aborting_.empty() || routes_need_polls();
   return Poll::waiting;
 }
 
@@ -357,7 +366,7 @@ void Engine::run_progress_thread(ProgressThread& thread) {
       moved = progress_locked();
       in_streams = !pending_.empty() && !scheduler_.streams().any_needs_host();
       waiting = progress_.how_to_wait();
-      waiting.undelivered = waiting.undelivered || !open_routes_.empty();
+      waiting.undelivered = waiting.undelivered || routes_need_polls();
       if (quiet()) return thread.going_idle();
     }
     if (in_streams) {   // the device makes the progress; only deadlines and lost ranks need checks
