@@ -32,8 +32,8 @@ struct CommOptions {
   /// Fuses small collectives on host memory that are pending together. The ranks agree on each message, which takes as long as an
   /// all_reduce of 8 bytes: it pays for programs that issue many async before they wait, and costs those that block (docs/routing.md).
   bool fuse = false;
-  /// Whether every receive has exactly the size of its message, so that sizes may decide the routes of messages
-  /// (docs/guarantees.md). Another size is then Error(mismatch) on all ranks. Empty: as the parent comm, or the world.
+  /// Whether every receive has exactly the size of its message, so that sizes may decide the routes of messages. Both ends name its backend,
+  /// or none does (docs/guarantees.md). Another size is then Error(mismatch) on all ranks. Empty: as the parent comm, or the world.
   std::optional<bool> exact{};
 };
 

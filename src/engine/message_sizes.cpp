@@ -133,7 +133,8 @@ Error size_error(const MessageSizes::Difference& difference, int receiver) {
   const std::string counts = sent < 0 ? "one of the messages before it had another size than its receive"
                                       : fmt::format("rank {} sent {} bytes but rank {} posted a receive of {} bytes", line.peer, sent, receiver, posted);
   return Error(ErrorKind::mismatch,
-               fmt::format("message #{} from rank {} to rank {} with tag {}: {}; this comm was declared to have messages of exact size", number,
+               fmt::format("message #{} from rank {} to rank {} with tag {}: {}; this comm was declared to have messages of exact size "
+                           "(a backend that only one end names also numbers them differently: name it on both)", number,
                            line.peer, receiver, line.tag, counts),
                {.ranks = {line.peer, receiver}});
 }

@@ -118,6 +118,20 @@ TEST(Exact, two_messages_received_in_the_other_order_are_an_error_although_each_
       {"message #2 from rank 0 to rank 1 with tag 5", "rank 0 sent 8 bytes but rank 1 posted a receive of 8000 bytes"});
 }
 
+TEST(Exact, a_backend_that_one_end_names_is_an_error_that_says_so) {
+  expect_sizes_named(by_size,
+                     [](Comm& comm) {
+                       comm.send(pattern(1, 40), 1, {.backend = "shm", .tag = 5});   // not numbered, but the receive is
+                       comm.send(pattern(2, 50), 1, {.tag = 5});
+                     },
+                     [](Comm& comm) {
+                       std::vector<std::uint8_t> first(40), second(50);
+                       comm.recv(first, 0, {.tag = 5});
+                       comm.recv(second, 0, {.tag = 5});
+                     },
+                     {"message #1 from rank 0 to rank 1 with tag 5", "name it on both"});
+}
+
 TEST(Exact, a_deadline_that_passes_before_the_next_comparison_names_both_sizes) {
   run_on_two(2, [&](Context& context) {
     Comm comm = context.world().dup({.rules = by_size, .exact = true});
