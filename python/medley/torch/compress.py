@@ -27,7 +27,7 @@ def compress(codec: str, feedback: Optional[ErrorFeedback] = None) -> Iterator[N
 
 
 class CompressState:
-    """The state of compress_hook: a codec, and the error feedback of every bucket. It must live as long as the model is trained.
+    """The state of compress_hook for one model: a codec, and the error feedback of every bucket. It must live as long as the model is trained.
 
     codec: for all_reduce, such as "int8", "fp8_e4m3" or "top_k:0.01".
     group: the process group; default: the world.
@@ -38,13 +38,19 @@ class CompressState:
     def __init__(self, codec: str, group: Optional[dist.ProcessGroup] = None, *, feedback: bool = True, start: int = 0) -> None:
         self.codec, self.group, self.feedback, self.start = codec, group, feedback, start
         self.step = 0
-        self.residuals: Dict[Tuple[int, int], ErrorFeedback] = {}
+        self.residuals: Dict[int, Tuple[int, ErrorFeedback]] = {}   # by bucket: its elements, and what was lost of them
 
     def of_bucket(self, bucket: dist.GradBucket) -> Optional[ErrorFeedback]:
-        """By the bucket's place and size: DDP arranges its buckets anew after the first step."""
+        """DDP arranges its buckets anew after the first step: what belongs to buckets that are gone is dropped."""
         if not self.feedback:
             return None
-        return self.residuals.setdefault((bucket.index(), bucket.buffer().numel()), ErrorFeedback())
+        index, elements = bucket.index(), bucket.buffer().numel()
+        if self.residuals.get(index, (None,))[0] != elements:
+            self.residuals[index] = (elements, ErrorFeedback())
+        if bucket.is_last():
+            for gone in [other for other in self.residuals if other > index]:
+                del self.residuals[gone]
+        return self.residuals[index][1]
 
 
 def compress_hook(state: CompressState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:

@@ -185,6 +185,7 @@ WorkPtr TorchBackend::finished(c10d::OpType type, const char* title, const Tenso
   if (!tensors.empty() && tensors.front().is_cuda()) device = tensors.front().device();
   const Title of_work{rank_, type, title, ++sequence_};
   Held held{std::move(works), staging.kept(), staging.finish(), comm()};
+  if (const Compression* used = compression(); used && used->feedback) held.feedbacks.push_back(used->feedback);   // the same as in Issue
   c10::intrusive_ptr<TorchWork> work;
   if (device) {
     if (!c10d::isP2POp(type)) cuda_collectives_ = true;

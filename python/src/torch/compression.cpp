@@ -1,5 +1,6 @@
 #include "compression.hpp"
 
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -14,7 +15,10 @@ void push_compression(const std::string& codec, std::shared_ptr<ErrorFeedback> f
   compressions.push_back({codec, std::move(feedback)});
 }
 
-void pop_compression() { compressions.pop_back(); }
+void pop_compression() {
+  if (compressions.empty()) throw std::runtime_error("medley: compress() was left on another thread than the one that entered it");
+  compressions.pop_back();
+}
 
 const Compression* compression() { return compressions.empty() ? nullptr : &compressions.back(); }
 

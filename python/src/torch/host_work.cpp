@@ -55,6 +55,7 @@ void HostWork::settle_once() {
   held_.after = nullptr;
   held_.kept.clear();
   held_.comm = {};
+  held_.feedbacks.clear();
   finish(problem);
 }
 

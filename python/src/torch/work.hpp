@@ -3,10 +3,12 @@
 #pragma once
 
 #include <medley/comm.hpp>
+#include <medley/error_feedback.hpp>
 #include <medley/work.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 namespace medley::torch {
@@ -28,6 +30,7 @@ struct Held {
   std::vector<at::Tensor> kept;  ///< objects that must stay alive
   std::function<void()> after;   ///< runs once when all works are complete, or in a stream after them
   Comm comm;                     ///< the comm that abort() aborts
+  std::vector<std::shared_ptr<ErrorFeedback>> feedbacks{};   ///< the works read and write them
 };
 
 class TorchWork : public c10d::Work {

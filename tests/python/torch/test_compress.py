@@ -1,5 +1,9 @@
 """Compression from PyTorch: scopes, rules of a group, and DDP's communication hook, which must not change what a model learns."""
 
+import gc
+import threading
+import weakref
+
 import groups
 import pytest
 import torch
@@ -39,6 +43,62 @@ def scopes():
 
 def test_scopes_and_rules():
     groups.run(2, scopes)
+
+
+def drops_feedback():
+    """An operation keeps its error feedback until it is complete, whatever the program keeps."""
+    rank, values = dist.get_rank(), torch.linspace(-1, 1, 100_000)
+    feedback = medley.torch.ErrorFeedback()
+    if rank == 1:   # which starts once rank 0 has dropped its own
+        dist.recv(torch.empty(1), 0)
+    with medley.torch.compress("int8", feedback):
+        work = dist.all_reduce(values, async_op=True)
+    alive = weakref.ref(feedback)
+    del feedback
+    gc.collect()
+    assert alive() is None, "no reference of Python's is left"
+    others = [medley.torch.ErrorFeedback() for _ in range(100)]   # would get its memory
+    if rank == 0:
+        dist.send(torch.ones(1), 1)
+    work.wait()
+    assert (values - 2 * torch.linspace(-1, 1, 100_000)).abs().max() < 0.1
+    return [len(other) for other in others]
+
+
+def test_an_operation_keeps_its_error_feedback():
+    assert groups.run(2, drops_feedback) == [[0] * 100] * 2
+
+
+class Bucket:
+    """As DDP describes one to its hook."""
+
+    def __init__(self, index: int, elements: int, last: bool):
+        self.index, self.buffer, self.is_last = lambda: index, lambda: torch.empty(elements), lambda: last
+
+
+def test_residuals_of_former_buckets_are_dropped():
+    state = medley.torch.CompressState("int8")
+    for index, elements in enumerate([10, 20, 30]):
+        state.of_bucket(Bucket(index, elements, index == 2))
+    first = state.of_bucket(Bucket(0, 10, False))
+    state.of_bucket(Bucket(1, 50, True))
+    assert sorted(state.residuals) == [0, 1] and state.residuals[1][0] == 50
+    assert state.of_bucket(Bucket(0, 10, False)) is first, "what stayed keeps its residual"
+
+
+def test_compress_left_on_another_thread_is_an_error():
+    errors = []
+
+    def leave():
+        try:
+            medley.torch._c10d.pop_compression()
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=leave)
+    thread.start()
+    thread.join()
+    assert len(errors) == 1 and "another thread" in errors[0]
 
 
 def moe_tokens():
