@@ -28,8 +28,10 @@ def main(folder: pathlib.Path) -> int:
         if pipe is not None:
             try:
                 os.write(pipe, (json.dumps(now) + "\n").encode())
-            except (BlockingIOError, BrokenPipeError):
-                pass   # nobody reads fast enough, or at all
+            except BlockingIOError:
+                pass   # nobody reads fast enough
+            except BrokenPipeError:   # the process that asked was killed
+                signal.raise_signal(signal.SIGINT)
 
     try:
         answer = getattr(analysis(), function)(make_request(function, asked["options"], asked["ranks"]), tell)

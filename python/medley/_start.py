@@ -72,7 +72,10 @@ def _watched(words: list[str], folder: pathlib.Path, progress: Progress | None) 
     """Runs the command to its end and passes progress on. An exception, such as KeyboardInterrupt, ends the command first."""
     pipe = os.open(folder / "progress", os.O_RDWR | os.O_NONBLOCK)   # also for writing: it never reports an end
     with open(folder / "log", "wb") as log:
-        child = subprocess.Popen([program(), *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_environment())
+        # In a session of its own: Ctrl-C in a terminal interrupts this process alone, which passes it on once; a second one would
+        # kill ranks that are saving. If this process is killed, nobody reads the pipe, which the ranks take as an interrupt.
+        child = subprocess.Popen([program(), *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_environment(),
+                                 start_new_session=True)
     try:
         pending = b""
         while child.poll() is None:

@@ -6,6 +6,8 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -91,11 +93,15 @@ int soak_here(const SoakArguments& given, const Place& place) {
   return tally.mismatches + tally.hangs > 0 ? 1 : 0;
 }
 
-/// Tells medley.soak in Python how far it is: lines of JSON into a named pipe. A line that nobody reads in time is dropped.
+/// Tells medley.soak in Python how far it is: lines of JSON into a named pipe. A line that nobody reads in time is dropped. Without any
+/// reader, the process that asked was killed, and this one ends as if interrupted.
 void tell(const std::string& pipe, std::int64_t done, std::int64_t of) {
   if (pipe.empty()) return;
   const int descriptor = open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor < 0) return;
+  if (descriptor < 0) {
+    if (errno == ENXIO) raise(SIGINT);
+    return;
+  }
   const std::string line = fmt::format("[{}, {}, \"programs\"]\n", done, of);
   static_cast<void>(!write(descriptor, line.data(), line.size()));
   close(descriptor);

@@ -1,7 +1,10 @@
 """The functions that run or look at a job: started here, joined under a launcher, interrupted, refused."""
 
+import contextlib
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 import textwrap
@@ -166,6 +169,51 @@ def test_an_interrupted_tuning_saves_its_table_and_leaves_no_rank(tmp_path, rank
     assert done.stdout == "interrupted\n", done.stdout + done.stderr
     assert json.loads((tmp_path / "routes.json").read_text())["cells"]
     assert not left_over(tmp_path), "ranks are still running"
+
+
+KILLED = """
+    import os, signal, medley
+    def once(done, of, now):
+        if os.path.exists("routes.json"):
+            {}
+    medley.tune(2, "routes.json", backends=["shm"], seconds=300, progress=once)
+"""
+
+
+def test_the_ranks_of_a_tuning_are_outside_the_terminals_group(tmp_path):
+    """Ctrl-C in a terminal reaches the whole group: ranks would get a second interrupt while they save."""
+    look = """
+            groups = {os.getpgid(int(pid)) for pid in os.listdir("/proc") if pid.isdigit() and int(pid) != os.getpid() and works_here(pid)}
+            print("alone" if groups and os.getpgrp() not in groups else groups, flush=True)
+            os.killpg(os.getpgrp(), signal.SIGINT)"""
+    works_here = """
+    def works_here(pid):
+        try:
+            return os.readlink(f"/proc/{pid}/cwd") == os.getcwd()
+        except OSError:
+            return False
+"""
+    script = tmp_path / "interrupted.py"
+    script.write_text(textwrap.dedent(works_here + KILLED.format(look.strip())))
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=200, start_new_session=True)
+    assert done.stdout.splitlines()[0] == "alone", done.stdout + done.stderr
+    assert "KeyboardInterrupt" in done.stderr
+    assert json.loads((tmp_path / "routes.json").read_text())["cells"]
+    assert not left_over(tmp_path), "ranks are still running"
+
+
+def test_the_ranks_of_a_killed_process_end_and_save(tmp_path):
+    script = tmp_path / "killed.py"
+    script.write_text(textwrap.dedent(KILLED.format("os.kill(os.getpid(), signal.SIGKILL)")))
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    for pid in left_over(tmp_path):
+        with contextlib.suppress(ProcessLookupError):   # ended meanwhile
+            end = os.pidfd_open(int(pid))
+            ended = select.select([end], [], [], 100)[0]
+            os.close(end)
+            assert ended, f"process {pid} is still measuring"
+    assert json.loads((tmp_path / "routes.json").read_text())["cells"]
 
 
 def left_over(folder):
