@@ -117,13 +117,11 @@ tune::TuneResult run_and_sweep(const TuneArguments& given, const tune::TuneJobHo
   const auto variants = tune::parse_nccl_variants(given.nccl);
   request.options.ops.erase(std::remove_if(request.options.ops.begin(), request.options.ops.end(), [](Op op) { return !is_collective(op); }),
                             request.options.ops.end());
-  const tune::NcclSweepResult swept = tune::sweep_nccl(request, variants, hooks);
+  const tune::NcclSweepResult swept = tune::sweep_nccl(request, std::move(tuned), variants, hooks);
   for (const std::string& refused : swept.refused) {
     if (swept.tuned.rank == 0) fmt::print(stderr, "medley tune: left out {}\n", refused);
   }
-  tuned.table = swept.tuned.table;
-  tuned.new_cells += swept.tuned.new_cells;
-  return tuned;
+  return swept.tuned;
 }
 
 int tune_here(const TuneArguments& given) {

@@ -21,9 +21,9 @@ void add_cells(const route::Table& measured, route::Table& table) {
 
 }  // namespace
 
-NcclSweepResult sweep_nccl(const TuneRequest& request, const std::vector<route::NcclAlgorithm>& variants, const TuneJobHooks& hooks) {
-  NcclSweepResult result{.tuned = {.file = table_file(request), .table = {}}, .refused = {}};
-  result.tuned.table = route::Table::load(result.tuned.file);
+NcclSweepResult sweep_nccl(const TuneRequest& request, TuneResult tuned, const std::vector<route::NcclAlgorithm>& variants,
+                           const TuneJobHooks& hooks) {
+  NcclSweepResult result{.tuned = std::move(tuned), .refused = {}};
   const std::size_t had = result.tuned.table.cells().size();
   for (const route::NcclAlgorithm& variant : variants) {
     TuneOptions options = request.options;
@@ -43,7 +43,7 @@ NcclSweepResult sweep_nccl(const TuneRequest& request, const std::vector<route::
     add_cells(measured, result.tuned.table);
     if (result.tuned.rank == 0) result.tuned.table.save(result.tuned.file);
   }
-  result.tuned.new_cells = result.tuned.table.cells().size() - had;
+  result.tuned.new_cells += result.tuned.table.cells().size() - had;
   return result;
 }
 

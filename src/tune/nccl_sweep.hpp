@@ -16,8 +16,9 @@ struct NcclSweepResult {
 };
 
 /// Collective. Each variant gets an equal share of the request's time and a context of its own, since NCCL fixes the algorithm when
-/// a communicator is made. The table must exist. Algorithms over nccl's messages are measured again beside each variant; what
+/// a communicator is made. `tuned` is what run_tune() returned; rank 0 saves its table with the new cells. Algorithms over nccl's messages are measured again beside each variant; what
 /// they have in common with the table cancels drift.
-NcclSweepResult sweep_nccl(const TuneRequest& request, const std::vector<route::NcclAlgorithm>& variants, const TuneJobHooks& hooks);
+NcclSweepResult sweep_nccl(const TuneRequest& request, TuneResult tuned, const std::vector<route::NcclAlgorithm>& variants,
+                           const TuneJobHooks& hooks);
 
 }  // namespace medley::tune
