@@ -63,6 +63,14 @@ std::size_t chunk_count(std::int64_t whole, std::int64_t index) {
   return static_cast<std::size_t>(std::min<std::int64_t>(chunk_values, whole - index * std::int64_t{chunk_values}));
 }
 
+Header header_of(std::span<const std::byte> frame) {
+  Header header{};
+  if (frame.size() < sizeof header) throw Corrupt("a frame is shorter than its header");
+  std::memcpy(&header, frame.data(), sizeof header);
+  if (header.magic != frame_magic) throw Corrupt("a frame does not begin as one; did the other rank send it without compression?");
+  return header;
+}
+
 }  // namespace
 
 std::size_t most_frame_bytes(const Codec& codec, DType dtype, std::int64_t count) {
@@ -139,19 +147,13 @@ void seal_frame(const Codec& codec, DType dtype, std::int64_t count, std::span<s
 }
 
 std::int64_t frame_values(std::span<const std::byte> start) {
-  Header header{};
-  if (start.size() < sizeof header) throw Corrupt("a frame is shorter than its header");
-  std::memcpy(&header, start.data(), sizeof header);
-  if (header.magic != frame_magic) throw Corrupt("a frame does not begin as one; did the other rank send it without compression?");
+  const Header header = header_of(start);
   if (header.count > static_cast<std::uint64_t>(INT64_MAX) / 16) throw Corrupt("a frame has an impossible number of values");
   return static_cast<std::int64_t>(header.count);
 }
 
 std::size_t frame_bytes(const Codec& codec, DType dtype, std::int64_t count, std::span<const std::byte> start) {
-  Header header{};
-  if (start.size() < sizeof header) throw Corrupt("a frame is shorter than its header");
-  std::memcpy(&header, start.data(), sizeof header);
-  if (header.magic != frame_magic) throw Corrupt("a frame does not begin as one; did the other rank send it without compression?");
+  const Header header = header_of(start);
   if (header.version != frame_version) {
     throw Error(ErrorKind::mismatch, fmt::format("a frame has version {}, this rank reads {}", header.version, frame_version));
   }
@@ -166,8 +168,7 @@ FrameReader::FrameReader(const Codec& codec, DType dtype, std::int64_t count, st
   const std::size_t bytes = frame_bytes(codec, dtype, count, frame);
   if (frame.size() < bytes) throw Corrupt(fmt::format("{} of {} bytes of a frame are missing", bytes - frame.size(), bytes));
   frame_ = frame.first(bytes);
-  Header header{};
-  std::memcpy(&header, frame_.data(), sizeof header);
+  const Header header = header_of(frame_);
   if (header.checksum != checksum_of(header, frame_.subspan(sizeof header))) throw Corrupt("the checksum of a frame differs");
   const Spec& spec = codec.spec();
   if (header.kind != static_cast<std::uint8_t>(spec.kind) || header.parameter != spec.parameter ||

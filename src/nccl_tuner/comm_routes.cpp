@@ -8,15 +8,10 @@
 #include "route/choose.hpp"
 
 namespace medley::nccl_tuner {
-namespace {
-
-constexpr std::array tuned = {Op::broadcast, Op::reduce, Op::all_gather, Op::reduce_scatter, Op::all_reduce};
-
-}  // namespace
 
 CommRoutes::CommRoutes(const route::Table& table, int ranks, int nodes) {
   const route::Shape shape{std::max(nodes, 1), (ranks + std::max(nodes, 1) - 1) / std::max(nodes, 1)};
-  for (const Op op : tuned) {
+  for (const Op op : tuned_ops) {
     // NCCL does not tell the element type; training reduces in f32 and bf16, for which NCCL's algorithms rank alike.
     const route::DTypeClass dtype = reduces(op) ? route::DTypeClass::floating : route::DTypeClass::any;
     const route::Chosen chosen = route::choose(table, op, Memory::cuda, dtype, shape,

@@ -12,6 +12,9 @@
 
 namespace medley::nccl_tuner {
 
+/// The collectives that NCCL asks its tuner about, in the order of NCCL's numbers for them.
+inline constexpr std::array tuned_ops = {Op::broadcast, Op::reduce, Op::all_gather, Op::reduce_scatter, Op::all_reduce};
+
 class CommRoutes {
  public:
   CommRoutes(const route::Table& table, int ranks, int nodes);

@@ -48,10 +48,9 @@ Result make(void** context, std::size_t ranks, std::size_t nodes, Logger log) {
 /// Sets the cost of the chosen algorithm and protocol to nothing, so that NCCL takes them, unless it may not.
 Result choose(void* context, Function function, std::size_t bytes, CostTable costs, int algorithms, int protocols, int* channels) {
   if (!context || !costs) return 0;
-  constexpr std::array ops = {Op::broadcast, Op::reduce, Op::all_gather, Op::reduce_scatter, Op::all_reduce};
   const auto number = static_cast<std::size_t>(function);
-  if (number >= ops.size()) return 0;
-  const auto chosen = static_cast<const CommRoutes*>(context)->find(ops[number], static_cast<std::int64_t>(bytes));
+  if (number >= tuned_ops.size()) return 0;
+  const auto chosen = static_cast<const CommRoutes*>(context)->find(tuned_ops[number], static_cast<std::int64_t>(bytes));
   if (!chosen || chosen->algorithm >= algorithms || chosen->protocol >= protocols) return 0;
   float& cost = reinterpret_cast<float*>(costs)[chosen->algorithm * protocols + chosen->protocol];
   if (cost == ignored) return 0;
