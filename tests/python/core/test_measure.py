@@ -205,7 +205,8 @@ def test_the_ranks_of_a_tuning_are_outside_the_terminals_group(tmp_path):
 def test_the_ranks_of_a_killed_process_end_and_save(tmp_path):
     script = tmp_path / "killed.py"
     script.write_text(textwrap.dedent(KILLED.format("os.kill(os.getpid(), signal.SIGKILL)")))
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=200,
+                          env={**os.environ, "TMPDIR": str(tmp_path)})
     assert done.returncode == -signal.SIGKILL, done.stderr
     for pid in left_over(tmp_path):
         with contextlib.suppress(ProcessLookupError):   # ended meanwhile
@@ -213,6 +214,7 @@ def test_the_ranks_of_a_killed_process_end_and_save(tmp_path):
             ended = select.select([end], [], [], 100)[0]
             os.close(end)
             assert ended, f"process {pid} is still measuring"
+    assert list(tmp_path.glob("medley-job-*/request.json")) and not list(tmp_path.glob("medley-job-*/answer.json")), "they measured to the end"
     assert json.loads((tmp_path / "routes.json").read_text())["cells"]
 
 
