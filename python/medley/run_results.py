@@ -56,6 +56,7 @@ class Trace(Result):
     layout: dict[str, Any]                    #: text, complete, evidence: the layout that explains what was sent
     skew: list[dict[str, Any]] = field(repr=False)
     problems: list[dict[str, Any]]            #: operations that did not end well
+    route_decisions: list[dict[str, Any]]     #: routes that MEDLEY_ONLINE changed or kept in the running job
     clock_error_us: float
     remarks: list[str]
 

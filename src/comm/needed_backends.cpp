@@ -56,7 +56,7 @@ std::set<std::string> needed_backends(const FoundTable& found, const Rules& rule
   std::set<std::string> backends = tuned ? step->backends() : chosen_by_cells(*found.table, job), needed;
   if (backends.empty()) return {};
   for (const Rules::Rule& rule : rules.list()) {
-    if (rule.choice.backend != "auto") backends.insert(rule.choice.backend);   // auto+int8 leaves the library to the table
+    if (rule.choice.backend != "auto" || !tuned) backends.insert(rule.choice.backend);   // auto+int8 leaves the library to the step's table
   }
   for (const std::string& name : with_halves({backends.begin(), backends.end()})) {
     if (!job.everywhere(name)) return {};   // not what it was tuned with, or a rule for `auto`, which may allow routes that cells do not show
