@@ -90,6 +90,7 @@ class Reconciliation(Result):
     differences: list[Difference]
     unexplained: int                          #: differences without a known cause
     hypotheses: list[dict[str, Any]]
+    notes: list[str]                          #: about operations that no step holds
     ranks: list[dict[str, Any]] = field(repr=False)
     # Where times were compared:
     time: list[dict[str, Any]] | None = field(default=None, repr=False)
