@@ -17,6 +17,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr const char* unused = "frames";   // stack frames are most of a dump, and nothing here needs them
+
 /// Only the file's name gives the rank: nccl_trace_rank_3, rank3.json, …3.
 int rank_of_name(const std::string& place, std::size_t otherwise) {
   const std::string name = std::filesystem::path(place).stem().string();
@@ -211,12 +213,11 @@ void import_dump(const Json& root, const std::string& place, Trace& trace) {
 }  // namespace
 
 void import_flight_json(std::string_view text, const std::string& place, Trace& trace) {
-  // Stack frames are most of a dump, and nothing here needs them.
-  import_dump(parse_import(text, place, "frames"), place, trace);
+  import_dump(parse_import(text, place, unused), place, trace);
 }
 
 void import_flight_pickle(std::string_view bytes, const std::string& place, Trace& trace) {
-  import_dump(read_pickle(bytes, place), place, trace);
+  import_dump(read_pickle(bytes, place, unused), place, trace);
 }
 
 }  // namespace medley::trace

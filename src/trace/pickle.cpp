@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 // A pickle may refer to one list many times; its expanded size is bounded.
-constexpr std::size_t most_values = 20'000'000;
+constexpr std::uint32_t most_values = 20'000'000;
 constexpr int deepest = 32;
 
 /// A value. Children are indexes of values, so that shared or circular values stay small until they are
@@ -30,7 +30,7 @@ struct Value {
 
 class Machine {
  public:
-  Machine(std::string_view bytes, const std::string& place) : bytes_(bytes), place_(place) {}
+  Machine(std::string_view bytes, const std::string& place, std::string_view left_out) : bytes_(bytes), place_(place), left_out_(left_out) {}
 
   Json run() {
     while (true) {
@@ -40,6 +40,7 @@ class Machine {
       step(opcode);
     }
     const std::uint32_t root = pop();
+    memo_ = {};   // what it took goes to the result
     sizes_.assign(values_.size(), 0);
     if (size_of(root, 0) > most_values) refuse("what it holds is too large");
     return open(root);
@@ -251,10 +252,10 @@ class Machine {
 
   /// The number of values after expansion, where each reference to a shared value counts; computed once per
   /// value.
-  std::size_t size_of(std::uint32_t number, int depth) {
+  std::uint32_t size_of(std::uint32_t number, int depth) {
     if (depth > deepest) refuse("what it holds is too deep or contains itself");
     if (sizes_[number] != 0) return sizes_[number];
-    std::size_t size = 1;
+    std::uint32_t size = 1;
     for (const std::uint32_t child : values_[number].children) {
       size = std::min(size + size_of(child, depth + 1), most_values + 1);
     }
@@ -273,6 +274,7 @@ class Machine {
     Json out = Json::object();
     for (std::size_t i = 0; i + 1 < value.children.size(); i += 2) {
       const Json key = open(value.children[i]);
+      if (!left_out_.empty() && key == left_out_) continue;
       out[key.is_string() ? key.get<std::string>()
                           : key.dump(-1, ' ', false, Json::error_handler_t::replace)] =
           open(value.children[i + 1]);
@@ -282,17 +284,18 @@ class Machine {
 
   std::string_view bytes_;
   const std::string& place_;
+  const std::string_view left_out_;
   std::size_t at_ = 0, at_opcode_ = 0;
   std::vector<Value> values_;
-  std::vector<std::size_t> sizes_;   ///< by value; 0: not counted yet
+  std::vector<std::uint32_t> sizes_;   ///< by value; 0: not counted yet
   std::vector<std::uint32_t> stack_;
   std::map<std::uint64_t, std::uint32_t> memo_;
 };
 
 }  // namespace
 
-Json read_pickle(std::string_view bytes, const std::string& place) {
-  return Machine(bytes, place).run();
+Json read_pickle(std::string_view bytes, const std::string& place, std::string_view left_out) {
+  return Machine(bytes, place, left_out).run();
 }
 
 }  // namespace medley::trace

@@ -204,6 +204,12 @@ TEST(Pickle, plain_values_of_protocols_2_and_4) {
                             "f2052a018c0178948794752e"),
                         "f"),
             wanted);
+  EXPECT_EQ(read_pickle(hex("80049533000000000000007d94288c0161945d94284b014afeffffff474004000000000000884e65"
+                            "8c0162944d2c018a0500"
+                            "f2052a018c0178948794752e"),
+                        "f", "b"),
+            (nlohmann::json{{"a", wanted["a"]}}))
+      << "without what is left out";
 }
 
 TEST(Pickle, torchs_typed_lists_are_lists) {
