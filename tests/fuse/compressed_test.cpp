@@ -22,8 +22,8 @@ float value(int i) { return 1.0f + 0.001f * static_cast<float>(i); }
 /// The largest error of the sum of two equal tensors that go this way, on two ranks.
 float error_of_sum(Way way, CommOptions comm_options, std::string_view compress) {
   std::vector<float> errors(2);
+  comm_options.fuse = way == Way::automatic;
   run_threads(2, [&](Context& context) {
-    comm_options.fuse = way == Way::automatic;
     Comm comm = context.world().dup(comm_options);
     std::vector<float> a(count), b(count);
     for (int i = 0; i < count; ++i) a[static_cast<std::size_t>(i)] = b[static_cast<std::size_t>(i)] = value(i);
