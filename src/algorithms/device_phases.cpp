@@ -26,7 +26,7 @@ DevicePhases::~DevicePhases() {
   if (ready_) device_->give_back(ready_);
 }
 
-std::byte* DevicePhases::room(std::int64_t count) {
+std::byte* DevicePhases::scratch(std::int64_t count) {
   return static_cast<std::byte*>(scratch_.emplace_back(device_->allocate_in(bytes(count), stream_)));
 }
 
@@ -112,7 +112,7 @@ void DevicePhases::list_by_host(Op op, const std::byte* from, std::int64_t in_pa
 /// For each host the parts of its ranks are reduced here, each by the rank with that local index; then with its counterparts.
 Task DevicePhases::reduce_scatter() {
   const std::int64_t part = call_.out_count;
-  std::byte* const reduced = room(part * hosts());
+  std::byte* const reduced = scratch(part * hosts());
   prepare();
   list_by_host(Op::reduce_scatter, in(), places(), reduced, 1, part);
   co_await inside(lanes().between.get());
@@ -122,7 +122,7 @@ Task DevicePhases::reduce_scatter() {
 
 Task DevicePhases::all_gather() {
   const std::int64_t part = call_.in_count;
-  std::byte* const column = room(part * hosts());
+  std::byte* const column = scratch(part * hosts());
   prepare();
   phase(Op::all_gather, in(), part, column, part * hosts());
   co_await between(lanes().inside.get());
@@ -159,7 +159,7 @@ Task DevicePhases::broadcast() {
 /// Inside the host, each rank collects what is for its local index on every host; then it sends each host its block, which arrives in order.
 Task DevicePhases::all_to_all() {
   const std::int64_t part = call_.in_count / (hosts() * places()), whole = call_.in_count;
-  std::byte* const met = room(whole);
+  std::byte* const met = scratch(whole);
   prepare();
   list_by_host(Op::all_to_all, in(), places(), met, places(), part);
   co_await inside(lanes().between.get());

@@ -31,7 +31,7 @@ class DevicePhases final : public PhasedTransfer {
   Task over_all();
 
   /// Device memory until the transfer is destroyed. Called before prepare().
-  std::byte* room(std::int64_t count);
+  std::byte* scratch(std::int64_t count);
   /// Collects the call's dependencies, which are valid only while it starts, in one event.
   void prepare();
   void start_after(Lane& lane);

@@ -198,7 +198,7 @@ void ContextState::make_backends(const ContextOptions& options) {
     for (const auto& known : known_backends()) names.push_back(known->name());
   }
   FoundTable found = find_table(options.table);
-  mine["table"] = told_about(found);
+  mine["table"] = described(found);
   for (const std::string& name : names) {
     KnownBackend* known = find_backend(name);
     mine["reasons"][name] = known ? known->unavailable() : "there is no such backend";

@@ -14,9 +14,9 @@ namespace {
 
 using nlohmann::json;
 
-std::string shown(const json& told) {
-  const std::string hash = told["hash"];
-  return hash.empty() ? "none" : fmt::format("{} ({})", told["path"].get<std::string>(), hash);
+std::string shown(const json& table) {
+  const std::string hash = table["hash"];
+  return hash.empty() ? "none" : fmt::format("{} ({})", table["path"].get<std::string>(), hash);
 }
 
 }  // namespace
@@ -41,25 +41,25 @@ FoundTable find_table(const std::string& asked_for) {
   return found;
 }
 
-json told_about(const FoundTable& found) {
+json described(const FoundTable& found) {
   return {{"hash", found.table ? found.table->hash() : ""}, {"path", found.path}, {"asked", found.asked}, {"problem", found.problem}};
 }
 
 void agree_on_table(FoundTable& found, const std::vector<json>& answers) {
-  std::vector<json> told;
-  for (const json& answer : answers) told.push_back(answer["table"]);
+  std::vector<json> tables;
+  for (const json& answer : answers) tables.push_back(answer["table"]);
   bool asked = false;
   std::vector<int> unreadable, different;
   std::string problem;
-  for (std::size_t r = 0; r < told.size(); ++r) {
-    asked = asked || told[r]["asked"].get<bool>();
-    if (told[r]["hash"] != told[0]["hash"]) different.push_back(static_cast<int>(r));
-    if (!told[r]["asked"].get<bool>() || told[r]["problem"].get<std::string>().empty()) continue;
-    if (unreadable.empty()) problem = told[r]["problem"];
+  for (std::size_t r = 0; r < tables.size(); ++r) {
+    asked = asked || tables[r]["asked"].get<bool>();
+    if (tables[r]["hash"] != tables[0]["hash"]) different.push_back(static_cast<int>(r));
+    if (!tables[r]["asked"].get<bool>() || tables[r]["problem"].get<std::string>().empty()) continue;
+    if (unreadable.empty()) problem = tables[r]["problem"];
     unreadable.push_back(static_cast<int>(r));
   }
   if (!unreadable.empty()) {
-    throw Error(ErrorKind::invalid, told.size() == 1 ? problem : fmt::format("{} (on {})", problem, ranks_text(unreadable)),
+    throw Error(ErrorKind::invalid, tables.size() == 1 ? problem : fmt::format("{} (on {})", problem, ranks_text(unreadable)),
                 {.ranks = unreadable});
   }
   if (different.empty()) return;
@@ -70,9 +70,9 @@ void agree_on_table(FoundTable& found, const std::vector<json>& answers) {
   std::vector<int> named{0};
   named.insert(named.end(), different.begin(), different.end());
   throw Error(ErrorKind::mismatch,
-              fmt::format("rank 0 has the route table {} but {} ha{} {}; all ranks must have the same", shown(told[0]),
+              fmt::format("rank 0 has the route table {} but {} ha{} {}; all ranks must have the same", shown(tables[0]),
                           ranks_text(different), different.size() == 1 ? "s" : "ve",
-                          shown(told[static_cast<std::size_t>(different.front())])),
+                          shown(tables[static_cast<std::size_t>(different.front())])),
               {.ranks = named});
 }
 

@@ -28,7 +28,7 @@ struct FoundTable {
 FoundTable find_table(const std::string& asked_for);
 
 /// What a rank reports to the others about its table.
-nlohmann::json told_about(const FoundTable& found);
+nlohmann::json described(const FoundTable& found);
 
 /// Throws, on all ranks alike, when a requested table is unreadable or differs on some rank; the error names the ranks. Cached
 /// tables that differ are nobody's mistake and are ignored.

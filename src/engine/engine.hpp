@@ -165,9 +165,9 @@ class Engine final : private Progress::Events {
         engine_.mutex_.unlock();
         return;
       }
-      const auto told = std::exchange(engine_.due_callbacks_, {});
+      const auto due = std::exchange(engine_.due_callbacks_, {});
       engine_.mutex_.unlock();
-      for (const auto& callback : told) callback();
+      for (const auto& callback : due) callback();
     }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;

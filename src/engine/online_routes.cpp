@@ -123,7 +123,7 @@ std::shared_ptr<ValueQuery> OnlineRoutes::ask_for_next() {
   if (windows_.empty() || windows_.back().number + 1 < decision_lag) return nullptr;
   std::shared_ptr<ValueQuery> query = query_.lock();
   if (!agreed_) {
-    agreed_ = std::make_shared<AgreedValues>(AgreedValues{false, window(windows_.back().number + 1 - decision_lag).told});
+    agreed_ = std::make_shared<AgreedValues>(AgreedValues{false, window(windows_.back().number + 1 - decision_lag).sent});
     query_ = query = std::make_shared<ValueQuery>(*lane_, times_tag, agreed_);
     query->ask(others_);
   }
@@ -180,13 +180,13 @@ std::uint32_t OnlineRoutes::next_length(const Window* past, const route::WindowR
 
 /// A window after it has ended, so that async operations have had time to complete.
 void OnlineRoutes::tell(Window& about) {
-  about.told.assign(1 + OnlineDecider::most_timed, no_time);
-  about.told[0] = about.elapsed_ns;
+  about.sent.assign(1 + OnlineDecider::most_timed, no_time);
+  about.sent[0] = about.elapsed_ns;
   for (std::size_t i = 0; i < about.times_ns.size(); ++i) {
     if (about.times_ns[i] < 0) continue;
-    about.told[1 + i] = waits_for_all(slots_[about.plan.timed[i].slot].op) ? -about.times_ns[i] : about.times_ns[i];
+    about.sent[1 + i] = waits_for_all(slots_[about.plan.timed[i].slot].op) ? -about.times_ns[i] : about.times_ns[i];
   }
-  lane_->value_exchange.tell(*lane_->filled, times_tag, about.told, others_);
+  lane_->value_exchange.tell(*lane_->filled, times_tag, about.sent, others_);
 }
 
 route::WindowResult OnlineRoutes::result_of(const Window& past) const {

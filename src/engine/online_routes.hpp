@@ -85,7 +85,7 @@ class MEDLEY_API OnlineRoutes {
     std::vector<Due> due{};                      ///< the next timed operation of each slot
     route::WindowPlan plan{};
     std::vector<std::int64_t> times_ns{};        ///< per timed operation, of this rank; negative: not known yet
-    std::vector<std::int64_t> told{};            ///< what this rank told the others
+    std::vector<std::int64_t> sent{};            ///< what this rank sent to the others
   };
   void add_slots(Op op, route::DTypeClass dtype, const Routing& routing, const RoutingSources& sources,
                  const std::vector<std::unique_ptr<LaneState>>& lanes, std::vector<route::OnlineSlot>& slots);

@@ -15,14 +15,14 @@ constexpr std::size_t capacity = 128;
 /// Of one thread. Has no destructor, as the list of Recycled; linked by `among_pending`, which a complete operation does not use.
 struct Kept {
   Operation* first;
-  std::size_t room;   ///< 0 before its first use and after the thread's end
+  std::size_t left;   ///< how many more it may keep; 0 before its first use and after the thread's end
   bool opened;
 };
 constinit thread_local Kept kept{};
 
 struct AtThreadEnd {
   ~AtThreadEnd() {
-    kept.room = 0;
+    kept.left = 0;
     while (kept.first) delete std::exchange(kept.first, kept.first->among_pending.next);
   }
 };
@@ -32,7 +32,7 @@ struct AtThreadEnd {
   if (std::exchange(list.opened, true)) return false;
   static thread_local AtThreadEnd at_end;
   static_cast<void>(at_end);
-  list.room = capacity;
+  list.left = capacity;
   return capacity > 0;
 }
 
@@ -41,14 +41,14 @@ struct AtThreadEnd {
 Operation* OperationPool::take() {
   Kept& list = kept;
   if (!list.first) return new Operation;
-  ++list.room;
+  ++list.left;
   return std::exchange(list.first, std::exchange(list.first->among_pending.next, nullptr));
 }
 
 void OperationPool::keep(Operation& operation) noexcept {
   operation.comm.reset();
   Kept& list = kept;
-  if (list.room == 0 && !open(list)) {
+  if (list.left == 0 && !open(list)) {
     delete &operation;
     return;
   }
@@ -58,7 +58,7 @@ void OperationPool::keep(Operation& operation) noexcept {
   operation.source.store(-1, std::memory_order_relaxed);
   operation.among_pending.next = list.first;
   list.first = &operation;
-  --list.room;
+  --list.left;
 }
 
 }  // namespace medley::core

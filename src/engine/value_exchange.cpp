@@ -26,43 +26,43 @@ LaneState* exchange_lane(const CommState& comm) {
 }
 
 void ValueExchange::tell(Lane& lane, int tag, std::vector<std::int64_t> values, const std::vector<int>& ranks) {
-  SentValues& told = open_.emplace_back(SentValues{std::make_shared<const std::vector<std::int64_t>>(std::move(values)), {}});
-  told.left.reserve(ranks.size());
+  SentValues& sent = open_.emplace_back(SentValues{std::make_shared<const std::vector<std::int64_t>>(std::move(values)), {}});
+  sent.left.reserve(ranks.size());
   for (int rank : ranks) {
     Call call = message(Op::send, rank, tag);
-    call.in = told.values->data();
-    call.in_count = static_cast<std::int64_t>(told.values->size() * sizeof(std::int64_t));
+    call.in = sent.values->data();
+    call.in_count = static_cast<std::int64_t>(sent.values->size() * sizeof(std::int64_t));
     try {
-      if (Transfer* transfer = lane.start(call)) told.left.push_back(transfer);
+      if (Transfer* transfer = lane.start(call)) sent.left.push_back(transfer);
     } catch (...) {
       // The peer has left and needs nothing more, or it is lost, or the lane has failed: the lane itself reports that to
       // operations that wait for it.
     }
   }
-  poll(told);
-  if (told.left.empty()) open_.pop_back();
+  poll(sent);
+  if (sent.left.empty()) open_.pop_back();
 }
 
-void ValueExchange::poll(SentValues& told) noexcept {
-  std::erase_if(told.left, [&told](Transfer* transfer) {
+void ValueExchange::poll(SentValues& sent) noexcept {
+  std::erase_if(sent.left, [&sent](Transfer* transfer) {
     try {
       if (transfer->poll() != Poll::complete) return false;
       transfer->release();
     } catch (...) {   // as above
-      transfer->abandon(told.values);
+      transfer->abandon(sent.values);
     }
     return true;
   });
 }
 
 void ValueExchange::poll() noexcept {
-  for (SentValues& told : open_) poll(told);
-  std::erase_if(open_, [](const SentValues& told) { return told.left.empty(); });
+  for (SentValues& sent : open_) poll(sent);
+  std::erase_if(open_, [](const SentValues& sent) { return sent.left.empty(); });
 }
 
 void ValueExchange::drop() noexcept {
-  for (const SentValues& told : open_) {
-    for (Transfer* transfer : told.left) transfer->abandon(told.values);
+  for (const SentValues& sent : open_) {
+    for (Transfer* transfer : sent.left) transfer->abandon(sent.values);
   }
   open_.clear();
 }
@@ -73,23 +73,23 @@ ValueQuery::ValueQuery(LaneState& lane, int tag, std::shared_ptr<AgreedValues> a
 }
 
 void ValueQuery::ask(const std::vector<int>& ranks) {
-  told_ = std::make_shared<std::vector<std::vector<std::int64_t>>>(ranks.size(), agreed_->largest);
+  received_ = std::make_shared<std::vector<std::vector<std::int64_t>>>(ranks.size(), agreed_->largest);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    messages_.recv((*told_)[i].data(), (*told_)[i].size() * sizeof(std::int64_t), ranks[i]);
+    messages_.recv((*received_)[i].data(), (*received_)[i].size() * sizeof(std::int64_t), ranks[i]);
   }
   lane_.filled->progress();
 }
 
 ValueQuery::~ValueQuery() {
-  for (Transfer* transfer : messages_.abandon()) transfer->abandon(told_);
+  for (Transfer* transfer : messages_.abandon()) transfer->abandon(received_);
   --lane_.active;
 }
 
 bool ValueQuery::answered() {
   if (agreed_->known) return true;
   if (messages_.poll() != 0) return false;
-  for (const std::vector<std::int64_t>& told : *told_) {
-    std::transform(told.begin(), told.end(), agreed_->largest.begin(), agreed_->largest.begin(),
+  for (const std::vector<std::int64_t>& values : *received_) {
+    std::transform(values.begin(), values.end(), agreed_->largest.begin(), agreed_->largest.begin(),
                    [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
   }
   return agreed_->known = true;

@@ -37,7 +37,7 @@ class MEDLEY_API ValueExchange {
     std::shared_ptr<const std::vector<std::int64_t>> values;
     std::vector<Transfer*> left;
   };
-  static void poll(SentValues& told) noexcept;
+  static void poll(SentValues& sent) noexcept;
   std::list<SentValues> open_;
 };
 
@@ -65,7 +65,7 @@ class ValueQuery {
  private:
   LaneState& lane_;
   std::shared_ptr<AgreedValues> agreed_;
-  std::shared_ptr<std::vector<std::vector<std::int64_t>>> told_;   ///< by each rank that was asked; shared with abandoned receives
+  std::shared_ptr<std::vector<std::vector<std::int64_t>>> received_;   ///< from each rank that was asked; shared with abandoned receives
   algorithms::Messages messages_;
 };
 
