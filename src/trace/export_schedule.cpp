@@ -76,8 +76,6 @@ std::vector<std::string> group_names(const Trace& trace) {
   return names;
 }
 
-bool is_message(Op op) { return op == Op::send || op == Op::recv; }
-
 /// The collectives that a group has in the step, in order: every member must have the same, and the largest bytes of a v-collective count.
 using StepCollectives = std::map<std::uint32_t, std::vector<std::pair<Op, std::int64_t>>>;
 
@@ -89,30 +87,37 @@ void check_event(const Trace& trace, const Event& event, int rank) {
   if (group.ranks.empty()) lacks("which ranks take part in");
   if (event.unknown.has(Field::bytes) && event.op != Op::barrier) lacks("how many bytes are moved by");
   if (event.call_only) lacks("when the transfer ended of");
-  if (is_message(event.op) && event.peer < 0) lacks("with whom there was");
+  if (!is_collective(event.op) && event.peer < 0) lacks("with whom there was");
 }
 
 StepCollectives collectives_of(const Trace& trace, const std::vector<RankStep>& ranks) {
   StepCollectives all;
-  std::map<std::uint32_t, int> first_rank;
+  std::vector<StepCollectives> by_rank(ranks.size());
   for (const RankStep& rank : ranks) {
-    StepCollectives mine;
+    StepCollectives& mine = by_rank[static_cast<std::size_t>(rank.rank)];
     for (const Event& event : rank.events) {
       check_event(trace, event, rank.rank);
-      if (!is_message(event.op)) mine[event.group].emplace_back(event.op, event.bytes);
+      if (is_collective(event.op)) mine[event.group].emplace_back(event.op, event.bytes);
     }
-    for (auto& [group, list] : mine) {
-      const auto [known, fresh] = all.emplace(group, list);
-      if (fresh) {
-        first_rank[group] = rank.rank;
-        continue;
-      }
-      for (std::size_t i = 0; i < std::max(list.size(), known->second.size()); ++i) {
-        if (i >= list.size() || i >= known->second.size() || list[i].first != known->second[i].first) {
-          refuse(trace, fmt::format("collective {} of the step in group {} differs between ranks {} and {}", i + 1,
-                                    trace.groups[group].name, first_rank[group], rank.rank));
+    all.insert(mine.begin(), mine.end());
+  }
+  const auto of_rank = [&](int rank, std::uint32_t group) -> const auto& {
+    if (rank < 0 || rank >= static_cast<int>(by_rank.size())) {
+      refuse(trace, fmt::format("group {} names rank {} of {}", trace.groups[group].name, rank, by_rank.size()));
+    }
+    return by_rank[static_cast<std::size_t>(rank)][group];   // empty where the rank has none, which differs, too
+  };
+  for (auto& [group, agreed] : all) {
+    const std::vector<int>& members = trace.groups[group].ranks;
+    const auto first = std::find_if(members.begin(), members.end(), [&, group = group](int rank) { return !of_rank(rank, group).empty(); });
+    for (const int rank : members) {
+      const auto& list = of_rank(rank, group);
+      for (std::size_t i = 0; i < std::max(list.size(), agreed.size()); ++i) {
+        if (i >= list.size() || i >= agreed.size() || list[i].first != agreed[i].first) {
+          refuse(trace, fmt::format("collective {} of the step in group {} differs between ranks {} and {}", i + 1, trace.groups[group].name,
+                                    first == members.end() ? -1 : *first, rank));
         }
-        known->second[i].second = std::max(known->second[i].second, list[i].second);
+        agreed[i].second = std::max(agreed[i].second, list[i].second);
       }
     }
   }
@@ -174,7 +179,7 @@ class Entries {
     const ScopeParts parts = parts_of_scope(trace_.names[event.scope]);
     OrderedJson entry = {{"kind", "comm"},          {"phase", parts.phase}, {"module", parts.module}, {"dtype", name(event.dtype)},
                          {"op", name(event.op)},    {"group", groups_[event.group]}};
-    if (is_message(event.op)) {
+    if (!is_collective(event.op)) {
       entry["bytes"] = event.bytes;
       entry["peer"] = event.peer;
     } else {

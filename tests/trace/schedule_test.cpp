@@ -130,6 +130,15 @@ TEST(TracedSchedule, IsRefusedWhereTheTraceDoesNotSayEnough) {
   differs.add(1, Op::broadcast, 8, 10, 20);
   EXPECT_NE(refusal(differs.trace).find("collective 1 of the step in group world differs between ranks 0 and 1"), std::string::npos);
 
+  Made silent(2);   // rank 1 is a member and calls nothing
+  silent.add(0, Op::all_reduce, 8, 10, 20);
+  silent.add(1, Op::send, 8, 10, 20).peer = 0;
+  EXPECT_NE(refusal(silent.trace).find("collective 1 of the step in group world differs between ranks 0 and 1"), std::string::npos);
+
+  Made outside(2);
+  for (int r = 0; r < 2; ++r) outside.add(r, Op::all_reduce, 8, 10, 20).group = outside.trace.group({"odd", {0, 1, 7}, 3});
+  EXPECT_NE(refusal(outside.trace).find("group odd names rank 7 of 2"), std::string::npos);
+
   Made lost(2);
   lost.add(0, Op::all_reduce, 8, 10, 20);
   lost.trace.ranks.pop_back();
