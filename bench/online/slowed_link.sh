@@ -8,15 +8,7 @@ build=$1 bytes=${2:-262144} each=${3:-1} rate=${4:-50mbit}
 . "$(dirname "$0")/../../tests/hosts/hosts.sh"
 hosts_tag=${HOSTS_PREFIX:-}$hosts_tag
 make_hosts 2
-switch=$hosts_tag-switch
-ip -n "$switch" link add bridge1 type bridge
-ip -n "$switch" link set bridge1 up
-for i in 0 1; do
-  ip -n "$switch" link add "second$i" type veth peer name eth1 netns "${host_name[i]}"
-  ip -n "$switch" link set "second$i" master bridge1 up
-  ip -n "${host_name[i]}" addr add "10.78.0.$((i + 1))/24" dev eth1
-  ip -n "${host_name[i]}" link set eth1 up
-done
+add_second_link
 common=(MEDLEY_BACKENDS=shm,gloo,ucx MEDLEY_GLOO_INTERFACE=eth0 UCX_NET_DEVICES=eth1 UCX_TLS=tcp,self)
 table=$hosts_work/routes.json
 echo "tuning"

@@ -6,16 +6,10 @@ set -uo pipefail
 build=$1 rate=${2:-200mbit} sizes=${3:-2M:2M} seconds=${4:-30}
 . "$(dirname "$0")/../../tests/hosts/hosts.sh"
 make_hosts 2
-switch=$hosts_tag-switch
-ip -n "$switch" link add second type bridge
-ip -n "$switch" link set second up
-for i in 0 1; do
-  ip -n "$switch" link add "second$i" type veth peer name eth1 netns "${host_name[i]}"
-  ip -n "$switch" link set "second$i" master second up
-  ip -n "${host_name[i]}" addr add "10.78.0.$((i + 1))/24" dev eth1
-  ip -n "${host_name[i]}" link set eth1 up
+add_second_link
+for name in "${host_name[@]}"; do
   for link in eth0 eth1; do
-    ip netns exec "${host_name[i]}" tc qdisc add dev "$link" root tbf rate "$rate" burst 64kb latency 50ms || skip "tc cannot limit a link here"
+    ip netns exec "$name" tc qdisc add dev "$link" root tbf rate "$rate" burst 64kb latency 50ms || skip "tc cannot limit a link here"
   done
 done
 run_ranks 2 1 UCX_TLS=tcp,self UCX_NET_DEVICES=eth0 MEDLEY_GLOO_INTERFACE=eth1 MEDLEY_TABLE= -- \

@@ -1,5 +1,6 @@
 # Creates "hosts" on one machine: network namespaces on one bridge, each with its own host name. Sourced by the tests here.
 #   make_hosts N             N hosts: names in host_name[], addresses in host_address[]; removed when the shell ends
+#   add_second_link          a second link, eth1, of every host on a bridge of its own: 10.78.0.1, 10.78.0.2, …
 #   on_host I COMMAND…       runs a command on host I
 #   run_ranks HOSTS EACH [VARIABLE=VALUE …] -- COMMAND…
 #                            runs HOSTS × EACH ranks of a command and fails when one of them does
@@ -53,6 +54,18 @@ make_hosts() {
     mkdir -p "/etc/netns/$name"
     echo "127.0.0.1 localhost" >"/etc/netns/$name/hosts"
     for ((j = 0; j < $1; j++)); do echo "${host_address[j]} ${host_name[j]}" >>"/etc/netns/$name/hosts"; done
+  done
+}
+
+add_second_link() {
+  local switch=$hosts_tag-switch i
+  ip -n "$switch" link add bridge1 type bridge
+  ip -n "$switch" link set bridge1 up
+  for i in "${!host_name[@]}"; do
+    ip -n "$switch" link add "second$i" type veth peer name eth1 netns "${host_name[i]}"
+    ip -n "$switch" link set "second$i" master bridge1 up
+    ip -n "${host_name[i]}" addr add "10.78.0.$((i + 1))/24" dev eth1
+    ip -n "${host_name[i]}" link set eth1 up
   done
 }
 
