@@ -5,29 +5,10 @@
 
 #include <functional>
 
-#include "reconcile/made_run.hpp"
+#include "reconcile/jobs.hpp"
 
 namespace medley::reconcile::test {
 namespace {
-
-using plan::Framework;
-
-struct Job {
-  const char* layout;
-  Framework framework;
-  const char* model = "h=128,a=4,layers=4,vocab=1024,seq=64";
-};
-const Job jobs[] = {
-    {"dp=4,bucket_cap_mb=0.25,dtype=f32", Framework::ddp},
-    {"dp=4", Framework::fsdp2},
-    {"dp=2,tp=2,sp=on,zero=1,global_batch=8", Framework::megatron},
-    {"pp=2,tp=2,global_batch=4", Framework::megatron},
-    {"dp=4,zero=1", Framework::deepspeed},
-    {"dp=4,zero=2,overlap_comm=on", Framework::deepspeed},
-    {"dp=4,zero=3", Framework::deepspeed},
-    {"dp=2,tp=2,zero=1", Framework::neox},
-    {"dp=4,ep=2", Framework::deepspeed, "h=128,a=4,layers=4,vocab=1024,seq=64,experts=4,top_k=2"},
-};
 
 /// How much is damaged.
 enum class Severity { one_operation, one_step_of_one_rank, every_step_and_rank };
