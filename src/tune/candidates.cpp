@@ -1,6 +1,8 @@
 #include "tune/candidates.hpp"
 
-#include <algorithm>
+#include <fmt/ranges.h>
+
+#include <set>
 
 #include "algorithms/registry.hpp"
 #include "algorithms/split_share.hpp"
@@ -28,6 +30,19 @@ bool works(Workload& trial, const Choice& route) {
 }
 
 }  // namespace
+
+void check_algorithms(const std::vector<std::string>& algorithms) {
+  std::set<std::string_view> known{algorithms::native};
+  for (int op = 0; op < op_count; ++op) {
+    const std::vector<std::string_view> names = algorithms::names(static_cast<Op>(op));
+    known.insert(names.begin(), names.end());
+  }
+  for (const std::string& algorithm : algorithms) {
+    if (known.contains(algorithm) || algorithms::share_of(algorithm) || compress::is_compressed(algorithm)) continue;
+    throw Error(ErrorKind::invalid, fmt::format("no operation has an algorithm '{}'; there are {}, share5 to share95 for splits and "
+                                                "+CODEC for compressed ones", algorithm, fmt::join(known, ", ")));
+  }
+}
 
 std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, Memory memory, const Wanted& wanted) {
   Workload trial(comm, op, few_bytes, dtype, memory);

@@ -22,6 +22,9 @@ struct Candidate {
   std::string algorithm; ///< "native", "filled", or its name
 };
 
+/// Throws Error(invalid) that names the first algorithm which no operation has.
+void check_algorithms(const std::vector<std::string>& algorithms);
+
 /// Collective: tries each once with a few bytes. Leaves out what the comm or the operation does not have, on all
 /// ranks alike.
 std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, Memory memory, const Wanted& wanted);

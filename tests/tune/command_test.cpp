@@ -120,6 +120,13 @@ TEST_F(TuneCommand, RefusesWhatIsNoTableOrOfAnotherMachine) {
   EXPECT_EQ(run({"explain", "--table", file("t.json"), "--op", "all_reduce", "--bytes", "4", "--ranks", "2", "--hosts", "3"}).status, 2);
 }
 
+TEST_F(TuneCommand, BenchRefusesAnAlgorithmThatNoOperationHas) {
+  const Ended wrong = run({"bench", "-n", "2", "--op", "all_reduce", "--sizes", "4:4", "--backends", "shm", "--algorithms", "native,rnig"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("no operation has an algorithm 'rnig'; there are "));
+  EXPECT_THAT(wrong.err, HasSubstr("ring"));
+}
+
 class TuneForAStep : public TuneCommand {
  protected:
   std::vector<std::string> words_for(const std::string& step, const std::string& seconds) const {
