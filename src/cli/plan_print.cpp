@@ -28,6 +28,7 @@ std::string layout_text(const plan::Layout& l) {
   if (l.virtual_stages > 1) text += fmt::format(",vp={}", l.virtual_stages);
   if (l.cp > 1) text += fmt::format(",cp={}", l.cp);
   if (l.ep > 1) text += fmt::format(",ep={}", l.ep);
+  if (l.expert_tensor() != l.tp) text += fmt::format(",etp={}", l.etp);
   if (l.sp) text += ",sp=on";
   if (l.zero > 0) text += fmt::format(",zero={}", l.zero);
   return text;

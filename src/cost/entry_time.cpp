@@ -8,8 +8,9 @@
 namespace medley::cost {
 namespace {
 
-constexpr std::array<std::string_view, group_count> groups{
-    "tp", "cp", "ep", "dp", "edp", "fsdp", "hsdp", "pp", "embedding", "model", "tp_ep", "world", "other"};
+constexpr std::array<std::string_view, group_count> groups{"tp",    "etp",   "cp",    "ep",   "dp",
+                                                           "edp",   "fsdp",  "hsdp",  "pp",   "embedding",
+                                                           "model", "tp_ep", "world", "other"};
 
 Cause compute_cause(Phase phase) {
   switch (phase) {
@@ -23,7 +24,7 @@ Cause compute_cause(Phase phase) {
 }
 
 Cause comm_cause(std::string_view group) {
-  if (group == "tp") return Cause::tp;
+  if (group == "tp" || group == "etp") return Cause::tp;
   if (group == "cp") return Cause::cp;
   if (group == "ep" || group == "tp_ep") return Cause::ep;
   if (group == "dp" || group == "edp" || group == "fsdp" || group == "hsdp") return Cause::dp;

@@ -64,7 +64,7 @@ struct UnderWay {
 
 /// A small number for each group name.
 std::uint8_t group_index(std::string_view group) noexcept;
-inline constexpr std::size_t group_count = 13;
+inline constexpr std::size_t group_count = 14;
 
 /// The costs of a schedule's entries, in order. `layout` is as the framework runs it.
 std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layout, Framework framework,

@@ -139,6 +139,7 @@ MeasuredStep read_step_row(const Row& row, const std::string& place, const std::
   l.pp = row.size_or("pp", l.pp);
   l.cp = row.size_or("cp", l.cp);
   l.ep = row.size_or("ep", l.ep);
+  l.etp = row.size_or("etp", l.etp);
   l.virtual_stages = row.size_or("vp", l.virtual_stages);
   const Count gpus = row.count("gpus");
   l.dp = row.size_or("dp", static_cast<int>(gpus / (Count{l.tp} * l.pp * l.cp)));

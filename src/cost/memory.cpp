@@ -40,7 +40,7 @@ Count layer_activations(const View& v, LayerKind kind) {
   }
   const Count kept = v.model.gated ? (eager ? 4 : 3) : 2;
   const Count wide =
-      moe ? product({v.routed_tokens(), v.local.moe_ffn, l.tp}) : product({tokens, v.local.ffn});
+      moe ? product({v.routed_tokens(), v.local.moe_ffn, l.expert_tensor()}) : product({tokens, v.local.ffn});
   bytes = sum(bytes, product({wide, kept, v.e}));
   if (moe) bytes = sum(bytes, product({v.routed_tokens(), v.model.hidden, 2 * v.e}));
   if (moe) bytes = sum(bytes, product({tokens, v.local.shared_ffn, kept, v.e}));
@@ -84,10 +84,10 @@ Count activations(const View& v) {
   return bytes;
 }
 
-// nanotron's asynchronous tensor-parallel collectives record their whole tensors on NCCL's stream, so the allocator
-// gets these back only when the GPU has run them. Without a pipeline, whose messages wait on the host, the host is
-// ahead by as much as the launch queue holds: 1,024 kernels, about 46 such tensors (the playbook's rows on 4 to 16
-// tensor ranks: 40 to 55).
+// nanotron's asynchronous tensor-parallel collectives record their whole tensors on NCCL's stream, so the
+// allocator gets these back only when the GPU has run them. Without a pipeline, whose messages wait on the
+// host, the host is ahead by as much as the launch queue holds: 1,024 kernels, about 46 such tensors (the
+// playbook's rows on 4 to 16 tensor ranks: 40 to 55).
 Count run_ahead(const View& v) {
   if (v.layout.pp > 1 || v.layout.tp == 1 || !v.layout.sp) return 0;
   const Count tensors = std::min<Count>(46, 3 * v.model.layers / 2);

@@ -23,6 +23,7 @@ void check_sizes(const Layout& l) {
                                    {"pp", l.pp},
                                    {"cp", l.cp},
                                    {"ep", l.ep},
+                                   {"etp", l.expert_tensor()},
                                    {"vp", l.virtual_stages},
                                    {"hsdp", l.hsdp}}) {
     if (value < 1 || value > most)
@@ -95,7 +96,11 @@ void check(Layout& l, const Model& m) {
   if (l.ep > 1) {
     if (!m.moe()) refuse(fmt::format("ep is {} but {} has no experts", l.ep, m.name));
     must_divide("number of experts", m.experts, "ep", l.ep);
-    must_divide("dp times cp", Count{l.dp} * l.cp, "ep", l.ep);
+    if (l.expert_tensor() == l.tp) must_divide("dp times cp", Count{l.dp} * l.cp, "ep", l.ep);
+  }
+  if (l.expert_tensor() != l.tp) {
+    if (!m.moe()) refuse(fmt::format("etp is {} but {} has no experts", l.etp, m.name));
+    must_divide("dp times cp times tp", product({l.dp, l.cp, l.tp}), "etp times ep", product({l.etp, l.ep}));
   }
   must_divide("dp", l.dp, "hsdp", l.hsdp);
 }

@@ -75,7 +75,8 @@ struct Flags {
 };
 
 struct Layout {
-  int dp = 1, tp = 1, pp = 1, cp = 1, ep = 1;  ///< world = dp·tp·pp·cp; ep divides dp·cp
+  int dp = 1, tp = 1, pp = 1, cp = 1, ep = 1;  ///< world = dp·tp·pp·cp; ep divides dp·cp, or dp·cp·tp/etp
+  int etp = 0;                                 ///< ranks that shard one expert (Megatron); 0: tp
   bool sp = false;                             ///< Megatron's sequence parallelism on the tensor group
   int virtual_stages = 1;
   PipelineKind pipeline = PipelineKind::one_f_one_b;
@@ -93,6 +94,7 @@ struct Layout {
   Flags flags;
 
   Count world() const noexcept { return Count{dp} * tp * pp * cp; }
+  int expert_tensor() const noexcept { return etp == 0 ? tp : etp; }
   Count micro_batches() const noexcept;  ///< per data-parallel rank and step; check() made it exact
   Count element_bytes() const noexcept { return static_cast<Count>(size_of(dtype)); }
 };

@@ -103,6 +103,7 @@ const std::map<std::string, Setter>& setters() {
     add({"pp", "pipeline_parallel"}, size_key(&Layout::pp, "pp"));
     add({"cp", "context_parallel"}, size_key(&Layout::cp, "cp"));
     add({"ep", "expert_parallel"}, size_key(&Layout::ep, "ep"));
+    add({"etp", "expert_tensor_parallel"}, size_key(&Layout::etp, "etp"));
     add({"vp", "v", "virtual_stages", "interleave"}, size_key(&Layout::virtual_stages, "vp"));
     add({"hsdp"}, size_key(&Layout::hsdp, "hsdp"));
     add({"zero", "zero_stage", "stage"}, size_key(&Layout::zero, "zero"));

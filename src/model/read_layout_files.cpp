@@ -134,6 +134,7 @@ void layout_from_megatron(Layout& l, const Arguments& arguments, const std::stri
   set("context_parallel_size", "cp");
   set("cp_comm_type", "cp_kind");
   set("expert_model_parallel_size", "ep");
+  set("expert_tensor_parallel_size", "etp");
   set("micro_batch_size", "micro_batch");
   set("global_batch_size", "global_batch");
   set("seq_length", "seq");

@@ -43,19 +43,25 @@ void LayerWriter::exchange_early(BlockId to, Phase phase) const {
   return_tokens(to, phase, forward, true);
 }
 
+// The group over which one expert is sharded.
+std::string_view LayerWriter::expert_tensor_group() const {
+  return view_.layout.expert_tensor() == view_.layout.tp ? "tp" : "etp";
+}
+
 // Token dispatch: all_to_all over ep, then (experts sharded over tp) an all_gather over tp. In backward the
 // gradients take the reverse path: scatter first, then all_to_all.
 void LayerWriter::dispatch(BlockId to, Phase phase, bool forward_direction) const {
   const Layout& l = view_.layout;
-  const Count gathered = product({view_.routed_tokens(), view_.model.hidden, view_.e, l.tp}, "routed tokens");
+  const Count gathered =
+      product({view_.routed_tokens(), view_.model.hidden, view_.e, l.expert_tensor()}, "routed tokens");
   const auto over_ep = [&] {
     if (!exchanges_early(true)) send_tokens(to, phase, forward_direction, false);
   };
   const auto over_tp = [&] {
     if (!rules_.expert_tensor) return;
     add_comm(schedule_, to,
-             comm(forward_direction ? Op::all_gather : Op::reduce_scatter, "tp", l.tp, gathered, l.dtype,
-                  phase, "mlp.experts",
+             comm(forward_direction ? Op::all_gather : Op::reduce_scatter, expert_tensor_group(),
+                  l.expert_tensor(), gathered, l.dtype, phase, "mlp.experts",
                   forward_direction ? "experts are cut over tp: each slice needs all tokens"
                                     : "token gradients of the expert slices are added"));
   };
@@ -77,8 +83,9 @@ void LayerWriter::combine(BlockId to, Phase phase, bool forward_direction) const
   const auto over_tp = [&] {
     if (!rules_.expert_tensor) return;
     add_comm(schedule_, to,
-             comm(forward_direction ? Op::reduce_scatter : Op::all_gather, "tp", l.tp,
-                  product({tokens, l.tp}, "routed tokens"), l.dtype, phase, "mlp.experts",
+             comm(forward_direction ? Op::reduce_scatter : Op::all_gather, expert_tensor_group(),
+                  l.expert_tensor(), product({tokens, l.expert_tensor()}, "routed tokens"), l.dtype, phase,
+                  "mlp.experts",
                   forward_direction ? "outputs of the expert slices are added"
                                     : "expert slices need all output gradients"));
   };
@@ -97,7 +104,8 @@ void LayerWriter::expert_gemms(BlockId to, Phase phase) const {
   // Experts sharded over tp process the tokens of the whole tensor group; whole experts those of their own
   // rank.
   const Count tokens = product(
-      {view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.tp}}, "routed tokens");
+      {view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.expert_tensor()}},
+      "routed tokens");
   const double experts = static_cast<double>(view_.model.experts);
   const double met = experts * (1 - std::pow(1 - 1 / experts, static_cast<double>(tokens) * view_.layout.ep));
   const Count local = std::clamp<Count>(std::llround(met / view_.layout.ep), 1, view_.local_experts());
@@ -132,8 +140,8 @@ void LayerWriter::expert_gemms(BlockId to, Phase phase) const {
 // Where a rank has several experts, it also sorts the chunks that arrive from the other ranks by expert, and
 // back.
 void LayerWriter::permute(BlockId to, Phase phase, const char* module) const {
-  const Count routed =
-      product({view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.tp}});
+  const Count routed = product(
+      {view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.expert_tensor()}});
   const bool sorts = view_.layout.ep > 1 && view_.local_experts() > 1 && !rules_.drops_duplicates;
   stream(to, StreamOp::elementwise,
          product({sorts ? 4 : 2, routed, view_.model.hidden, view_.e}, "routed tokens"), phase, module);
@@ -155,7 +163,7 @@ void LayerWriter::experts_forward(BlockId to, Phase phase) const {
   for (const Tensor* w : matrices(view_.moe_layer, "mlp.router")) linear(to, *w, view_.sharded_tokens, phase);
   route(to, phase);
   if (rules_.routing_traffic) {
-    const Count group = Count{l.tp} * l.ep;
+    const Count group = Count{l.expert_tensor()} * l.ep;
     add_comm(schedule_, to,
              comm(Op::all_gather, "tp_ep", group, product({view_.model.experts, 8, group}, "token counts"),
                   DType::i64, phase, "mlp.router", "how many tokens each rank sends to each expert"));

@@ -40,6 +40,7 @@ Json to_json(const Layout& l) {
           {"cp", l.cp},
           {"cp_kind", contexts[static_cast<int>(l.context)]},
           {"ep", l.ep},
+          {"etp", l.expert_tensor()},
           {"zero", l.zero},
           {"recompute", recomputes[static_cast<int>(l.recompute)]},
           {"micro_batch", l.micro_batch},

@@ -77,6 +77,9 @@ std::string assumptions(const Model& model, const Layout& layout, Framework fram
 Schedule make_schedule(const Model& model, const Layout& layout, Framework framework, Count rank) {
   if (layout.mode != Mode::train && framework != Framework::textbook)
     refuse(framework, "it trains; prefill and decode are planned as textbook");
+  if (layout.expert_tensor() != layout.tp && framework != Framework::megatron)
+    refuse(framework,
+           fmt::format("etp is {}; only megatron shards experts over other ranks than layers", layout.etp));
   return makers[static_cast<std::size_t>(framework)].make(model, as_run_by(model, layout, framework), rank);
 }
 

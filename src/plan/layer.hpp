@@ -87,6 +87,7 @@ class LayerWriter {
   void mlp_backward(BlockId to, bool moe) const;
   void experts_forward(BlockId to, Phase phase) const;
   void experts_backward(BlockId to) const;
+  std::string_view expert_tensor_group() const;
   void dispatch(BlockId to, Phase phase, bool forward_direction) const;
   void combine(BlockId to, Phase phase, bool forward_direction) const;
   bool exchanges_early(bool moe) const;

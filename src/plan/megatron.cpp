@@ -211,8 +211,9 @@ class Megatron {
       // Norms, routers and biases of row-parallel layers see only this rank's part of the sequence.
       Count partial = 0;
       for (const LocalTensor& t : view_.tensors()) {
+        const bool whole_expert = t.expert() && view_.layout.expert_tensor() == 1;
         if (t.tensor->part != Part::embedding && t.tensor->part != Part::positions &&
-            t.tensor->shard == Shard::none)
+            t.tensor->shard == Shard::none && !whole_expert)
           partial += t.elements;
       }
       all(comm(Op::all_reduce, "tp", view_.layout.tp, product({partial, wide}), grad_, Phase::grad_sync,

@@ -67,8 +67,8 @@ struct Entry {
   // Kind::comm
   Op op = Op::all_reduce;
   ReduceOp reduce = ReduceOp::sum;
-  std::string_view group;  ///< "tp", "dp", "pp", "cp", "ep", "edp", "embedding", "model", "tp_ep", "fsdp",
-                           ///< "hsdp", "world"; a literal (see groups.hpp)
+  std::string_view group;  ///< "tp", "dp", "pp", "cp", "ep", "etp", "edp", "embedding", "model", "tp_ep",
+                           ///< "fsdp", "hsdp", "world"; a literal (see groups.hpp)
   Count group_size = 1;
   Count peer = -1;       ///< send, recv: the other rank, global
   bool exposed = true;   ///< no compute of this rank runs meanwhile; always true when token is 0

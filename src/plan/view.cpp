@@ -71,17 +71,18 @@ std::vector<Chunk> chunks_of(const Model& m, const Layout& l, int stage, const V
 }
 
 Model local_model(Model m, const Layout& l, bool whole_experts) {
-  const auto cut = [&](Count& width, const char* what) {
-    if (width % l.tp != 0) {
+  const auto cut_by = [](Count& width, const char* what, const char* key, int ranks) {
+    if (width % ranks != 0) {
       throw Error(ErrorKind::invalid,
-                  fmt::format("layout: {} {} is not divisible by tp {}", what, width, l.tp));
+                  fmt::format("layout: {} {} is not divisible by {} {}", what, width, key, ranks));
     }
-    width /= l.tp;
+    width /= ranks;
   };
+  const auto cut = [&](Count& width, const char* what) { cut_by(width, what, "tp", l.tp); };
   cut(m.heads, "number of attention heads");
   m.kv_heads = std::max<Count>(1, m.kv_heads / l.tp);  // fewer key-value heads than ranks: each keeps one
   cut(m.ffn, "MLP width");
-  if (!whole_experts) cut(m.moe_ffn, "expert width");
+  if (!whole_experts) cut_by(m.moe_ffn, "expert width", l.etp == 0 ? "tp" : "etp", l.expert_tensor());
   cut(m.shared_ffn, "shared expert width");
   m.vocab = ceil_div(m.vocab, l.tp);
   return m;
@@ -104,7 +105,7 @@ View::View(const Model& m, const Layout& l, Count r, ViewOptions options)
   product({tokens, std::max({model.hidden, local.ffn, local.vocab, local.query_width()}), 64}, "activation");
   micro_batches = l.micro_batches();
   dp_group = Count{l.dp} * l.cp;
-  expert_dp_group = dp_group / l.ep;
+  expert_dp_group = dp_group * l.tp / (Count{l.expert_tensor()} * l.ep);
   model_group = Count{l.tp} * l.pp;
   chunks = chunks_of(model, l, at.pp, options);
   embedding = embedding_tensors(local);

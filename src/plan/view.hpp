@@ -59,7 +59,7 @@ class View {
   Count sharded_tokens = 0;  ///< between tensor-parallel regions: tokens/t with sequence parallelism
   Count micro_batches = 0;
   Count dp_group = 1;  ///< replicas of dense parameters: dp·cp
-  Count expert_dp_group = 1;
+  Count expert_dp_group = 1;  ///< replicas of an expert: dp·cp·tp / (etp·ep)
   Count model_group = 1;  ///< tp·pp
 
   std::vector<Chunk> chunks;
