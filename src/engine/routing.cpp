@@ -158,7 +158,13 @@ bool Routing::add_rows(Steps& steps, Op op, Memory memory, route::DTypeClass dty
   for (const route::SizeRange& range : chosen.ranges) {
     const std::int64_t from = std::max(range.from, allowing ? allowing->from : 0), to = std::min(range.to, allowing ? allowing->to : INT64_MAX);
     if (from > to) continue;
-    steps.push_back({from, to, {lane_named(lanes, range.route.backend, op, memory), algorithm_of(range.route), RouteReason::table}});
+    const Route route{lane_named(lanes, range.route.backend, op, memory), algorithm_of(range.route), RouteReason::table};
+    Step* const last = steps.empty() ? nullptr : &steps.back();
+    if (last && last->to == from - 1 && last->route == route) {   // what one route carries at all sizes needs no look at the size
+      last->to = to;
+    } else {
+      steps.push_back({from, to, route});
+    }
   }
   return true;
 }

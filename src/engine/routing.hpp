@@ -25,6 +25,7 @@ struct Route {
   LaneState* lane = nullptr;
   std::string algorithm{};   ///< empty: the lane chooses
   RouteReason reason = RouteReason::fallback;
+  bool operator==(const Route&) const = default;
 };
 
 /// Whether a call names this backend. Names are a few characters long: a call takes longer than the comparison.

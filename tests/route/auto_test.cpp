@@ -85,6 +85,28 @@ TEST_F(RoutingOfAComm, RulesComeBeforeRowsAndRowsBeforeTheBuiltInOrder) {
   EXPECT_FALSE(routing.fallback_shape());
 }
 
+// Where no mix was faster than a library, auto costs what naming that library does: one entry for all sizes, the library's own algorithm,
+// and no size to agree on.
+TEST_F(RoutingOfAComm, ATableThatFellBackToALibraryIsThatLibrary) {
+  route::Table table = route::tuned_table("mpi");
+  for (const bool exact : {false, true}) {
+    for (const route::Shape shape : {route::Shape{1, 2}, route::Shape{1, 4}}) {
+      const Routing routing({none, none, &table, shape, exact}, lanes);
+      for (int i = 0; i < op_count; ++i) {
+        const Op op = static_cast<Op>(i);
+        for (const std::int64_t count : {0, 1000, 1 << 20}) EXPECT_EQ(taken(routing, op, count), "mpi/ table") << name(op);
+        Call call;
+        call.op = op;
+        int routes = 0;
+        routing.each_route(call, [&](const core::Route&) { ++routes; });
+        EXPECT_EQ(routes, 1) << name(op);
+        EXPECT_FALSE(routing.by_size(op, Memory::host)) << name(op);
+      }
+      EXPECT_FALSE(routing.splits_messages(Memory::host));
+    }
+  }
+}
+
 TEST_F(RoutingOfAComm, WhatTheCommCannotTakeIsPassedOver) {
   route::Table table;
   table.put(cell(Op::all_gather, {1, 8}, 64,
