@@ -40,6 +40,7 @@ struct MEDLEY_API TunedStep {
   double gain = 1, gain_low = 1, gain_high = 1;   ///< the best library's time over the chosen one, with its 95 % interval
   double confidence = 0.5;           ///< that the chosen routes are at least as fast as the best library
   bool settled = false;              ///< nothing was left to decide; false: time was short, or it was stopped
+  double needed_s = 0;               ///< if it is not settled, how long tuning would take to settle it, s; 0: unknown
   std::vector<StepRoute> routes;
 
   /// The fastest single library, without pairs; null if none was measured.

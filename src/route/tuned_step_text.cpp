@@ -73,6 +73,7 @@ TunedStep read_tuned_step(const Place& place) {
   const Place settled = place.at("settled");
   if (!settled.value.is_boolean()) settled.refuse(fmt::format("{} is neither true nor false", settled.shown()));
   step.settled = settled.value.get<bool>();
+  if (place.value.contains("needed_s")) step.needed_s = place.at("needed_s").real(0, 1e9);
   const Place times = place.at("times"), routes = place.at("routes");
   if (times.length() < 2 || times.length() > most_routes) times.refuse(fmt::format("it has {} times", times.length()));
   step.chosen = read_step_timing(times.at(std::size_t{0}));
@@ -94,10 +95,11 @@ std::string text_of(const TunedStep& step) {
   return fmt::format(
       "  \"step\": {{{}}},\n  \"auto_us\": {:.3f},\n"
       "  \"tuned_for\": {{\"step\": {}, \"operations\": {}, \"hosts\": {}, \"ranks_per_host\": {}, \"memory\": \"{}\",\n"
-      "    \"library\": {}, \"gain\": {:.4f}, \"gain_low\": {:.4f}, \"gain_high\": {:.4f}, \"confidence\": {:.3f}, \"settled\": {},\n"
+      "    \"library\": {}, \"gain\": {:.4f}, \"gain_low\": {:.4f}, \"gain_high\": {:.4f}, \"confidence\": {:.3f}, \"settled\": {}{},\n"
       "    \"times\": [{}],\n    \"routes\": [{}]}},\n",
       medians, step.chosen.median_us, quoted_text(step.name), quoted_text(step.operations), step.shape.hosts, step.shape.ranks_per_host,
-      name(step.memory), quoted_text(step.library), step.gain, step.gain_low, step.gain_high, step.confidence, step.settled, times,
+      name(step.memory), quoted_text(step.library), step.gain, step.gain_low, step.gain_high, step.confidence, step.settled,
+      step.needed_s > 0 ? fmt::format(", \"needed_s\": {:.0f}", step.needed_s) : "", times,
       routes);
 }
 

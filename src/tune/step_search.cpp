@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "tune/interleave.hpp"
@@ -13,10 +14,16 @@
 namespace medley::tune {
 namespace {
 
-constexpr std::size_t rounds_at_first = 4;
+constexpr double runs_per_sample = 2;   // the first is not timed
+constexpr std::size_t rounds_at_first = 4, rounds_again = 4;
 constexpr std::size_t least_rounds = 3, most_rounds = 20;   // of a first rung, by the time that is left
 constexpr double part_of_time = 0.15;                       // of what is left, for a first rung
-constexpr double too_slow_to_win = 2;        // after two samples, an assignment this far behind cannot win
+constexpr double too_slow_to_win = 2;        // after three samples, an assignment this far behind cannot win
+constexpr std::size_t samples_to_exclude = 3;
+constexpr double far_too_slow = 5;      // a library that other work slowed down at first gets another chance, unless it is this far behind
+// Threads of a library keep running for milliseconds after its last operation (gloo's), which slows what follows. So slow assignments are
+// the last of a round, and what follows them is run for that long before it counts.
+constexpr double slow_ratio = 5, aftermath_us = 5000;
 constexpr double near_library = 1.1;    // a library this close to the best one may be the best one
 constexpr std::size_t first_check = 16, most_pairs = 512;   // of the comparison; each check has twice the pairs of the one before
 constexpr double equal_within = 0.01;   // an interval of the gain this close to 1 counts as equal
@@ -31,6 +38,8 @@ std::string text_of(const std::vector<Choice>& routes) {
 
 /// The least that a step may take by these samples: one disturbed sample must not rule an assignment out.
 double at_best(const std::vector<double>& us) { return median_interval(us).low; }
+
+const std::vector<double>& latest(const StepCandidate& one) { return one.fresh_us.empty() ? one.us : one.fresh_us; }
 
 std::vector<double> ratios(const std::vector<double>& above, const std::vector<double>& below) {
   std::vector<double> out;
@@ -52,8 +61,19 @@ void StepSearch::add(Assignment assignment, bool library) {
 
 bool StepSearch::run_round(const Pool& pool, double share, Samples& samples) {
   samples.resize(pool.size());
-  for (const std::size_t i : interleaved_order(pool.size(), rounds_++)) {
+  double least = INFINITY;
+  for (const StepCandidate* one : pool) {
+    if (!one->us.empty()) least = std::min(least, at_best(one->us));
+  }
+  const auto is_slow = [&](std::size_t i) { return !pool[i]->us.empty() && at_best(pool[i]->us) > slow_ratio * least; };
+  std::vector<std::size_t> order = interleaved_order(pool.size(), rounds_++);
+  std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !is_slow(i); });
+  for (const std::size_t i : order) {
     if (lab_.over(share)) return false;
+    const bool slow = is_slow(i);
+    for (double rested = after_slow_ && !slow ? 0 : aftermath_us; rested < aftermath_us;)
+      rested += runs_per_sample * lab_.time_us(pool[i]->assignment);
+    after_slow_ = slow;
     const double us = lab_.time_us(pool[i]->assignment);
     samples[i].push_back(us);
     pool[i]->us.push_back(us);
@@ -62,14 +82,17 @@ bool StepSearch::run_round(const Pool& pool, double share, Samples& samples) {
 }
 
 void StepSearch::measure_at_first() {
-  for (StepCandidate& one : candidates_) one.us.push_back(lab_.time_us(one.assignment));
+  for (StepCandidate& one : candidates_) {
+    one.us.push_back(lab_.time_us(one.assignment));
+    first_round_us_ += runs_per_sample * one.us.back();
+  }
   Pool pool;
   for (std::size_t round = 1; round < rounds_at_first; ++round) {
     double best = INFINITY;
     for (const StepCandidate& one : candidates_) best = std::min(best, at_best(one.us));
     pool.clear();
     for (StepCandidate& one : candidates_) {
-      if (round < 2 || at_best(one.us) <= too_slow_to_win * best) pool.push_back(&one);
+      if (round < samples_to_exclude || at_best(one.us) <= too_slow_to_win * best) pool.push_back(&one);
     }
     Samples ignored;
     if (!run_round(pool, share_at_first, ignored)) return;
@@ -89,10 +112,10 @@ StepSearch::Pool StepSearch::sorted(const Pool& pool, const Samples& samples) {
   return out;
 }
 
-/// How many rounds a first rung can afford. A step is run twice for a sample.
+/// How many rounds a first rung can afford.
 std::size_t StepSearch::rounds_for(const Pool& pool, double share) const {
   double round_us = 0;
-  for (const StepCandidate* one : pool) round_us += 2 * (one->us.empty() ? 0 : median(one->us));
+  for (const StepCandidate* one : pool) round_us += runs_per_sample * (one->us.empty() ? 0 : median(one->us));
   const double rounds = round_us > 0 ? part_of_time * lab_.left_us(share) / round_us : 0;
   return static_cast<std::size_t>(std::clamp(rounds, static_cast<double>(least_rounds), static_cast<double>(most_rounds)));
 }
@@ -138,6 +161,7 @@ StepSearch::Pool StepSearch::neighbours(const StepCandidate& leader, const std::
 }
 
 void StepSearch::improve(const std::vector<StepSlot>& slots, const std::vector<std::vector<Choice>>& alternatives) {
+  changes_ = std::transform_reduce(alternatives.begin(), alternatives.end(), std::size_t{0}, std::plus<>(), [](const auto& routes) { return routes.size(); });
   double best = INFINITY;
   for (const StepCandidate& one : candidates_) {
     if (!one.us.empty()) best = std::min(best, at_best(one.us));
@@ -162,11 +186,13 @@ void StepSearch::improve(const std::vector<StepSlot>& slots, const std::vector<s
   }
 }
 
-/// The library with the least median; null: none was measured.
+/// The library with the least median, by its latest samples; null: none was measured.
 StepCandidate* StepSearch::best_library() const {
   const StepCandidate* best = nullptr;
   for (const StepCandidate& one : candidates_) {
-    if (one.library && !one.us.empty() && (!best || median(one.us) < median(best->us))) best = &one;
+    if (!one.library || one.us.empty()) continue;
+    const bool newer = best && one.fresh_us.empty() != best->fresh_us.empty();
+    if (!best || (newer ? best->fresh_us.empty() : median(latest(one)) < median(latest(*best)))) best = &one;
   }
   return const_cast<StepCandidate*>(best);
 }
@@ -175,17 +201,35 @@ StepCandidate* StepSearch::best_library() const {
 StepCandidate* StepSearch::close_library(const StepCandidate& best) const {
   const StepCandidate* close = nullptr;
   for (const StepCandidate& one : candidates_) {
-    if (!one.library || one.us.empty() || &one == &best || at_best(one.us) > near_library * median(best.us)) continue;
-    if (!close || at_best(one.us) < at_best(close->us)) close = &one;
+    if (!one.library || one.us.empty() || &one == &best || at_best(latest(one)) > near_library * median(latest(best))) continue;
+    if (!close || at_best(latest(one)) < at_best(latest(*close))) close = &one;
   }
   return const_cast<StepCandidate*>(close);
 }
 
+/// The few samples at first may all have met other work on the machine. False when the time is over.
+bool StepSearch::measure_libraries_again() {
+  Pool pool;
+  for (StepCandidate& one : candidates_) {
+    if (one.library && !one.us.empty() && at_best(one.us) <= far_too_slow * at_best(best_library()->us)) pool.push_back(&one);
+  }
+  Samples samples;
+  for (std::size_t round = 0; round < rounds_again; ++round) {
+    if (!run_round(pool, 1, samples)) return false;
+  }
+  for (std::size_t i = 0; i < pool.size(); ++i) pool[i]->fresh_us = samples[i];
+  return true;
+}
+
 void StepSearch::compare_with_libraries() {
-  if (!leader_ || leader_->library || leader_->us.empty()) return;
-  mix_ = leader_;
+  if (!leader_ || leader_->us.empty() || !best_library()) return;
+  if (!measure_libraries_again()) return;
   StepCandidate* const first = best_library();
-  if (!first) return;
+  if (leader_->library) {   // it led among what was left of the libraries
+    if (median(latest(*first)) * near_library < median(latest(*leader_))) leader_ = first, exhausted_ = false;
+    return;
+  }
+  mix_ = leader_;
   rivals_.push_back({first, {}, {}});
   if (StepCandidate* const second = close_library(*first)) rivals_.push_back({second, {}, {}});
   Pool pool{leader_};
@@ -238,6 +282,30 @@ StepVerdict StepSearch::verdict() const {
   out.confidence = confidence_of(timing_of(out.chosen_us), timing_of(faster ? closest->library_us : closest->mix_us));
   if (faster) out.gain = median(gains), out.gain_low = interval.low, out.gain_high = interval.high;
   return out;
+}
+
+double StepSearch::needed_seconds() const {
+  const StepCandidate* const library = best_library();
+  if (!library) return 0;
+  const double sample_us = runs_per_sample * median(latest(*library));   // what comes later is about as fast
+  const auto halving_us = [&](std::size_t count) {
+    return static_cast<double>(least_rounds * count) * std::log2(static_cast<double>(std::max<std::size_t>(count, 2))) * sample_us;
+  };
+  // The second search for a change of the leader ends it, as it finds none.
+  const double improving_us = halving_us(candidates_.size()) + 2 * halving_us(changes_ + 1);
+  double pairs = 2 * first_check;   // two checks
+  for (const Rival& rival : rivals_) {
+    const std::vector<double> gains = ratios(rival.library_us, rival.mix_us);
+    if (gains.size() < first_check) continue;
+    // An interval shrinks with the root of the pairs; it must not reach from the median to 1.
+    const Interval interval = median_interval(gains);
+    const double wide = (interval.high - interval.low) / 2, off = std::max(std::abs(median(gains) - 1), equal_within);
+    pairs = std::max(pairs, 2 * static_cast<double>(gains.size()) * (wide / off) * (wide / off));
+  }
+  pairs = std::min(pairs, static_cast<double>(most_pairs));
+  const double parts_us[] = {rounds_at_first * first_round_us_ / share_at_first, improving_us / (share_of_improving - share_of_cells),
+                             static_cast<double>(1 + std::max<std::size_t>(rivals_.size(), 1)) * pairs * sample_us / (1 - share_of_improving)};
+  return *std::max_element(std::begin(parts_us), std::end(parts_us)) / 1e6;
 }
 
 }  // namespace medley::tune

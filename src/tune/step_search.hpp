@@ -28,6 +28,7 @@ struct StepCandidate {
   Assignment assignment;
   bool library = false;         ///< one library for everything: what a mix must beat
   std::vector<double> us{};
+  std::vector<double> fresh_us{};   ///< of the rounds at the end in which all libraries take part again
 };
 
 /// The choice that the samples so far justify.
@@ -52,18 +53,22 @@ class StepSearch {
   /// Successive halving among all candidates, then among the leader and what differs from it in one slot, as long as that helps.
   /// `alternatives`: routes for each slot.
   void improve(const std::vector<StepSlot>& slots, const std::vector<std::vector<Choice>>& alternatives);
-  /// Compares the leading mix with the best libraries on fresh samples until it is clear which is faster.
+  /// Measures all libraries again, then compares the leading mix with the best of them on fresh samples until it is clear which is faster.
   void compare_with_libraries();
 
   StepVerdict verdict() const;
+  /// How many seconds a search of this step takes that settles, by the samples so far: each part needs its share of the time.
+  double needed_seconds() const;
   const std::deque<StepCandidate>& candidates() const { return candidates_; }
 
-  static constexpr double share_at_first = 0.15, share_of_improving = 0.75;   ///< of the time, when each part must have ended
+  /// Of the time, when each part must have ended. Single operations are measured by the tuner, between the first two.
+  static constexpr double share_at_first = 0.15, share_of_cells = 0.5, share_of_improving = 0.75;
 
  private:
   using Pool = std::vector<StepCandidate*>;
   /// One sample of each, in an order that changes; false when the time is over.
   bool run_round(const Pool& pool, double share, std::vector<std::vector<double>>& samples);
+  bool measure_libraries_again();
   std::size_t rounds_for(const Pool& pool, double share) const;
   Pool halve(Pool pool, double share);
   Pool sorted(const Pool& pool, const std::vector<std::vector<double>>& samples);
@@ -76,6 +81,9 @@ class StepSearch {
   std::deque<StepCandidate> candidates_;   // a deque: pointers stay valid
   std::set<std::string> tried_;            // the routes of all candidates
   std::size_t rounds_ = 0;
+  bool after_slow_ = false;                // threads of a slow library may still be running
+  double first_round_us_ = 0;              // what one sample of each candidate took at first
+  std::size_t changes_ = 0;                // of one slot, that a leader can have
   StepCandidate* leader_ = nullptr;
   bool leader_won_ = false;                // in a halving that ended in time
   bool exhausted_ = false;                 // no change of one slot helped the leader

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <medley/error.hpp>
 
 #include "route/choose.hpp"
@@ -18,7 +19,6 @@
 namespace medley::tune {
 namespace {
 
-constexpr double share_of_cells = 0.5;            // of the time: when measuring single operations must have ended
 constexpr double worth_trying = 3;                // a route this much slower alone is not tried in the step
 constexpr std::size_t most_alternatives = 6;
 
@@ -56,7 +56,7 @@ class StepTuner {
     const std::optional<Assignment> before = earlier_choice();
     search_.measure_at_first();
     keep();
-    if (!over(share_of_cells)) measure_cells();
+    if (!over(StepSearch::share_of_cells)) measure_cells();
     if (before) search_.add(*before, false);
     search_.add(by_table(), false);
     std::vector<std::vector<Choice>> alternatives;
@@ -142,7 +142,7 @@ class StepTuner {
       needed.push_back({operation.op == Op::recv ? Op::send : operation.op, operation.dtype, operation.bytes});
       if (std::find(cells.shapes.begin(), cells.shapes.end(), operation.shape) == cells.shapes.end()) cells.shapes.push_back(operation.shape);
     }
-    cells.seconds = std::max(0.0, share_of_cells * options_.seconds - used_);
+    cells.seconds = std::max(0.0, StepSearch::share_of_cells * options_.seconds - used_);
     measure_exactly(std::move(needed), cells);
     std::optional<BoundToCore> bound;
     if (options_.memory == Memory::host) bound.emplace(context_);   // as in bench
@@ -187,6 +187,11 @@ class StepTuner {
     return best_of_each;
   }
 
+  /// Rounded up, for people. What was not enough this time is not enough.
+  double needed_seconds() const {
+    const bool used_up = used_ >= 0.9 * options_.seconds;
+    return 10 * std::ceil(std::max(search_.needed_seconds(), used_up ? 1.5 * options_.seconds : 0) / 10);
+  }
   static route::StepTiming timing_of(const std::string& name, const std::vector<double>& us) {
     const double middle = median(us);
     const Interval interval = median_interval(us);
@@ -205,6 +210,7 @@ class StepTuner {
     out.gain = verdict.gain, out.gain_low = verdict.gain_low, out.gain_high = verdict.gain_high;
     out.confidence = verdict.confidence;
     out.settled = verdict.settled;
+    if (!out.settled) out.needed_s = needed_seconds();
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       const StepSlot& slot = slots_[i];
       const Choice& route = verdict.chosen->assignment.routes[i];
@@ -217,7 +223,7 @@ class StepTuner {
     }
     for (const StepCandidate& one : search_.candidates()) {
       if (one.us.empty() || std::find(names_.begin(), names_.end(), one.assignment.name) == names_.end()) continue;
-      out.libraries.push_back(timing_of(one.assignment.name, &one == verdict.library ? verdict.library_us : one.us));
+      out.libraries.push_back(timing_of(one.assignment.name, &one == verdict.library ? verdict.library_us : one.fresh_us.empty() ? one.us : one.fresh_us));
     }
     std::stable_sort(out.libraries.begin(), out.libraries.end(), [](const auto& a, const auto& b) { return a.median_us < b.median_us; });
     table_.step = std::move(out);

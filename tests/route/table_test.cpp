@@ -107,6 +107,10 @@ TEST(Table, ReadsTheStepThatItWasTunedFor) {
   EXPECT_EQ(json["medley_routes"], 2);
   EXPECT_EQ(json["step"], (nlohmann::json{{"shm", 120.0}, {"mpi", 150.0}}));
   EXPECT_EQ(json["auto_us"], 100.0);
+  EXPECT_FALSE(json["tuned_for"].contains("needed_s"));
+  Table hurried = tuned_table();
+  hurried.step->settled = false, hurried.step->needed_s = 70;
+  EXPECT_EQ(Table::parse(hurried.text(), "t").step->needed_s, 70);
   EXPECT_EQ(nlohmann::json::parse(small_table().text())["medley_routes"], 1);   // older versions read what has no step
 }
 

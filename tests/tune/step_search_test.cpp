@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
+#include "tune/statistics.hpp"
+#include "tune/step_report.hpp"
 
 namespace medley::tune {
 namespace {
@@ -18,11 +20,18 @@ struct Machine {
   double limit_us = 1e7;
   double used_us = 0;
   int samples = 0, stop_after = 1 << 30, decisions = 0;
+  int disturbed_at_first = 0;  // samples of library a that other work slows down
+  double aftermath_us = 0;     // how long the threads of library c run on after its last operation
+  double busy_until_us = 0;
   core::Random random{7};
 
   double time(const Assignment& one) {
     const int first = one.routes[0].backend == "b", second = one.routes[1].backend == "b";
-    const double clean = cost[0][first] + cost[1][second] + (first != second ? mixing : 0);
+    double clean = cost[0][first] + cost[1][second] + (first != second ? mixing : 0);
+    if (one.name == "a" && disturbed_at_first-- > 0) clean *= 4;
+    if (one.name == "c") clean *= 50;
+    if (one.name != "c" && used_us < busy_until_us) clean *= 8;
+    if (one.name == "c") busy_until_us = used_us + 2 * clean + aftermath_us;
     const double us = clean * (1 + noise * (static_cast<double>(random.below(2001)) / 1000 - 1));
     used_us += 2 * us;
     ++samples;
@@ -103,6 +112,50 @@ TEST(StepSearch, StoppedAtAnyTimeItNamesTheBestLibrarySoFar) {
     }
     EXPECT_FALSE(found.settled) << stop;
   }
+}
+
+TEST(StepSearch, ALibraryThatOtherWorkSlowedDownAtFirstIsMeasuredAgain) {
+  Machine machine{.cost = {{100, 200}, {100, 200}}, .disturbed_at_first = 5};
+  StepSearch searched(machine.lab());
+  searched.add({"mix", {{"a", "native"}, {"b", "native"}}}, false);   // faster than b, slower than a
+  const StepVerdict found = search(machine, searched);
+  EXPECT_EQ(found.chosen->assignment.name, "a");
+}
+
+TEST(StepSearch, ThreadsOfASlowLibraryDoNotSlowDownWhatIsMeasuredAfterIt) {
+  Machine machine{.cost = {{100, 110}, {100, 110}}, .limit_us = 1e8, .aftermath_us = 4000};
+  StepSearch searched(machine.lab());
+  searched.add(over("c"), true);
+  const StepVerdict found = search(machine, searched);
+  EXPECT_EQ(found.chosen->assignment.name, "a");
+  for (const StepCandidate& one : searched.candidates()) {
+    EXPECT_TRUE(one.assignment.name == "c" || median(one.us) < 300) << one.assignment.name;
+  }
+}
+
+TEST(StepSearch, TheTimeThatItSaysItNeedsSettlesIt) {
+  Machine hurried{.cost = {{100, 200}, {300, 150}}};
+  hurried.limit_us = 3000;
+  StepSearch first(hurried.lab());
+  ASSERT_FALSE(search(hurried, first).settled);
+  ASSERT_GT(first.needed_seconds(), hurried.limit_us / 1e6);
+  Machine patient{.cost = {{100, 200}, {300, 150}}};
+  patient.limit_us = 1e6 * first.needed_seconds();
+  StepSearch second(patient.lab());
+  EXPECT_TRUE(search(patient, second).settled);
+}
+
+TEST(StepReport, SaysWhatIsNotSettledWhatItFellBackToAndHowLongItNeeds) {
+  route::TunedStep step;
+  step.libraries = {{"mpi", 100, 99, 101, 20}, {"ucx", 120, 119, 121, 20}};
+  step.library = "mpi", step.settled = false, step.needed_s = 70;
+  EXPECT_EQ(conclusion(step), "no mix was surely faster in this time, so auto is mpi, the best library so far; not settled: about 70 s would settle it, "
+                              "and the same command continues");
+  step.library = "", step.gain = 1.2, step.gain_low = 1.1, step.gain_high = 1.3;
+  EXPECT_EQ(conclusion(step), "the mix is 1.20x as fast as mpi, the best library (95 % interval 1.10 to 1.30); not settled: about 70 s would settle it, "
+                              "and the same command continues");
+  step.settled = true, step.needed_s = 0;
+  EXPECT_EQ(conclusion(step), "the mix is 1.20x as fast as mpi, the best library (95 % interval 1.10 to 1.30)");
 }
 
 TEST(StepSearch, TooShortATimeStillMeasuresEveryLibraryOnce) {
