@@ -256,6 +256,8 @@ class MixRow:
     iterations: int
     speedup: float                            #: over the fastest single library; 0: none was measured
     speedup_over_two: float | None = None     #: over the fastest backend made of two
+    speedup_low: float | None = None          #: 95 % interval of speedup, by ratios within rounds
+    speedup_high: float | None = None
 
 
 @dataclass(frozen=True)

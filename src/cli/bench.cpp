@@ -75,11 +75,12 @@ std::string table_of(const tune::MixResult& result) {
   Table table({"mix", "memory", "backend", "median µs", "mad", "against the best library",
                pairs ? "against the best of two" : ""});
   for (const tune::MixRow& row : result.rows) {
-    const auto shown = [&](double gain) {
-      return row.backend == "auto" && gain > 0 ? fmt::format("{:.2f}x as fast", gain) : "";
+    const auto shown = [&](double gain, double low = 0, double high = 0) {
+      if (row.backend != "auto" || gain <= 0) return std::string();
+      return fmt::format("{:.2f}x as fast", gain) + (high > 0 ? fmt::format(" ({:.2f} to {:.2f})", low, high) : "");
     };
     table.add({row.mix, std::string(name(row.memory)), row.backend, fmt::format("{:.1f}", row.time.median),
-               fmt::format("{:.1f}", row.time.mad), shown(row.speedup), shown(row.speedup_over_two)});
+               fmt::format("{:.1f}", row.time.mad), shown(row.speedup, row.speedup_low, row.speedup_high), shown(row.speedup_over_two)});
   }
   return table.str();
 }

@@ -60,7 +60,7 @@ ReplayResult run_replay(const ReplayRequest& request) {
   const WorldSchedule schedule = read_schedule(request.schedule);
   setenv("MEDLEY_TRACE", request.folder.c_str(), 1);  // tells a context's recorder its folder
   ContextOptions options;
-  options.backends = tune::without_auto(request.backends);
+  options.backends = tune::backends_to_open(request.backends);
   options.table = request.table;
   options.hierarchical = request.backends.empty();  // compares all, those that the table never chooses too
   if (overlaps(schedule) && request.options.tflops > 0) options.progress_thread = UseThread::always;

@@ -44,7 +44,7 @@ std::variant<BenchResult, MixResult> run_bench(const BenchRequest& request, cons
   check_mixes(request.mixes);
   check_algorithms(request.options.wanted.algorithms);
   BenchOptions options = request.options;
-  ContextOptions wishes = context_for(without_auto(options.wanted.backends), options.memory);
+  ContextOptions wishes = context_for(backends_to_open(options.wanted.backends), options.memory);
   wishes.table = request.table;
   Context context(wishes);
   std::vector<std::string>& backends = options.wanted.backends;
@@ -106,6 +106,7 @@ Json to_json(const MixResult& result) {
                            {"p99_us", row.time.p99},
                            {"iterations", row.iterations},
                            {"speedup", row.speedup}});
+    if (row.speedup_high > 0) out["mixes"].back().update({{"speedup_low", row.speedup_low}, {"speedup_high", row.speedup_high}});
     if (row.speedup_over_two > 0) out["mixes"].back()["speedup_over_two"] = row.speedup_over_two;
   }
   return out;

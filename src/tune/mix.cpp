@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "route/pair_name.hpp"
 #include "tune/candidates.hpp"
+#include "tune/known_cell.hpp"
 #include "tune/mix_step.hpp"
 #include "tune/race.hpp"
 
@@ -30,23 +30,37 @@ class MixWorkload {
   MixStep& step_;
 };
 
-/// How much faster a row is than the best of its mix over one library, or over a backend made of two; 0 where
-/// there is none.
-double gain_over(const std::vector<MixRow>& rows, const MixRow& row, bool made_of_two) {
-  double best = INFINITY;
-  for (const MixRow& other : rows) {
-    if (other.mix == row.mix && other.backend != "auto" && route::is_made_of_two(other.backend) == made_of_two)
-      best = std::min(best, other.time.median);
+/// The fastest row of a mix over one library, or over a backend made of two; null: none.
+const MixRow* fastest_of(const std::vector<MixRow>& rows, std::string_view mix, bool made_of_two) {
+  const MixRow* best = nullptr;
+  for (const MixRow& row : rows) {
+    if (row.mix != mix || row.backend == "auto" || route::is_made_of_two(row.backend) != made_of_two) continue;
+    if (!best || row.time.median < best->time.median) best = &row;
   }
-  return std::isinf(best) ? 0 : best / row.time.median;
+  return best;
+}
+
+struct Gain {
+  double median = 0, low = 0, high = 0;
+};
+
+/// How much faster a row is than another. Samples of one round see the same noise, so ratios are formed within rounds.
+Gain gain_over(const MixRow* other, const MixRow& row) {
+  if (!other) return {};
+  if (row.samples_us.empty() || row.samples_us.size() != other->samples_us.size()) return {other->time.median / row.time.median, 0, 0};
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < row.samples_us.size(); ++i) ratios.push_back(other->samples_us[i] / row.samples_us[i]);
+  const Interval interval = median_interval(ratios);
+  return {median(std::move(ratios)), interval.low, interval.high};
 }
 
 }  // namespace
 
 void compare_mixes(std::vector<MixRow>& rows) {
   for (MixRow& row : rows) {
-    row.speedup = gain_over(rows, row, false);
-    row.speedup_over_two = gain_over(rows, row, true);
+    const Gain gain = gain_over(fastest_of(rows, row.mix, false), row);
+    row.speedup = gain.median, row.speedup_low = gain.low, row.speedup_high = gain.high;
+    row.speedup_over_two = gain_over(fastest_of(rows, row.mix, true), row).median;
   }
 }
 
@@ -69,7 +83,8 @@ std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const MixOpti
     for (std::size_t round = 0; round < 5 || now < end; ++round) now = clock.seconds_at(race.run_round(clock, workload, round));
     for (std::size_t r = 0; r < routes.size(); ++r) {
       const std::vector<double>& samples = race.candidates[r].samples_us;
-      rows.push_back({mix, routes[r].backend, options.memory, summarize(samples), samples.size()});
+      rows.push_back({.mix = mix, .backend = routes[r].backend, .memory = options.memory, .time = summarize(samples), .iterations = samples.size(),
+                      .samples_us = samples});
     }
   }
   compare_mixes(rows);

@@ -23,8 +23,10 @@ struct MixRow {
   Memory memory{};
   Summary time{};            ///< µs of one step
   std::size_t iterations = 0;
-  double speedup = 0;            ///< over the fastest single library of its mix; 0: none was measured
+  double speedup = 0;            ///< over the fastest single library of its mix, the median of ratios within rounds; 0: none was measured
+  double speedup_low = 0, speedup_high = 0;   ///< its 95 % interval; 0 without rounds
   double speedup_over_two = 0;   ///< over the fastest backend made of two, such as shm+mpi
+  std::vector<double> samples_us{};   ///< one of each round
 };
 
 struct MixOptions {

@@ -66,4 +66,8 @@ std::vector<std::string> without_auto(std::vector<std::string> backends) {
   return backends;
 }
 
+std::vector<std::string> backends_to_open(const std::vector<std::string>& listed) {
+  return listed == std::vector<std::string>{"auto"} ? listed : without_auto(listed);
+}
+
 }  // namespace medley::tune

@@ -31,4 +31,7 @@ std::vector<std::string> available_backends(const Context& context);
 /// Without the runtime's own choice, which is no library that a context or a launcher must know.
 std::vector<std::string> without_auto(std::vector<std::string> backends);
 
+/// The backends that a context for such a list opens: "auto" alone stays, since it opens only what the table chooses.
+std::vector<std::string> backends_to_open(const std::vector<std::string>& listed);
+
 }  // namespace medley::tune

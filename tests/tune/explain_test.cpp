@@ -9,6 +9,7 @@
 
 #include "route/tables.hpp"
 #include "tune/bench_job.hpp"
+#include "tune/rank_setup.hpp"
 #include "tune/size_text.hpp"
 #include "tune/tune_job.hpp"
 #include "tune/winners.hpp"
@@ -96,7 +97,7 @@ TEST(Winners, AreRangesOfSizesWithWhatTheyBeat) {
 
 TEST(Mixes, AreComparedWithTheBestLibraryAndTheBestPair) {
   const auto row = [](const char* backend, double us) {
-    return MixRow{"moe", backend, Memory::host, {us, 0, us}, 5};
+    return MixRow{.mix = "moe", .backend = backend, .memory = Memory::host, .time = {us, 0, us}, .iterations = 5};
   };
   std::vector<MixRow> rows{row("shm", 200), row("gloo", 400), row("shm+gloo", 150), row("auto", 100)};
   compare_mixes(rows);
@@ -104,7 +105,32 @@ TEST(Mixes, AreComparedWithTheBestLibraryAndTheBestPair) {
   EXPECT_DOUBLE_EQ(rows[3].speedup_over_two, 1.5);
   const auto json = to_json(MixResult{{}, rows});
   EXPECT_EQ(json["mixes"][3]["speedup"], 2.0);
+  EXPECT_FALSE(json["mixes"][3].contains("speedup_low"));
   EXPECT_THROW(check_mixes({"moe", "stew"}), Error);
+}
+
+TEST(Mixes, AGainIsFormedWithinRounds) {
+  std::vector<double> noise;   // that all rows of a round share
+  for (int i = 0; i < 30; ++i) noise.push_back(100 + 10 * (i % 7));
+  const auto row = [&](const char* backend, double factor) {
+    MixRow out{.mix = "moe", .backend = backend, .memory = Memory::host};
+    for (const double us : noise) out.samples_us.push_back(us * factor);
+    out.time = summarize(out.samples_us);
+    return out;
+  };
+  std::vector<MixRow> rows{row("mpi", 1.5), row("auto", 1)};
+  compare_mixes(rows);
+  EXPECT_DOUBLE_EQ(rows[1].speedup, 1.5);
+  EXPECT_DOUBLE_EQ(rows[1].speedup_low, 1.5);
+  EXPECT_DOUBLE_EQ(rows[1].speedup_high, 1.5);
+  EXPECT_EQ(to_json(MixResult{{}, rows})["mixes"][1]["speedup_high"], 1.5);
+}
+
+TEST(Bench, AutoAloneOpensOnlyWhatTheTableChooses) {
+  using List = std::vector<std::string>;
+  EXPECT_EQ(backends_to_open({"auto"}), List{"auto"});
+  EXPECT_EQ(backends_to_open({"mpi", "auto"}), List{"mpi"});
+  EXPECT_EQ(backends_to_open({}), List{});   // compares all
 }
 
 TEST(Bench, RowsAreEqualInJsonAndCsv) {
