@@ -65,6 +65,33 @@ def mixes(path):
         print(f"| {mix} | " + " | ".join(f"{times[n]:.0f}" if n in times else "" for n in names) + " |" + gain(False) + (gain(True) if pairs else ""))
 
 
+def steps(folder):
+    """The results of STEPS=1: a row for each setting and step, and whether auto ever loses."""
+    found = []
+    for path in sorted(glob.glob(os.path.join(folder, "*.mixes.json"))):
+        setting, _, mix = os.path.basename(path)[:-len(".mixes.json")].rpartition(".")
+        routes = os.path.join(folder, f"{setting}.{mix}.routes.json")
+        if not setting or not os.path.exists(routes):
+            continue
+        table, rows = json.load(open(routes)), json.load(open(path))["mixes"]
+        auto = next(row for row in rows if row["backend"] == "auto")
+        libraries = [row for row in rows if row["backend"] != "auto" and not set(row["backend"]) & set("+|")]
+        found.append((setting, mix, table, auto, min(libraries, key=lambda row: row["median_us"])))
+    if not found:
+        return
+    print("\n| setting | step | auto is | step over auto, predicted | measured | best library | auto against it | 95 % interval |")
+    print("|---|---|---|--:|--:|--:|--:|--:|")
+    for setting, mix, table, auto, best in found:
+        tuned = table["tuned_for"]
+        chosen = (tuned["library"] or "a mix") + ("" if tuned["settled"] else f", not settled (needs {tuned.get('needed_s', '?')} s)")
+        print(f"| {setting} | {mix} | {chosen} | {table['auto_us']:.0f} µs | {auto['median_us']:.0f} µs | {best['median_us']:.0f} µs, {best['backend']} | "
+              f"{auto['speedup']:.2f}× | {auto['speedup_low']:.2f} to {auto['speedup_high']:.2f} |")
+    below = sum(auto["speedup_high"] < 1 for _, _, _, auto, _ in found)
+    print(f"\n{sum(auto['speedup'] >= 0.97 for _, _, _, auto, _ in found)} of {len(found)} at least 0.97×; {below} intervals wholly below 1; "
+          f"predicted/measured {min(t['auto_us'] / a['median_us'] for _, _, t, a, _ in found):.2f} to "
+          f"{max(t['auto_us'] / a['median_us'] for _, _, t, a, _ in found):.2f}.")
+
+
 def main():
     if len(sys.argv) != 2 or not os.path.isdir(sys.argv[1]):
         sys.exit("usage: table.py OUT, the folder that measure.sh wrote")
@@ -74,6 +101,7 @@ def main():
         routes(path)
         print()
         mixes(os.path.join(sys.argv[1], f"{name}.mixes.json"))
+    steps(sys.argv[1])
 
 
 main()
