@@ -28,13 +28,15 @@ def trainer(name: str, steps: int):
     if name == "tp_dp_gpt":
         import gpt
         import tp_dp_gpt as example
-        data, mesh = common.batches(steps, batch=8, length=gpt.LENGTH), example.mesh_of("cpu", ranks)
-        samples, train = 8, lambda clock: example.train(common.named(example.model_of(mesh, "cpu")), data, "cpu", mesh, clock)
+        samples, mesh = gpt.size("BATCH", 8), example.mesh_of("cpu", ranks)
+        data = common.batches(steps, batch=samples, length=gpt.LENGTH)
+        train = lambda clock: example.train(common.named(example.model_of(mesh, "cpu")), data, "cpu", mesh, clock)
     elif name == "moe_gpt":
         import gpt
         import moe_gpt as example
-        data = common.batches(steps, batch=8, length=gpt.LENGTH)
-        samples, train = 8, lambda clock: example.train(common.named(example.model_of(rank, ranks)), data, "cpu", True, clock)
+        samples = gpt.size("BATCH", 8)
+        data = common.batches(steps, batch=samples, length=gpt.LENGTH)
+        train = lambda clock: example.train(common.named(example.model_of(rank, ranks)), data, "cpu", True, clock)
     else:
         import dlrm as example
         data = example.clicks(steps)

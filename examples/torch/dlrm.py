@@ -15,7 +15,7 @@ import common
 import gpt
 
 SCALE = max(1, gpt.WIDTH // 64)
-TABLES, ROWS, WIDTH, DENSE, BATCH = 5, 100, 16 * SCALE, 8, 32 * SCALE
+TABLES, ROWS, WIDTH, DENSE, BATCH = 5, 100, 16 * SCALE, 8, gpt.size("BATCH", 32 * SCALE)
 HIDDEN = 2 * WIDTH
 
 

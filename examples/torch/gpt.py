@@ -8,8 +8,14 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-VOCABULARY, LENGTH, HEADS, LAYERS = 256, 32, 4, 4
-WIDTH = int(os.environ.get("EXAMPLE_WIDTH", "64"))   # bench/torch/hosts and bench/compress/train train others
+def size(name: str, default: int) -> int:
+    """bench/torch/hosts and bench/compress/train give the examples other sizes."""
+    return int(os.environ.get(f"EXAMPLE_{name}", default))
+
+
+VOCABULARY, HEADS = 256, 4
+WIDTH, LENGTH, LAYERS = size("WIDTH", 64), size("LENGTH", 32), size("LAYERS", 4)
+HIDDEN = size("HIDDEN", 4 * WIDTH)   # of an MLP, and of each expert
 
 
 class Attention(nn.Module):
@@ -30,9 +36,9 @@ class Attention(nn.Module):
 
 
 class MLP(nn.Module):
-    def __init__(self, width: int = WIDTH) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.up, self.down = nn.Linear(WIDTH, HIDDEN), nn.Linear(HIDDEN, WIDTH)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.down(F.gelu(self.up(x)))

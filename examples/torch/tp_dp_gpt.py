@@ -31,7 +31,7 @@ def model_of(mesh: DeviceMesh, device: str) -> nn.Module:
 
 
 def train(model: nn.Module, steps, device: str, mesh: DeviceMesh, clock: common.Clock | None = None) -> list[float]:
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=False)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     dp, losses = mesh["dp"], []
     for tokens, targets in steps:
         tokens, targets = (common.my_part(part, dp.get_local_rank(), dp.size()).to(device) for part in (tokens, targets))
