@@ -111,30 +111,66 @@ void FrameExchange::expect(IncomingFrame& frame, int from, std::int64_t count) {
   frame.ticket = job_.messages.recv(frame.data, static_cast<std::size_t>(frame.bytes), from);
 }
 
+/// On a device, whose kernels expect them at equal distances, the frames are in one block.
 void FrameExchange::expect_from_all(std::vector<IncomingFrame>& frames, std::int64_t count) {
   frames.resize(static_cast<std::size_t>(job_.size - 1));   // never moved: messages point into it
   const std::size_t stride = frame_stride(compress::most_frame_bytes(codec_, job_.call.dtype, count));
-  if (job_.device && count > 0) from_all_ = FrameMemory(job_, stride * frames.size());
+  if (job_.device && count > 0) frames.front().memory = FrameMemory(job_, stride * frames.size());
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    if (job_.device && count > 0) frames[i].data = from_all_.data() + i * stride;
+    if (job_.device && count > 0) frames[i].data = frames.front().memory.data() + i * stride;
     expect(frames[i], static_cast<int>(i) + (static_cast<int>(i) >= job_.rank ? 1 : 0), count);
   }
 }
 
-Task FrameExchange::arrive(std::vector<IncomingFrame>& frames) {
-  if (!codec_.fixed_size()) {
-    for (IncomingFrame& frame : frames) {
-      if (frame.count == 0) continue;
-      co_await job_.messages.done(frame.ticket);
-      if (frame.bytes < compress::frame_header_bytes || frame.bytes > compress::most_frame_bytes(codec_, job_.call.dtype, frame.count)) {
-        throw_from(compress::Corrupt(fmt::format("a frame of {} values says that it has {} bytes", frame.count, frame.bytes)), frame.from);
-      }
-      frame.memory = FrameMemory(job_, static_cast<std::size_t>(frame.bytes));
-      frame.data = frame.memory.data();
-      job_.messages.recv(frame.data, static_cast<std::size_t>(frame.bytes), frame.from);
-    }
+void FrameExchange::expect_round(std::vector<IncomingFrame>& frames, Parts parts, std::int64_t round) {
+  frames.resize(static_cast<std::size_t>(job_.size - 1));
+  std::size_t next = 0;
+  for (int r = 0; r < job_.size; ++r) {
+    if (r != job_.rank) expect(frames[next++], r, segments(parts.count(r))[round].count);
   }
-  co_await job_.messages.all();
+}
+
+Task FrameExchange::send_round(Parts parts, std::int64_t round) {
+  for (int step = 1; step < job_.size; ++step) {
+    const int to = job_.peer(step);
+    const Segment segment = segments(parts.count(to))[round];
+    if (segment.count == 0) continue;
+    const std::int64_t at = parts.at(to) + segment.at;
+    OutgoingFrame& frame = outgoing();
+    co_await encode(job_.in(at), segment.count, FeedbackAccess::residual(job_, at), frame);
+    send(frame, to);
+  }
+}
+
+Task FrameExchange::arrive(std::vector<IncomingFrame>& frames) {
+  for (IncomingFrame& frame : frames) {
+    if (frame.count == 0 || codec_.fixed_size()) continue;
+    co_await job_.messages.done(frame.ticket);
+    if (frame.bytes < compress::frame_header_bytes || frame.bytes > compress::most_frame_bytes(codec_, job_.call.dtype, frame.count)) {
+      throw_from(compress::Corrupt(fmt::format("a frame of {} values says that it has {} bytes", frame.count, frame.bytes)), frame.from);
+    }
+    frame.memory = FrameMemory(job_, static_cast<std::size_t>(frame.bytes));
+    frame.data = frame.memory.data();
+    frame.ticket = job_.messages.recv(frame.data, static_cast<std::size_t>(frame.bytes), frame.from);
+  }
+  for (const IncomingFrame& frame : frames) {
+    if (frame.count > 0) co_await job_.messages.done(frame.ticket);
+  }
+}
+
+Task FrameExchange::take_round(std::vector<IncomingFrame>& frames, Parts parts, std::int64_t round) {
+  co_await arrive(frames);
+  for (const IncomingFrame& frame : frames) {
+    if (frame.count == 0) continue;
+    const compress::FrameReader arrived = reader(frame);
+    co_await decode(arrived, job_.out(parts.at(frame.from) + segments(parts.count(frame.from))[round].at));
+  }
+}
+
+std::int64_t FrameExchange::rounds(Parts parts) const {
+  std::int64_t most = 0;
+  for (int r = 0; r < job_.size; ++r) most = std::max(most, segments(parts.count(r)).size());
+  return most;
 }
 
 compress::FrameReader FrameExchange::reader(const IncomingFrame& frame) const {
@@ -162,7 +198,7 @@ void FrameExchange::copy(std::byte* to, const std::byte* from, std::size_t bytes
 }
 
 void FrameExchange::combine_on_device(const std::vector<IncomingFrame>& arrived, const std::byte* own, std::byte* elements,
-                                      OutgoingFrame* result) {
+                                      OutgoingFrame* result, float* residual) {
   for (const IncomingFrame& frame : arrived) reader(frame);   // checks it
   const std::int64_t count = arrived.front().count;
   DeviceReduction reduction{.first = {.dtype = job_.call.dtype, .count = count},
@@ -171,12 +207,13 @@ void FrameExchange::combine_on_device(const std::vector<IncomingFrame>& arrived,
   if (result) {
     result->bytes = compress::most_frame_bytes(codec_, job_.call.dtype, count);
     result->memory = FrameMemory(job_, static_cast<std::size_t>(result->bytes));
-    reduction.residual = FeedbackAccess::result(job_, 0);
+    reduction.residual = residual;
   }
   job_.device->frames->combine(codec_, reduction, arrived.front().data, result ? result->memory.data() : nullptr);
 }
 
 Task FrameExchange::settle() {
+  co_await job_.messages.all();
   if (!job_.device) co_return;
   const DeviceFrames::Mark mark(*job_.device->frames);
   job_.device->last = mark.event();   // from here on a stream may wait for the collective

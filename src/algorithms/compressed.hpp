@@ -2,6 +2,8 @@
 // filled-in collective. A compressed operation is a route whose algorithm is "+CODEC".
 #pragma once
 
+#include <algorithm>
+#include <deque>
 #include <medley/error_feedback.hpp>
 #include <string>
 #include <vector>
@@ -60,22 +62,59 @@ struct IncomingFrame {
   Messages::Ticket ticket = 0;   ///< of its length, or of itself for codecs of fixed size
 };
 
-/// The frames of one compressed collective, in any number of rounds.
+/// A part as it travels: in segments of whole chunks, each a frame of its own, so that one is encoded while the one before is on its way and
+/// those that arrived are decoded. A function of the number of elements alone, so that both ends agree.
+struct Segment {
+  std::int64_t at = 0, count = 0;
+};
+class Segments {
+ public:
+  Segments(std::int64_t count, bool one) : count_(count) {
+    const std::int64_t chunks = one ? compress::chunks_of(count) : std::max(least_chunks, (compress::chunks_of(count) + most - 1) / most);
+    each_ = std::max<std::int64_t>(chunks, 1) * std::int64_t{compress::chunk_values};
+  }
+  std::int64_t size() const { return (count_ + each_ - 1) / each_; }
+  /// Empty beyond the last.
+  Segment operator[](std::int64_t index) const {
+    const std::int64_t at = std::min(index * each_, count_);
+    return {at, std::min(each_, count_ - at)};
+  }
+
+ private:
+  static constexpr std::int64_t least_chunks = 8;   ///< 128 KiB of int8: 1 ms at 1 Gbit/s, ten times what a message costs there
+  static constexpr std::int64_t most = 16;          ///< with these, filling and draining the pipeline takes a sixteenth of the time
+  std::int64_t count_, each_;
+};
+
+/// The frames of one compressed collective. They travel in rounds: in round k the segments with number k of all parts.
 class FrameExchange {
  public:
   explicit FrameExchange(Job& job) : job_(job), codec_(compress::codec_of(job.call.algorithm)) {}
   const compress::Codec& codec() const { return codec_; }
 
+  /// Frames without a fixed size follow their lengths, so a part is one segment there: a second length would arrive before the first frame.
+  Segments segments(std::int64_t count) const { return {count, !codec_.fixed_size()}; }
+  /// Of the rank with the most segments.
+  std::int64_t rounds(Parts parts) const;
+  /// A frame of this rank, kept until the collective ends.
+  OutgoingFrame& outgoing() { return sent_.emplace_back(); }
+
   /// Encodes `count` elements, a few chunks per poll or by the device. With a residual: error feedback.
   Task encode(const std::byte* elements, std::int64_t count, float* residual, OutgoingFrame& frame);
   /// The frame stays in place until the collective ends.
   void send(const OutgoingFrame& frame, int to);
+  /// Encodes a segment of every other rank's part of the input and sends it there.
+  Task send_round(Parts parts, std::int64_t round);
   /// Expects a frame; nothing is sent for 0 elements. Frames of one rank arrive in the order in which they are expected.
   void expect(IncomingFrame& frame, int from, std::int64_t count);
   /// Expects a frame of as many elements from every other rank, in rank order.
   void expect_from_all(std::vector<IncomingFrame>& frames, std::int64_t count);
-  /// Until every expected frame has arrived and everything is sent.
+  /// Expects a segment of every other rank's part, in rank order.
+  void expect_round(std::vector<IncomingFrame>& frames, Parts parts, std::int64_t round);
+  /// Until these frames have arrived.
   Task arrive(std::vector<IncomingFrame>& frames);
+  /// Decodes the frames of a round to their places in the output, once they have arrived.
+  Task take_round(std::vector<IncomingFrame>& frames, Parts parts, std::int64_t round);
   /// Checks a frame that has arrived. Its errors name the sender.
   compress::FrameReader reader(const IncomingFrame& frame) const;
   compress::FrameReader reader(const OutgoingFrame& frame, std::int64_t count) const {
@@ -85,10 +124,12 @@ class FrameExchange {
   Task decode(const compress::FrameReader& reader, std::byte* elements);
   /// Copies elements that stay on this rank.
   void copy(std::byte* to, const std::byte* from, std::size_t bytes);
-  /// The last step of every collective: until the device has done its work.
+  /// The last step of every collective: until everything is sent and the device has done its work.
   Task settle();
-  /// Combines this rank's elements with the frames of all others on the device: into elements, or into the frame of the result.
-  void combine_on_device(const std::vector<IncomingFrame>& arrived, const std::byte* own, std::byte* elements, OutgoingFrame* result);
+  /// Combines this rank's elements with the frames of all others on the device: into elements, or into the frame of the result, whose residual
+  /// may be null.
+  void combine_on_device(const std::vector<IncomingFrame>& arrived, const std::byte* own, std::byte* elements, OutgoingFrame* result,
+                         float* residual);
   /// Lets other operations progress between two chunks.
   static auto yield() {
     return until([resumed = false]() mutable { return std::exchange(resumed, true); });
@@ -97,7 +138,7 @@ class FrameExchange {
  private:
   Job& job_;
   const compress::Codec& codec_;
-  FrameMemory from_all_{};   ///< of expect_from_all() on a device, whose kernels expect frames at equal distances
+  std::deque<OutgoingFrame> sent_;   ///< never moved: messages point into it
 };
 
 /// Starts a compressed send or receive on a lane.

@@ -7,32 +7,21 @@
 namespace medley::algorithms {
 namespace {
 
-Task decode_all(Job& job, FrameExchange& exchange, Parts parts, const std::vector<IncomingFrame>& frames) {
-  for (const IncomingFrame& frame : frames) {
-    if (frame.count == 0) continue;
-    const compress::FrameReader reader = exchange.reader(frame);
-    co_await exchange.decode(reader, job.out(parts.at(frame.from)));
-  }
+using Rounds = std::vector<std::vector<IncomingFrame>>;
+
+/// Expects every other rank's part. In the order in which it is sent, though for frames without a fixed size there is one round only.
+Rounds expect_parts(FrameExchange& exchange, Parts parts) {
+  Rounds rounds(static_cast<std::size_t>(exchange.rounds(parts)));
+  for (std::size_t k = 0; k < rounds.size(); ++k) exchange.expect_round(rounds[k], parts, static_cast<std::int64_t>(k));
+  return rounds;
 }
 
-std::vector<IncomingFrame> expect_parts(Job& job, FrameExchange& exchange, const Parts& parts) {
-  std::vector<IncomingFrame> frames(static_cast<std::size_t>(job.size - 1));   // never moved: messages point into it
-  std::size_t next = 0;
-  for (int r = 0; r < job.size; ++r) {
-    if (r != job.rank) exchange.expect(frames[next++], r, parts.count(r));
-  }
-  return frames;
+Task take_parts(FrameExchange& exchange, Parts parts, Rounds& rounds) {
+  for (std::size_t k = 0; k < rounds.size(); ++k) co_await exchange.take_round(rounds[k], parts, static_cast<std::int64_t>(k));
 }
 
-/// Encodes each rank's part of the input and sends it.
-Task send_parts(Job& job, FrameExchange& exchange, Parts parts, std::vector<OutgoingFrame>& sent) {
-  for (int step = 1; step < job.size; ++step) {
-    const int to = job.peer(step);
-    if (parts.count(to) == 0) continue;
-    OutgoingFrame& frame = sent[static_cast<std::size_t>(to)];
-    co_await exchange.encode(job.in(parts.at(to)), parts.count(to), nullptr, frame);
-    exchange.send(frame, to);
-  }
+Task send_parts(FrameExchange& exchange, Parts parts) {
+  for (std::int64_t k = 0; k < exchange.rounds(parts); ++k) co_await exchange.send_round(parts, k);
 }
 
 }  // namespace
@@ -40,49 +29,45 @@ Task send_parts(Job& job, FrameExchange& exchange, Parts parts, std::vector<Outg
 Task compressed_all_gather(Job& job) {
   FrameExchange exchange(job);
   const Parts parts = job.out_slices();
-  std::vector<IncomingFrame> arrived = expect_parts(job, exchange, parts);
-  OutgoingFrame own;
-  if (job.call.in_count > 0) {
-    co_await exchange.encode(job.in(), job.call.in_count, nullptr, own);
-    for (int step = 1; step < job.size; ++step) exchange.send(own, job.peer(step));
+  Rounds arriving = expect_parts(exchange, parts);
+  const Segments own = exchange.segments(job.call.in_count);
+  for (std::int64_t k = 0; k < own.size(); ++k) {
+    OutgoingFrame& frame = exchange.outgoing();
+    co_await exchange.encode(job.in(own[k].at), own[k].count, nullptr, frame);
+    for (int step = 1; step < job.size; ++step) exchange.send(frame, job.peer(step));
+    const compress::FrameReader reader = exchange.reader(frame, own[k].count);
+    co_await exchange.decode(reader, job.out(parts.at(job.rank) + own[k].at));
   }
-  co_await exchange.arrive(arrived);
-  co_await decode_all(job, exchange, parts, arrived);
-  if (job.call.in_count > 0) {
-    const compress::FrameReader reader = exchange.reader(own, job.call.in_count);
-    co_await exchange.decode(reader, job.out(parts.at(job.rank)));
-  }
+  co_await take_parts(exchange, parts, arriving);
   co_await exchange.settle();
 }
 
 Task compressed_all_to_all(Job& job) {
   FrameExchange exchange(job);
   const Parts in = job.in_slices(), out = job.out_slices();
-  std::vector<IncomingFrame> arrived = expect_parts(job, exchange, out);
-  std::vector<OutgoingFrame> sent(static_cast<std::size_t>(job.size));
-  co_await send_parts(job, exchange, in, sent);
-  co_await exchange.arrive(arrived);   // in place: nothing is written before everything is encoded
+  Rounds arriving = expect_parts(exchange, out);
+  co_await send_parts(exchange, in);   // in place: nothing is written before everything is encoded
   exchange.copy(job.out(out.at(job.rank)), job.in(in.at(job.rank)), job.bytes(in.count(job.rank)));
-  co_await decode_all(job, exchange, out, arrived);
+  co_await take_parts(exchange, out, arriving);
   co_await exchange.settle();
 }
 
 Task compressed_gather(Job& job) {
   FrameExchange exchange(job);
   if (job.rank != job.call.root) {
-    OutgoingFrame own;
-    if (job.call.in_count > 0) {
-      co_await exchange.encode(job.in(), job.call.in_count, nullptr, own);
-      exchange.send(own, job.call.root);
+    const Segments own = exchange.segments(job.call.in_count);
+    for (std::int64_t k = 0; k < own.size(); ++k) {
+      OutgoingFrame& frame = exchange.outgoing();
+      co_await exchange.encode(job.in(own[k].at), own[k].count, nullptr, frame);
+      exchange.send(frame, job.call.root);
     }
     co_await job.messages.all();
     co_return;
   }
   const Parts parts = job.out_slices();
-  std::vector<IncomingFrame> arrived = expect_parts(job, exchange, parts);
-  co_await exchange.arrive(arrived);
+  Rounds arriving = expect_parts(exchange, parts);
   exchange.copy(job.out(parts.at(job.rank)), job.in(), job.bytes(job.call.in_count));
-  co_await decode_all(job, exchange, parts, arrived);
+  co_await take_parts(exchange, parts, arriving);
   co_await exchange.settle();
 }
 
@@ -90,19 +75,22 @@ Task compressed_scatter(Job& job) {
   FrameExchange exchange(job);
   if (job.rank == job.call.root) {
     const Parts parts = job.in_slices();
-    std::vector<OutgoingFrame> sent(static_cast<std::size_t>(job.size));
-    co_await send_parts(job, exchange, parts, sent);
+    co_await send_parts(exchange, parts);
     exchange.copy(job.out(), job.in(parts.at(job.rank)), job.bytes(parts.count(job.rank)));
-    co_await job.messages.all();
     co_await exchange.settle();
     co_return;
   }
-  std::vector<IncomingFrame> arrived(1);
-  exchange.expect(arrived.front(), job.call.root, job.call.out_count);
-  co_await exchange.arrive(arrived);
-  if (job.call.out_count == 0) co_return;
-  const compress::FrameReader reader = exchange.reader(arrived.front());
-  co_await exchange.decode(reader, job.out());
+  const Segments own = exchange.segments(job.call.out_count);
+  Rounds arriving(static_cast<std::size_t>(own.size()));
+  for (std::size_t k = 0; k < arriving.size(); ++k) {
+    arriving[k].resize(1);
+    exchange.expect(arriving[k].front(), job.call.root, own[static_cast<std::int64_t>(k)].count);
+  }
+  for (std::size_t k = 0; k < arriving.size(); ++k) {
+    co_await exchange.arrive(arriving[k]);
+    const compress::FrameReader reader = exchange.reader(arriving[k].front());
+    co_await exchange.decode(reader, job.out(own[static_cast<std::int64_t>(k)].at));
+  }
   co_await exchange.settle();
 }
 

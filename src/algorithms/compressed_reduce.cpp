@@ -12,16 +12,28 @@
 namespace medley::algorithms {
 namespace {
 
-/// The chunks of this rank's part of all ranks, decoded and combined one after the other.
+/// A result is sent this many rounds after the parts that it combines: parts that are encoded meanwhile keep the link busy until those of the
+/// other ranks arrive. Part of the order in which the frames of a pair travel, so the same on all ranks.
+constexpr std::int64_t result_lag = 2;
+
+std::size_t values_of(std::int64_t part, std::int64_t chunk) {
+  return static_cast<std::size_t>(std::min(std::int64_t{compress::chunk_values}, part - chunk * std::int64_t{compress::chunk_values}));
+}
+
+/// The segments of this rank's part of all ranks, decoded and combined chunk by chunk.
 class OwnedPart {
  public:
-  OwnedPart(Job& job, const FrameExchange& exchange, const std::vector<IncomingFrame>& arrived, const std::byte* own)
+  OwnedPart(Job& job, const FrameExchange& exchange)
       : job_(job),
+        exchange_(exchange),
         type_(exchange.codec().work_type(job.call.dtype)),
         chunk_bytes_(compress::chunk_values * size_of(type_)),
-        own_(own),
-        values_(chunk_bytes_ * static_cast<std::size_t>(job.size + 1)) {
-    for (const IncomingFrame& frame : arrived) readers_.push_back(exchange.reader(frame));
+        values_(job.device ? 0 : chunk_bytes_ * static_cast<std::size_t>(job.size + 1)) {}
+  /// The next segment: the other ranks' frames, in rank order, and this rank's elements.
+  void begin(const std::vector<IncomingFrame>& arrived, const std::byte* own) {
+    own_ = own;
+    readers_.clear();
+    for (const IncomingFrame& frame : arrived) readers_.push_back(exchange_.reader(frame));
   }
   /// Combines chunk number `index` of `count` values; the result stays valid until the next call.
   const std::byte* combine(std::int64_t index, std::size_t count) {
@@ -51,124 +63,117 @@ class OwnedPart {
     }
   }
   Job& job_;
+  const FrameExchange& exchange_;
   DType type_;
   std::size_t chunk_bytes_;
-  const std::byte* own_;
   Scratch values_;
+  const std::byte* own_ = nullptr;
   std::vector<compress::FrameReader> readers_;
 };
 
-/// Sends every owner its part and receives the others' values of this rank's part, in rank order.
-Task exchange_parts(Job& job, FrameExchange& exchange, Parts parts, std::vector<OutgoingFrame>& sent, std::vector<IncomingFrame>& arrived) {
-  exchange.expect_from_all(arrived, parts.count(job.rank));
-  for (int step = 1; step < job.size; ++step) {
-    const int to = job.peer(step);
-    OutgoingFrame& frame = sent[static_cast<std::size_t>(to)];
-    if (parts.count(to) == 0) continue;
-    co_await exchange.encode(job.in(parts.at(to)), parts.count(to), FeedbackAccess::residual(job, parts.at(to)), frame);
-    exchange.send(frame, to);
-  }
-  co_await exchange.arrive(arrived);
-}
-
-std::size_t values_of(std::int64_t part, std::int64_t chunk) {
-  return static_cast<std::size_t>(std::min(std::int64_t{compress::chunk_values}, part - chunk * std::int64_t{compress::chunk_values}));
-}
-
-/// The first half of all_reduce and reduce: the compressed result of this rank's part.
-Task reduce_own_part(Job& job, FrameExchange& exchange, Parts parts, OutgoingFrame& result, std::vector<OutgoingFrame>& sent) {
-  std::vector<IncomingFrame> arrived;
-  co_await exchange_parts(job, exchange, parts, sent, arrived);
-  const std::int64_t count = parts.count(job.rank);
-  if (count == 0) co_return;
+/// The compressed result of one segment of this rank's part.
+Task reduce_segment(Job& job, FrameExchange& exchange, OwnedPart& owned, const std::vector<IncomingFrame>& arrived, std::int64_t part_at,
+                    Segment segment, OutgoingFrame& result) {
+  const std::byte* const own = job.in(part_at + segment.at);
   if (job.device) {
-    exchange.combine_on_device(arrived, job.in(parts.at(job.rank)), nullptr, &result);
+    exchange.combine_on_device(arrived, own, nullptr, &result, FeedbackAccess::result(job, segment.at));
     co_await job.device->frames->done();
-    compress::seal_frame(exchange.codec(), job.call.dtype, count, result.span());
+    compress::seal_frame(exchange.codec(), job.call.dtype, segment.count, result.span());
     co_return;
   }
-  result.memory = FrameMemory(job, compress::most_frame_bytes(exchange.codec(), job.call.dtype, count));
-  compress::FrameWriter writer(exchange.codec(), job.call.dtype, count, result.memory.data());
-  OwnedPart owned(job, exchange, arrived, job.in(parts.at(job.rank)));
+  result.memory = FrameMemory(job, compress::most_frame_bytes(exchange.codec(), job.call.dtype, segment.count));
+  compress::FrameWriter writer(exchange.codec(), job.call.dtype, segment.count, result.memory.data());
+  owned.begin(arrived, own);
   for (std::int64_t i = 0; !writer.complete(); ++i) {
-    const std::byte* combined = owned.combine(i, values_of(count, i));
-    writer.add_result(combined, FeedbackAccess::result(job, i * std::int64_t{compress::chunk_values}));
+    const std::byte* combined = owned.combine(i, values_of(segment.count, i));
+    writer.add_result(combined, FeedbackAccess::result(job, segment.at + i * std::int64_t{compress::chunk_values}));
     co_await FrameExchange::yield();
   }
   result.bytes = writer.finish();
 }
 
-/// Decodes the results of all parts into the output; every rank decodes its own too, so that all get the same bits.
-Task take_results(Job& job, FrameExchange& exchange, Parts parts, const OutgoingFrame& own) {
-  std::vector<IncomingFrame> results;
-  results.reserve(static_cast<std::size_t>(job.size));
-  for (int r = 0; r < job.size; ++r) {
-    if (r != job.rank) exchange.expect(results.emplace_back(), r, parts.count(r));
+/// all_reduce, and reduce, whose results go to the root alone. In each round a rank sends the others their segments and, a little later, the
+/// result of its own one. Frames of a pair travel in the order of these steps, which is that of `expect` too. Every rank that takes results
+/// decodes its own as well, so that all get the same bits; a result is decoded where its input was encoded before, so it may be in place.
+Task reduce_all_parts(Job& job, int root) {
+  FrameExchange exchange(job);
+  const Parts parts = Parts::even(job.call.in_count, job.size);
+  const std::int64_t rounds = exchange.rounds(parts), part_at = parts.at(job.rank);
+  const Segments own = exchange.segments(parts.count(job.rank));
+  const bool takes = root < 0 || root == job.rank, at_once = exchange.codec().fixed_size();
+  std::vector<std::vector<IncomingFrame>> arrived(static_cast<std::size_t>(rounds)), results(static_cast<std::size_t>(rounds));
+  const auto expect_segments = [&](std::int64_t k) { exchange.expect_from_all(arrived[static_cast<std::size_t>(k)], own[k].count); };
+  const auto expect_results = [&](std::int64_t k) {
+    if (takes) exchange.expect_round(results[static_cast<std::size_t>(k)], parts, k);
+  };
+  for (std::int64_t step = 0; at_once && step < rounds + result_lag; ++step) {
+    if (step < rounds) expect_segments(step);
+    if (step >= result_lag) expect_results(step - result_lag);
   }
-  co_await exchange.arrive(results);
-  for (const IncomingFrame& frame : results) {
-    if (frame.count == 0) continue;
-    const compress::FrameReader reader = exchange.reader(frame);
-    co_await exchange.decode(reader, job.out(parts.at(frame.from)));
+  OwnedPart owned(job, exchange);
+  for (std::int64_t step = 0; step < rounds + result_lag; ++step) {
+    if (step < rounds) {
+      if (!at_once) expect_segments(step);
+      co_await exchange.send_round(parts, step);
+    }
+    const std::int64_t k = step - result_lag;
+    if (k < 0) continue;
+    if (own[k].count > 0) {
+      auto& frames = arrived[static_cast<std::size_t>(k)];
+      co_await exchange.arrive(frames);
+      OutgoingFrame& result = exchange.outgoing();
+      co_await reduce_segment(job, exchange, owned, frames, part_at, own[k], result);
+      for (int other = 1; other < job.size; ++other) {
+        if (root < 0 || root == job.peer(other)) exchange.send(result, job.peer(other));
+      }
+      if (takes) {
+        const compress::FrameReader reader = exchange.reader(result, own[k].count);
+        co_await exchange.decode(reader, job.out(part_at + own[k].at));
+      }
+    }
+    if (!at_once) expect_results(k);
   }
-  if (parts.count(job.rank) > 0) {
-    const compress::FrameReader reader = exchange.reader(own, parts.count(job.rank));
-    co_await exchange.decode(reader, job.out(parts.at(job.rank)));
-  }
+  for (std::int64_t k = 0; takes && k < rounds; ++k) co_await exchange.take_round(results[static_cast<std::size_t>(k)], parts, k);
   co_await exchange.settle();
 }
 
 }  // namespace
 
-Task compressed_all_reduce(Job& job) {
-  FrameExchange exchange(job);
-  const Parts parts = Parts::even(job.call.in_count, job.size);
-  std::vector<OutgoingFrame> sent(static_cast<std::size_t>(job.size));
-  OutgoingFrame result;
-  co_await reduce_own_part(job, exchange, parts, result, sent);
-  for (int step = 1; step < job.size && parts.count(job.rank) > 0; ++step) exchange.send(result, job.peer(step));
-  co_await take_results(job, exchange, parts, result);
-}
+Task compressed_all_reduce(Job& job) { return reduce_all_parts(job, -1); }
 
-Task compressed_reduce(Job& job) {
-  FrameExchange exchange(job);
-  const Parts parts = Parts::even(job.call.in_count, job.size);
-  std::vector<OutgoingFrame> sent(static_cast<std::size_t>(job.size));
-  OutgoingFrame result;
-  co_await reduce_own_part(job, exchange, parts, result, sent);
-  if (job.rank == job.call.root) {
-    co_await take_results(job, exchange, parts, result);
-  } else {
-    if (parts.count(job.rank) > 0) exchange.send(result, job.call.root);
-    co_await job.messages.all();
-  }
-}
+Task compressed_reduce(Job& job) { return reduce_all_parts(job, job.call.root); }
 
 Task compressed_reduce_scatter(Job& job) {
   FrameExchange exchange(job);
   const Parts parts = job.in_slices();
-  std::vector<OutgoingFrame> sent(static_cast<std::size_t>(job.size));
-  std::vector<IncomingFrame> arrived;
-  co_await exchange_parts(job, exchange, parts, sent, arrived);
-  const std::int64_t count = parts.count(job.rank);
-  if (count == 0) co_return;
-  if (job.device) {
-    exchange.combine_on_device(arrived, job.in(parts.at(job.rank)), job.out(), nullptr);
-    co_await exchange.settle();
-    co_return;
-  }
-  OwnedPart owned(job, exchange, arrived, job.in(parts.at(job.rank)));
+  const Segments own = exchange.segments(parts.count(job.rank));
+  std::vector<std::vector<IncomingFrame>> arrived(static_cast<std::size_t>(own.size()));
+  for (std::size_t k = 0; k < arrived.size(); ++k) exchange.expect_from_all(arrived[k], own[static_cast<std::int64_t>(k)].count);
+  for (std::int64_t k = 0; k < exchange.rounds(parts); ++k) co_await exchange.send_round(parts, k);   // in place: before anything is written
+  OwnedPart owned(job, exchange);
   const DType type = exchange.codec().work_type(job.call.dtype);
-  for (std::int64_t i = 0; i < compress::chunks_of(count); ++i) {
-    const std::byte* combined = owned.combine(i, values_of(count, i));
-    std::byte* const to = job.out(i * std::int64_t{compress::chunk_values});
-    if (type == job.call.dtype) {
-      std::memcpy(to, combined, values_of(count, i) * size_of(type));
-    } else {
-      narrow_half(to, reinterpret_cast<const float*>(combined), job.call.dtype, values_of(count, i));
+  for (std::int64_t k = 0; k < own.size(); ++k) {
+    auto& frames = arrived[static_cast<std::size_t>(k)];
+    co_await exchange.arrive(frames);
+    const std::byte* const elements = job.in(parts.at(job.rank) + own[k].at);
+    if (job.device) {
+      exchange.combine_on_device(frames, elements, job.out(own[k].at), nullptr, nullptr);
+      continue;
     }
-    co_await FrameExchange::yield();
+    owned.begin(frames, elements);
+    for (std::int64_t i = 0; i < compress::chunks_of(own[k].count); ++i) {
+      const std::size_t count = values_of(own[k].count, i);
+      const std::byte* combined = owned.combine(i, count);
+      std::byte* const to = job.out(own[k].at + i * std::int64_t{compress::chunk_values});
+      if (type == job.call.dtype) {
+        std::memcpy(to, combined, count * size_of(type));
+      } else {
+        narrow_half(to, reinterpret_cast<const float*>(combined), job.call.dtype, count);
+      }
+      co_await FrameExchange::yield();
+    }
   }
+  co_await exchange.settle();
 }
 
 }  // namespace medley::algorithms
