@@ -1,5 +1,5 @@
 // Many small tensors all_reduced one by one, as a list, in a fuse scope and by automatic fusion, interleaved in one run.
-//   medley run -n 8 --backends shm -- bench_fusion [--backend shm] [--tensors 1000] [--bytes 1024] [--mix] [--rounds 20]
+//   medley run -n 8 --backends shm -- bench_fusion [--backend shm] [--tensors 1000] [--bytes 1024] [--mix] [--rounds 20] [--only list] [--message 65536 [--algorithm ring]]
 // Prints, on rank 0, the median time of each way and its ratio to one by one (async calls, then a wait for each).
 #include <fmt/format.h>
 
@@ -21,6 +21,9 @@ struct Arguments {
   std::int64_t bytes = 1024;
   bool mix = false;
   int rounds = 20;
+  std::string only;   ///< one way alone, for counting instructions
+  std::int64_t message = 0;   ///< also packed by hand, in messages of so many bytes,
+  std::string algorithm;      ///< by this algorithm
 };
 
 Arguments parse(int argc, char** argv) {
@@ -33,6 +36,9 @@ Arguments parse(int argc, char** argv) {
     else if (word == "--bytes") made.bytes = std::stoll(value());
     else if (word == "--mix") made.mix = true;
     else if (word == "--rounds") made.rounds = std::stoi(value());
+    else if (word == "--only") made.only = value();
+    else if (word == "--message") made.message = std::stoll(value());
+    else if (word == "--algorithm") made.algorithm = value();
     else throw std::runtime_error("unknown argument " + word);
   }
   return made;
@@ -53,6 +59,42 @@ std::vector<std::size_t> sizes_of(const Arguments& arguments) {
   }
   return counts;
 }
+
+/// Copies the tensors into messages, sums those and copies the results back: what fusion could reach with messages of this size.
+class PackedByHand {
+ public:
+  PackedByHand(Comm& comm, std::vector<std::vector<float>>& tensors, const Options& options, const Arguments& arguments)
+      : comm_(comm), tensors_(tensors), options_(options), most_(static_cast<std::size_t>(arguments.message) / 4) {
+    options_.algorithm = arguments.algorithm;
+    std::size_t all = 0;
+    for (const auto& tensor : tensors_) all += tensor.size();
+    packed_.resize(all);
+  }
+  void operator()() {
+    std::vector<Work> works;
+    float* at = packed_.data();
+    float* begin = at;
+    for (const auto& tensor : tensors_) {
+      at = std::copy(tensor.begin(), tensor.end(), at);
+      if (static_cast<std::size_t>(at - begin) < most_ && at != packed_.data() + packed_.size()) continue;
+      works.push_back(comm_.all_reduce(Buffer(begin, at - begin, DType::f32), sum, options_));
+      begin = at;
+    }
+    for (Work& work : works) work.wait();
+    const float* from = packed_.data();
+    for (auto& tensor : tensors_) {
+      std::copy_n(from, tensor.size(), tensor.begin());
+      from += tensor.size();
+    }
+  }
+
+ private:
+  Comm& comm_;
+  std::vector<std::vector<float>>& tensors_;
+  Options options_;
+  std::size_t most_;
+  std::vector<float> packed_;
+};
 
 }  // namespace
 
@@ -88,6 +130,9 @@ int main(int argc, char** argv) {
                               wait_all();
                             }},
                            {"automatic", [&] { each(automatic), wait_all(); }}};
+  PackedByHand packed(world, tensors, options, arguments);
+  if (arguments.message > 0) ways.push_back({"by hand", [&] { packed(); }});
+  if (!arguments.only.empty()) std::erase_if(ways, [&](const Way& way) { return way.name != arguments.only; });
   for (int round = -2; round < arguments.rounds; ++round) {
     for (std::size_t i = 0; i < ways.size(); ++i) {
       Way& way = ways[(i + static_cast<std::size_t>(round + 2)) % ways.size()];   // each follows every other one in turn

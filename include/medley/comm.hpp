@@ -99,7 +99,8 @@ class MEDLEY_API Comm {
 
   // Lists of tensors, each treated like a call of its own with the same options. Small ones travel together, in one message for each
   // type and reduction; how many is measured (docs/routing.md). All ranks pass lists of the same counts in the same order. No tensor
-  // may overlap another that is written. The Work is complete when all are. Inside a fuse scope (medley/fuse.hpp) a list is issued
+  // may overlap another that is written. A list starts when no earlier operation conflicts with any of its tensors; its Work is complete
+  // when all are. Inside a fuse scope (medley/fuse.hpp) a list is issued
   // at once, after what the scope has collected.
   Work broadcast(std::span<const Buffer> tensors, int root, const Options& options = {});
   Work all_reduce(std::span<const Buffer> tensors, ReduceOp op, const Options& options = {});

@@ -44,7 +44,7 @@ Work issue_list(const std::shared_ptr<core::CommState>& comm, Op op, std::size_t
   }
   if (overlaps.any()) refuse_overlap(check, members);
   if (comm->collector) comm->engine->flush_fused(comm);
-  auto composed = fuse::compose(members, comm->rank, comm->size, comm->fuse_limits);
+  auto composed = fuse::compose(members, comm->rank, comm->size, comm->fuse_limits, fuse::Large::in_series);
   Work work(comm->engine->issue_list(comm, composed, options));
   if (options.async) return work;
   if (options.max_wait.count() == 0) {
@@ -97,7 +97,11 @@ Work Comm::reduce_scatter(std::span<const ConstBuffer> in, std::span<const Buffe
 
 std::optional<Work> core::collect(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options) {
   if (!is_collective(call.op)) return std::nullopt;   // messages are not ordered with collectives, and ranks issue them at different places
-  if (options.async && fuse::fusable(call.op)) return Work(comm->engine->collect(comm, call, options));
+  if (options.async && fuse::fusable(call.op)) {
+    // Larger tensors would travel alone in any case: they are issued at once, on all ranks alike, like outside the scope.
+    if (call.memory == Memory::host && !comm->fuses(call, options.backend)) return std::nullopt;
+    return Work(comm->engine->collect(comm, call, options));
+  }
   comm->engine->flush_fused(comm);
   return std::nullopt;
 }

@@ -21,6 +21,27 @@ namespace medley {
 namespace core {
 namespace {
 
+/// Of the table where it measured them. The calls that name no backend take the limit of the route of a small all_reduce. All of this is equal
+/// on all ranks.
+fuse::Limits fuse_limits_of(const CommState& comm, const route::Table* table, const route::Shape& shape) {
+  if (comm.size == 1) return {.host = 0, .cuda = 0};   // nothing travels: packing would only cost
+  fuse::Limits limits;
+  const auto of_lane = [&](const LaneState& lane) { return fuse::default_host_limit(comm.size, lane.inside_host); };
+  for (const auto& lane : comm.lanes) {
+    if (lane->host) limits.of_backend.emplace_back(lane->name, of_lane(*lane));
+  }
+  Call small;
+  small.op = Op::all_reduce;
+  small.dtype = DType::f32;
+  small.in_count = small.out_count = 256;
+  if (const Route* const usual = comm.routing.find(small, comm.size)) limits.host = of_lane(*usual->lane);
+  if (table) {
+    limits.host = table->fusion_limit(Memory::host, shape).value_or(limits.host);
+    limits.cuda = table->fusion_limit(Memory::cuda, shape).value_or(limits.cuda);
+  }
+  return limits;
+}
+
 std::string text_of_rules(const ContextOptions& options) {
   const char* text = std::getenv("MEDLEY_RULES");
   return options.rules.empty() && text ? text : options.rules;
@@ -147,6 +168,7 @@ std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& r
   lane->launches_in_phases = !staged && ready.capabilities.has_memory(Memory::cuda) && !lane->in_streams;
   lane->connects_lazily = ready.capabilities.has(Trait::connects_lazily);
   lane->inside_host = ready.capabilities.has(Trait::inside_host);
+  lane->slow_reductions = ready.capabilities.has(Trait::slow_reductions);
   lane->default_for_host = ready.capabilities.has(Trait::default_for_host);
   lane->default_for_cuda = ready.capabilities.has(Trait::default_for_cuda);
   lane->messages = MessageOrder(!lane->in_streams);   // on stream lanes messages of a pair share a stream, whatever their tags
@@ -212,15 +234,7 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   if (traits.fuse && comm->size > 1) comm->auto_fuse = std::make_unique<AutoFuse>();
   if (online) comm->online = OnlineRoutes::make(*comm, sources, *online);
   comm->agrees_on_routes = comm->sizes || comm->online;
-  if (comm->size == 1) {
-    comm->fuse_limits = {.host = 0, .cuda = 0};   // nothing travels: packing would only cost
-  } else {
-    comm->fuse_limits.host = fuse::default_host_limit(comm->size, shape.hosts);
-  }
-  if (comm->size > 1 && table) {
-    comm->fuse_limits.host = table->fusion_limit(Memory::host, shape).value_or(comm->fuse_limits.host);
-    comm->fuse_limits.cuda = table->fusion_limit(Memory::cuda, shape).value_or(comm->fuse_limits.cuda);
-  }
+  comm->fuse_limits = fuse_limits_of(*comm, table ? &*table : nullptr, shape);
   engine->compare_order_of(*comm);
   warn_fallback_shape(*comm, shape);
   decltype(failed_early_)::node_type early;

@@ -50,6 +50,7 @@ struct LaneState {
   bool launches_in_phases = false;        ///< on CUDA memory, not stream-ordered: the host launches one phase of a collective after the other
   bool connects_lazily = false;           ///< Trait::connects_lazily
   bool inside_host = false;               ///< Trait::inside_host: its small messages are copies in memory
+  bool slow_reductions = false;           ///< Trait::slow_reductions
   bool default_for_host = false, default_for_cuda = false;   ///< the default where neither a rule nor the table decides
   const algorithms::HostLane* inside = nullptr;   ///< it carries only messages between the ranks of this host (part of `lane`)
   bool broken = false;                    ///< its progress() threw: it is not called again
@@ -109,6 +110,10 @@ class CommState {
   std::unique_ptr<fuse::Collector> collector;      ///< while a fuse scope is open
   std::unique_ptr<AutoFuse> auto_fuse;             ///< where async collectives are fused without being asked to
   fuse::Limits fuse_limits;                        ///< the same on all ranks
+  /// Whether tensors of this size share messages with others; the same on all ranks.
+  bool fuses(const Call& call, std::string_view backend) const {
+    return fuse::larger_side(call, rank, size) <= fuse_limits.of(call.memory, backend);
+  }
 
   std::uint64_t children = 0;                      ///< comms made from this one
   bool checked = false;                            ///< the consistency checker compares collectives before they start

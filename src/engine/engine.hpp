@@ -221,6 +221,9 @@ class Engine final : private Progress::Events {
   void queue(Operation& operation, const Route& chosen, const Options& options, std::uint64_t begun);
   void refuse_collected(const CommState& comm, const Call& call) const;
   void refuse_unissued(Operation& operation);
+  std::vector<fuse::Composed> with_one_route_each(CommState& comm, std::vector<fuse::Composed> composed) const;
+  static void take_fused_algorithm(Call& call, const LaneState& lane, int ranks);
+  const Route& admit_series(CommState& comm, fuse::Composed& series) const;
   using Carried = std::function<void(Operation& carrier, const fuse::Composed& composed)>;
   void issue_composed(const std::shared_ptr<CommState>& comm, std::vector<fuse::Composed>& composed, const Options& options,
                       const Carried& carried);
@@ -264,6 +267,7 @@ class Engine final : private Progress::Events {
   bool order_stream_behind_locked(Operation& operation, void* stream);
   void finish_in_streams(const CommState& comm);
   void start(Operation& operation);
+  static Transfer* start_transfer(Operation& operation);
   void look_for_launch(Operation& operation);
   void adopt(Operation& operation, Transfer* transfer, std::uint64_t started);
   void watch_undelivered(LaneState& lane);

@@ -25,7 +25,7 @@ constexpr std::size_t most_members = fuse::Collector::most_members;
 /// all ranks. Blocking calls are collected too: another rank may call the same collective async.
 bool Engine::collects(const CommState& comm, const Call& call, const Options& options) {
   return options.algorithm.empty() && !compress::is_compressed(call.algorithm) && call.memory == Memory::host && fuse::fusable(call.op) &&
-         fuse::larger_side(call, comm.rank, comm.size) <= comm.fuse_limits.host;
+         comm.fuses(call, options.backend);
 }
 
 /// Pending like every operation, so that hazards, deadlines and failures treat it like one, but held until it is agreed on.
@@ -118,7 +118,10 @@ void Engine::issue_agreed(CommState& comm, std::size_t count) {
     if (comm.failure) {   // an earlier message failed: they end with the comm's abort
       for (Operation* member : carried) member->release();
     } else if (one.fusion) {
-      Operation* const message = enlist_internal(carried.front()->comm, one.call, route(comm, one.call, one.first->backend));
+      const Route& chosen = route(comm, one.call, one.first->backend);
+      Call packed = one.call;
+      if (chosen.algorithm.empty()) take_fused_algorithm(packed, *chosen.lane, comm.size);
+      Operation* const message = enlist_internal(carried.front()->comm, packed, chosen);
       message->fusion = one.fusion;
       carry(*message, carried);
     } else {

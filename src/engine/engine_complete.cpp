@@ -10,6 +10,7 @@
 
 #include "engine/engine.hpp"
 #include "fuse/packed_transfer.hpp"
+#include "fuse/series_transfer.hpp"
 
 namespace medley::core {
 namespace {
@@ -62,17 +63,22 @@ void throw_if_other_size(const CommState& comm, const Call& call, const Transfer
               {.ranks = {sender, comm.rank}});
 }
 
+Transfer* Engine::start_transfer(Operation& operation) {
+  Lane& lane = *operation.lane->lane;
+  if (!operation.fusion || operation.call.list) [[likely]] return lane.start(operation.call);
+  const CommState& comm = *operation.comm;
+  if (!operation.fusion->is_series()) return fuse::start_packed(lane, operation.call, operation.fusion, comm.rank, comm.size);
+  return fuse::start_series(lane, operation.call, operation.fusion, comm.size, Scheduler::most_started(*operation.lane));
+}
+
 void Engine::start(Operation& operation) {
-  LaneState& lane = *operation.lane;
   if (operation.comm->failure) return finish_with_error(operation, *operation.comm->failure);
   Transfer* transfer = nullptr;
   const std::vector<Transfer*> before = running_before(operation);
   operation.dependencies.transfers = before;
   if (operation.online.is_timed()) [[unlikely]] operation.timed_from = ticks();
   try {
-    transfer = operation.fusion && !operation.call.list
-                   ? fuse::start_packed(*lane.lane, operation.call, operation.fusion, operation.comm->rank, operation.comm->size)
-                   : lane.lane->start(operation.call);
+    transfer = start_transfer(operation);
   } catch (...) {
     operation.dependencies.transfers = {};
     return finish_with_error(operation, current_error());

@@ -6,6 +6,8 @@
 #include <medley/sdk/current_error.hpp>
 #include <utility>
 
+#include "algorithms/registry.hpp"
+#include "compress/spec.hpp"
 #include "engine/engine.hpp"
 #include "fuse/compose.hpp"
 
@@ -21,7 +23,59 @@ bool any_on_device(const Calls& calls, CallOf call_of) {
   return std::any_of(calls.begin(), calls.end(), [&](const auto& one) { return call_of(one).memory == Memory::cuda; });
 }
 
+bool is_series(const fuse::Composed& one) { return one.fusion && one.fusion->is_series(); }
+
 }  // namespace
+
+/// The tensors of a series take the routes that they would take alone, so it becomes one series for each route. Where ranks agree on routes
+/// while the job runs, or the route compresses, each tensor is an operation by itself. All of this is equal on all ranks.
+std::vector<fuse::Composed> Engine::with_one_route_each(CommState& comm, std::vector<fuse::Composed> composed) const {
+  std::vector<fuse::Composed> made;
+  for (fuse::Composed& one : composed) {
+    if (!is_series(one)) {
+      made.push_back(std::move(one));
+      continue;
+    }
+    const std::vector<FusedTensor>& tensors = one.fusion->tensors();
+    Call alone = one.call;
+    std::vector<std::pair<const Route*, std::vector<std::uint32_t>>> by_route;
+    for (std::uint32_t i = 0; i < tensors.size(); ++i) {
+      fuse::Fusion::set_tensor(alone, tensors[i], comm.size);
+      const Route* const own = &route(comm, alone, one.first->backend);
+      const bool apart = comm.agrees_on_routes || compress::is_compressed(own->algorithm);
+      if (by_route.empty() || apart || by_route.back().first != own) {
+        const auto same = std::find_if(by_route.begin(), by_route.end(), [&](const auto& group) { return !apart && group.first == own; });
+        if (same != by_route.end()) {
+          same->second.push_back(i);
+          continue;
+        }
+        by_route.push_back({own, {}});
+      }
+      by_route.back().second.push_back(i);
+    }
+    if (by_route.size() == 1) {
+      made.push_back(std::move(one));
+      continue;
+    }
+    for (const auto& [own, of_route] : by_route) made.push_back(fuse::part_of_series(one, of_route, comm.rank, comm.size));
+  }
+  return made;
+}
+
+/// All its tensors have one route.
+const Route& Engine::admit_series(CommState& comm, fuse::Composed& series) const {
+  Call alone = fuse::Fusion::call_of(series.fusion->tensors().front(), series.call, comm.size);
+  const Route& chosen = admit(comm, alone, series.first->backend);
+  series.call.algorithm = alone.algorithm;
+  return chosen;
+}
+
+/// A packed message is Medley's own, so its algorithm is Medley's where the library's reductions are slower: Open MPI's take up to twice as long.
+void Engine::take_fused_algorithm(Call& call, const LaneState& lane, int ranks) {
+  if (call.algorithm.empty() && lane.slow_reductions && reduces(call.op) && call.memory == Memory::host) {
+    call.algorithm = algorithms::choose(call, ranks).name;
+  }
+}
 
 /// Under the lock: issues all or none. `carried` links an operation to its Works; it is called before the operation may start, and
 /// owns the reference that it gets.
@@ -29,14 +83,16 @@ void Engine::issue_composed(const std::shared_ptr<CommState>& comm, std::vector<
                             const Carried& carried) {
   std::vector<const Route*> routes;
   routes.reserve(composed.size());
+  if (std::any_of(composed.begin(), composed.end(), is_series)) composed = with_one_route_each(*comm, std::move(composed));
   for (fuse::Composed& one : composed) {
     if (one.fusion && !collecting_.empty()) [[unlikely]] {   // the message itself has no memory to compare
       for (const FusedTensor& tensor : one.fusion->tensors()) refuse_collected(*comm, fuse::Fusion::call_of(tensor, one.call, comm->size));
     }
-    routes.push_back(&admit(*comm, one.call, one.first->backend));
+    routes.push_back(is_series(one) ? &admit_series(*comm, one) : &admit(*comm, one.call, one.first->backend));
     const LaneState& lane = *routes.back()->lane;
+    if (one.fusion && !is_series(one)) take_fused_algorithm(one.call, lane, comm->size);
     if (one.call.memory == Memory::cuda) admit_on_device(*comm, one.call, lane);
-    if (one.fusion && lane.lane->takes_lists()) one.call.list = &one.fusion->list();
+    if (one.fusion && !is_series(one) && lane.lane->takes_lists()) one.call.list = &one.fusion->list();
   }
   const std::uint64_t begun = ticks();
   Options own = options;

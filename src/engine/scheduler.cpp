@@ -15,11 +15,13 @@ constexpr std::chrono::seconds longest_launching(1);
 
 // Collectives passed to a library at once on one lane: it checks all of them at every poll (Open MPI takes 17 µs for each of
 // 2,000 and 66 µs for each of 20,000). docs/guarantees.md shows why holding back the others is safe.
-constexpr std::size_t most_started = 64;
+constexpr std::size_t most_concurrent = 64;
 
 bool both_in_streams(const Operation& a, const Operation& b) { return a.lane->in_streams && b.lane->in_streams; }
 
 }  // namespace
+
+std::size_t Scheduler::most_started(const LaneState& lane) { return lane.filled->concurrent_collectives() ? most_concurrent : 1; }
 
 /// A reference each: the comm may fail and the caller drop the operation before the earlier one releases it.
 void Scheduler::behind(std::vector<Operation*>& list, Operation& operation) {
@@ -57,7 +59,7 @@ void Scheduler::order_in_lane(Operation& operation, bool even_if_dependent) {
   std::deque<Operation*>& before = lane.collectives;
   if (!before.empty() && (before.back()->last_dependent != operation.order || even_if_dependent)) behind_launch(*before.back(), operation);
   if (!lane.in_streams) {
-    const std::size_t most = lane.filled->concurrent_collectives() ? most_started : 1;
+    const std::size_t most = most_started(lane);
     if (before.size() >= most) behind(before[before.size() - most]->after_completion, operation);
   }
   before.push_back(&operation);

@@ -21,6 +21,8 @@ class MEDLEY_API Scheduler {
   /// `start` is called for an operation that is no longer blocked.
   explicit Scheduler(std::function<void(Operation&)> start) : start_(std::move(start)) {}
 
+  /// How many collectives of a lane may be under way at once.
+  static std::size_t most_started(const LaneState& lane);
   /// Whether a message on host memory could start at once: no pending operation touches its memory, and no earlier message that
   /// it must follow is still unstarted.
   bool may_start(const Call& message, const Access& access, const LaneState& lane) const {

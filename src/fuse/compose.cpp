@@ -33,10 +33,11 @@ bool travels_alone(const Member& member) {
   return member.call.feedback || (compress::is_compressed(member.algorithm) && member.algorithm != compress::forbidden);
 }
 
-/// A fused message that still takes tensors.
+/// A fused message that still takes tensors, or a series.
 struct Open {
   std::size_t at;          ///< in the result
-  std::int64_t bytes;
+  std::int64_t bytes;      ///< 0 for a series, which has no limit
+  bool series;
 };
 
 }  // namespace
@@ -46,39 +47,60 @@ std::int64_t larger_side(const Call& call, int rank, int ranks) {
   return many_in(call.op) || many_out(call.op) ? bytes * ranks : bytes;
 }
 
-std::vector<Composed> compose(std::span<const Member> members, int rank, int ranks, const Limits& limits) {
+std::vector<Composed> compose(std::span<const Member> members, int rank, int ranks, const Limits& limits, Large large) {
   std::vector<Composed> composed;
   composed.reserve(std::min<std::size_t>(members.size(), 64));
   std::vector<Open> open;
   for (std::uint32_t i = 0; i < members.size(); ++i) {
     const Member& member = members[i];
     const std::int64_t bytes = larger_side(member.call, rank, ranks);
-    const std::int64_t limit = travels_alone(member) ? -1 : limits.of(member.call.memory);
-    const auto found = bytes > limit ? open.end() : std::find_if(open.begin(), open.end(), [&](const Open& one) {
-      return travel_together(*composed[one.at].first, member);
+    const bool alone = travels_alone(member), fused = !alone && bytes <= limits.of(member.call.memory, member.backend);
+    const bool series = large == Large::in_series && !alone && !fused && member.call.memory == Memory::host;
+    const auto found = !fused && !series ? open.end() : std::find_if(open.begin(), open.end(), [&](const Open& one) {
+      const Member& first = *composed[one.at].first;
+      return one.series == series && travel_together(first, member) && (!series || first.call.dtype == member.call.dtype);
     });
-    if (found != open.end() && found->bytes + bytes <= most_message_bytes) {
+    if (found != open.end() && (series || found->bytes + bytes <= most_message_bytes)) {
       Composed& message = composed[found->at];
       message.members.push_back(i);
       message.deadline = shorter(message.deadline, member.deadline);
       found->bytes += bytes;
       continue;
     }
-    if (bytes <= limit) {
-      const Open fresh{composed.size(), bytes};
+    if (fused || series) {
+      const Open fresh{composed.size(), bytes, series};
       if (found != open.end()) *found = fresh;
       else open.push_back(fresh);
     }
-    composed.push_back({.call = member.call, .members = {i}, .first = &member, .deadline = member.deadline});
+    composed.push_back({.call = member.call, .members = {i}, .first = &member, .deadline = member.deadline, .series = series});
   }
   for (Composed& message : composed) {
     if (message.members.size() == 1) continue;
     message.fusion = std::make_shared<Fusion>();
-    for (const std::uint32_t i : message.members) message.fusion->add(as_bytes(members[i].call), rank, ranks);
-    message.call = message.fusion->call_like(as_bytes(message.first->call), rank, ranks);
+    message.fusion->reserve(message.members.size());
+    const auto moved = [&](const Call& call) { return message.series ? call : as_bytes(call); };   // a series keeps the type, for its routes and codecs
+    for (const std::uint32_t i : message.members) message.fusion->add(moved(members[i].call), rank, ranks);
+    message.call = message.fusion->call_like(moved(message.first->call), rank, ranks);
+    if (message.series) message.fusion->make_series();
   }
   for (Composed& message : composed) message.call.algorithm = message.first->algorithm;
   return composed;
+}
+
+Composed part_of_series(const Composed& series, std::span<const std::uint32_t> tensors, int rank, int ranks) {
+  Composed part{.first = series.first, .deadline = series.deadline};
+  const std::vector<FusedTensor>& all = series.fusion->tensors();
+  if (tensors.size() > 1) part.fusion = std::make_shared<Fusion>();
+  for (const std::uint32_t i : tensors) {
+    part.members.push_back(series.members[i]);
+    part.call = Fusion::call_of(all[i], series.call, ranks);
+    if (part.fusion) part.fusion->add(part.call, rank, ranks);
+  }
+  if (part.fusion) {
+    part.fusion->make_series();
+    part.call = part.fusion->call_like(series.call, rank, ranks);
+  }
+  return part;
 }
 
 }  // namespace medley::fuse

@@ -19,11 +19,15 @@ Call Fusion::call_like(const Call& like, int rank, int ranks) const {
 
 Call Fusion::call_of(const FusedTensor& tensor, const Call& message, int ranks) {
   Call call = message;
+  set_tensor(call, tensor, ranks);
+  return call;
+}
+
+void Fusion::set_tensor(Call& call, const FusedTensor& tensor, int ranks) {
   call.in = tensor.in;
   call.out = tensor.out;
   call.in_count = tensor.in ? tensor.count * (many_in(call.op) ? ranks : 1) : 0;
   call.out_count = tensor.out ? tensor.count * (many_out(call.op) ? ranks : 1) : 0;
-  return call;
 }
 
 std::uint64_t Fusion::layout() const {

@@ -1,5 +1,5 @@
-// A fused collective: many tensors that one message carries, and where each of them is in the packed buffer.
-// The engine issues it as one operation; the packed lane and the staged lane copy by its layout.
+// A fused collective: many tensors that one message carries, and where each of them is in the packed buffer; or many that travel one after
+// the other. The engine issues it as one operation; the packed lane and the staged lane copy by its layout.
 #pragma once
 
 #include <cstddef>
@@ -48,6 +48,11 @@ class MEDLEY_API Fusion {
   Call call_like(const Call& like, int rank, int ranks) const;
   /// The call that would move one of the message's tensors alone.
   static Call call_of(const FusedTensor& tensor, const Call& message, int ranks);
+  static void set_tensor(Call& call, const FusedTensor& tensor, int ranks);
+  void reserve(std::size_t tensors) { tensors_.reserve(tensors); }
+  /// Its tensors travel one after the other instead of in one message.
+  void make_series() { series_ = true; }
+  bool is_series() const { return series_; }
   const TensorList& list() {
     list_.tensors = tensors_;
     return list_;
@@ -62,6 +67,7 @@ class MEDLEY_API Fusion {
   std::vector<FusedTensor> tensors_;
   TensorList list_{};
   std::int64_t part_ = 0;
+  bool series_ = false;
 };
 
 /// Where the input and the output of a packed call are in its buffer. They share memory where the operation allows it in place.

@@ -51,11 +51,32 @@ TEST(Compose, MovesMixedTypesAsBytesWhereNothingIsCombined) {
   EXPECT_EQ(composed[0].call.out_count, 2 * (12 + 5 + 16));
 }
 
-TEST(Limits, GrowWithTheRanksOfAHost) {
-  EXPECT_EQ(default_host_limit(2, 1), 2 << 10);
-  EXPECT_EQ(default_host_limit(8, 1), 8 << 10);
-  EXPECT_EQ(default_host_limit(128, 1), 32 << 10);
-  EXPECT_EQ(default_host_limit(2, 2), 32 << 10) << "between hosts a message costs more";
+TEST(Limits, GrowWithTheRanksWhereMessagesAreCopies) {
+  EXPECT_EQ(default_host_limit(2, true), 2 << 10);
+  EXPECT_EQ(default_host_limit(8, true), 8 << 10);
+  EXPECT_EQ(default_host_limit(128, true), 32 << 10);
+  EXPECT_EQ(default_host_limit(2, false), 32 << 10) << "a message of a library costs more";
+}
+
+TEST(Limits, AreThoseOfTheBackendThatACallNames) {
+  const Limits limits{.host = 16, .of_backend = {{"mpi", 4096}}};
+  const std::vector<Member> members = {reduction(8, DType::f32), reduction(8, DType::f32, ReduceOp::sum, {.backend = "mpi"}),
+                                       reduction(8, DType::f32), reduction(8, DType::f32, ReduceOp::sum, {.backend = "mpi"})};
+  EXPECT_EQ(messages(compose(members, 0, 2, limits)), (Lists{{0}, {1, 3}, {2}}));
+}
+
+TEST(Compose, MakesASeriesOfLargeTensorsOfOneTypeWhereAskedTo) {
+  const Limits limits{.host = 16};
+  const std::vector<Member> members = {reduction(8, DType::f32), reduction(9, DType::f16), reduction(1, DType::f32), reduction(9, DType::f32),
+                                       reduction(9, DType::f32, ReduceOp::sum, {.backend = "mpi"}), reduction(2, DType::f32)};
+  const auto composed = compose(members, 0, 2, limits, Large::in_series);
+  ASSERT_EQ(messages(composed), (Lists{{0, 3}, {1}, {2, 5}, {4}}));
+  EXPECT_TRUE(composed[0].fusion->is_series());
+  EXPECT_FALSE(composed[2].fusion->is_series());
+  EXPECT_FALSE(composed[1].fusion) << "one tensor is no series";
+  const Composed part = part_of_series(composed[0], std::vector<std::uint32_t>{1}, 0, 2);
+  EXPECT_FALSE(part.fusion);
+  EXPECT_EQ(part.members, std::vector<std::uint32_t>{3});
 }
 
 TEST(Compose, LeavesLargeTensorsAloneAndBoundsItsMessages) {

@@ -83,6 +83,66 @@ TEST(Lists, BroadcastsGathersAndScattersEachTensorLikeACallOfItsOwn) {
   });
 }
 
+/// Above the limit tensors travel one after the other inside one operation, between others on the same lane and memory.
+TEST(Lists, LargeTensorsKeepTheOrderOfTheirLaneAndMemory) {
+  test::run_threads(3, [](Context& context) {
+    Comm world = context.world(), other = world.dup();
+    for (int round = 0; round < 20; ++round) {
+      std::vector<std::vector<float>> tensors(40, std::vector<float>(5000, 1));
+      const std::vector<Buffer> list(tensors.begin(), tensors.end()), half(list.begin(), list.begin() + 20);
+      std::vector<Work> works;
+      works.push_back(other.all_reduce(tensors[30], sum, {.async = true}));   // holds the whole list on each rank
+      works.push_back(world.all_reduce(list, sum, {.async = true}));
+      works.push_back(world.broadcast(tensors[3], 2, {.async = true}));
+      works.push_back(world.all_reduce(half, sum, {.async = true}));
+      works.push_back(other.all_reduce(tensors[39], sum, {.async = true}));
+      for (std::size_t i = works.size(); i-- > 0;) works[i].wait();
+      EXPECT_EQ(tensors[3][4999], 9.0f);
+      EXPECT_EQ(tensors[19][0], 9.0f);
+      EXPECT_EQ(tensors[20][0], 3.0f);
+      EXPECT_EQ(tensors[30][17], 9.0f);
+      EXPECT_EQ(tensors[39][17], 9.0f);
+    }
+    world.barrier();
+  });
+}
+
+TEST(Lists, LargeTensorsTakeTheRoutesOfTheirSizes) {
+  const auto rules = [](ContextOptions& options) {
+    options.rules = "all_reduce:-40000=shm/recursive_doubling; all_reduce:40001-80000=shm/ring; all_reduce:80001-=shm+int8; *=shm";
+  };
+  test::run_threads(2, [](Context& context) {
+    Comm world = context.world();
+    const std::vector<std::size_t> counts = {5000, 12'000, 30'000, 6000, 15'000, 5001, 31'000, 700, 12'001};
+    std::vector<std::vector<float>> tensors, alone;
+    for (std::size_t t = 0; t < counts.size(); ++t) tensors.push_back(input(world.rank(), static_cast<int>(t), counts[t]));
+    alone = tensors;
+    world.all_reduce(std::vector<Buffer>(tensors.begin(), tensors.end()), sum);
+    for (auto& tensor : alone) world.all_reduce(tensor, sum);
+    EXPECT_EQ(tensors, alone) << "the bits of single calls, also where they are compressed";
+    world.barrier();
+  }, rules);
+}
+
+TEST(Lists, ARankThatIsMissingInASeriesIsNamed) {
+  test::run_threads(2, [](Context& context) {
+    Comm world = context.world();
+    std::vector<std::vector<float>> tensors(30, std::vector<float>(5000, 1));
+    const std::vector<Buffer> list(tensors.begin(), tensors.end()), fewer(list.begin(), list.begin() + 10);
+    try {
+      if (world.rank() == 0) {
+        world.all_reduce(list, sum, {.deadline = std::chrono::milliseconds(300)});
+      } else {
+        world.all_reduce(fewer, sum);   // and nothing more, until the other rank has given up
+        world.recv(tensors[29], 0, {.deadline = std::chrono::seconds(20)});
+      }
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("all_reduce #1"));
+    }
+  });
+}
+
 TEST(Lists, LaterOperationsOnATensorWaitForItsMessage) {
   test::run_threads(2, [](Context& context) {
     Comm world = context.world(), other = world.dup();

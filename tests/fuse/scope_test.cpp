@@ -64,7 +64,7 @@ TEST(FuseScope, AnotherCollectiveFlushesItFirst) {
 TEST(FuseScope, FlushesWhenItIsFull) {
   test::run_threads(2, [](Context& context) {
     Comm world = context.world();
-    std::vector<std::vector<float>> tensors(600, std::vector<float>(2048, 1.0f));   // 8 KiB each, 4.7 MiB together
+    std::vector<std::vector<float>> tensors(2400, std::vector<float>(512, 1.0f));   // 2 KiB each, 4.7 MiB together
     std::vector<Work> works;
     Fuse scope(world);
     for (auto& tensor : tensors) works.push_back(world.all_reduce(tensor, sum, {.async = true}));
@@ -74,6 +74,24 @@ TEST(FuseScope, FlushesWhenItIsFull) {
     scope.flush();
     for (Work& work : works) work.wait();
     EXPECT_EQ(tensors.back()[5], 2.0f);
+  });
+}
+
+TEST(FuseScope, IssuesAtOnceWhatWouldTravelAlone) {
+  test::run_threads(2, [](Context& context) {
+    Comm world = context.world();
+    std::vector<float> small(8, 1), large(1 << 20, 1);
+    Fuse scope(world);
+    Work collected = world.all_reduce(small, sum, {.async = true});
+    Work issued = world.all_reduce(large, sum, {.async = true});
+    issued.wait();
+    EXPECT_EQ(large[77], 2.0f);
+    world.all_reduce(large, sum, {.async = true}).wait();   // the same memory again, which a collected tensor would refuse
+    EXPECT_EQ(large[77], 4.0f);
+    EXPECT_THAT(error_of([&] { collected.wait(); }), HasSubstr("collected in an open fuse scope"));
+    scope.flush();
+    collected.wait();
+    EXPECT_EQ(small[7], 2.0f);
   });
 }
 
