@@ -189,6 +189,33 @@ TEST_P(Messages, fill_the_front_of_a_receive_that_has_more_room) {
   });
 }
 
+TEST_P(Messages, of_every_length_around_the_limits_of_the_protocols_arrive_in_order) {
+  if (over_nccl()) GTEST_SKIP() << "NCCL needs equal sizes; others are an error (cuda_test.cpp)";
+  with_ranks(GetParam(), [](Comm& comm) {
+    const int to = (comm.rank() + 1) % comm.size(), from = (comm.rank() + comm.size() - 1) % comm.size();
+    std::vector<std::int64_t> bytes;
+    // Medley's limits over mpi (a header, a first part, slices) and over shm and ucx (a line, a frame, eager), and those of MPIs.
+    for (std::int64_t limit : {13, 48, 64, 3987, 4000, 4096, 7974, 8192, 16371, 16384, 32742, 65536})
+      for (std::int64_t more = -1; more <= 1; ++more) bytes.push_back(limit + more);
+    for (const bool posted_first : {true, false}) {
+      std::vector<Letter> in, out;
+      std::vector<Work> works;
+      for (std::size_t i = 0; i < bytes.size(); ++i) {
+        in.emplace_back(bytes[i] + static_cast<std::int64_t>(i % 3) * 5, DType::i8);   // some receives have more room
+        out.push_back(Letter::written(i, comm.rank(), bytes[i], DType::i8));
+      }
+      const auto receive_all = [&] { for (Letter& letter : in) works.push_back(comm.recv(letter.buffer(), from, {.async = true})); };
+      if (posted_first) receive_all();
+      comm.barrier();
+      for (Letter& letter : out) works.push_back(comm.send(letter.buffer(), to, {.async = true}));
+      if (!posted_first) receive_all();
+      for (Work& work : works) work.wait();
+      for (std::size_t i = 0; i < bytes.size(); ++i) in[i].expect(i, from, bytes[i]);
+    }
+    comm.barrier();
+  });
+}
+
 TEST_P(Messages, in_a_batch_complete_together_in_any_order_of_the_list) {
   with_ranks(GetParam(), [](Comm& comm) {
     const int n = comm.size();

@@ -8,13 +8,6 @@
 #include "backends/mpi/errors.hpp"
 
 namespace medley::mpi {
-namespace {
-
-std::int64_t bytes_of(const Call& call, std::int64_t count) {
-  return count * static_cast<std::int64_t>(size_of(call.dtype));
-}
-
-}  // namespace
 
 MpiLane::MpiLane(Communicators comms, const CommParams& group, std::vector<int> mpi_ranks, bool far)
     : library_(Library::of_process()),
@@ -23,6 +16,7 @@ MpiLane::MpiLane(Communicators comms, const CommParams& group, std::vector<int> 
       size_(group.size),
       mpi_ranks_(std::move(mpi_ranks)),
       far_(far),
+      wire_(far),
       notices_(comms.internal, group.rank, group.size) {}
 
 MpiLane::~MpiLane() {
@@ -45,7 +39,7 @@ void MpiLane::take_back(MpiTransfer* transfer) noexcept {
   idle_.emplace_back(transfer);
 }
 
-MpiLane::Channel MpiLane::channel_of(const Call& call) const {
+Channel MpiLane::channel_of(const Call& call) const {
   if (call.tag < 0) return {comms_.internal, -1 - call.tag};
   if (call.tag > library_.largest_tag()) {
     throw Error(ErrorKind::invalid, fmt::format("tag {} is larger than {}, the largest that this MPI has",
@@ -75,15 +69,20 @@ Transfer* MpiLane::start(const Call& call) {
   return call.op == Op::send ? send(call) : collective(call);
 }
 
+Channel MpiLane::next_rest() {
+  const int tags = std::min(rest_tags, library_.largest_tag() - first_rest_tag);
+  return {comms_.internal, first_rest_tag + (rests_ = (rests_ + 1) % tags)};
+}
+
 Transfer* MpiLane::send(const Call& call) {
-  const auto [comm, tag] = channel_of(call);
-  const std::int64_t bytes = bytes_of(call, call.in_count);
+  const Channel channel = channel_of(call);
+  const auto bytes = static_cast<std::size_t>(call.in_count) * size_of(call.dtype);
   const Library::Guard guard(library_.lock());
   require_peers();
-  const Bulk bulk(bytes, library_.chunk());
+  if (!wire_.is_whole(bytes)) return send_long(call, bytes, channel);
   MPI_Request request = MPI_REQUEST_NULL;
   const char* called = "MPI_Isend";
-  int code = MPI_Isend(call.in, bulk.count(), bulk.type(), call.root, tag, comm, &request), done = 0;
+  int code = MPI_Isend(call.in, static_cast<int>(bytes), MPI_BYTE, call.root, channel.tag, channel.comm, &request), done = 0;
   if (code == MPI_SUCCESS) {
     called = "MPI_Test";
     code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
@@ -99,11 +98,21 @@ Transfer* MpiLane::send(const Call& call) {
   return transfer.release();
 }
 
-Transfer* MpiLane::receive(const Call& call) {
-  const auto [comm, tag] = channel_of(call);
+Transfer* MpiLane::send_long(const Call& call, std::size_t bytes, Channel first) {
   auto transfer = take();
-  transfer->is_receive(call, {comm, call.root < 0 ? MPI_ANY_SOURCE : call.root, tag});
-  inbox_.add(transfer.get());
+  transfer->is_send(call.root);
+  const int code = transfer->send_long(call, bytes, first, next_rest());
+  if (code != MPI_SUCCESS) transfer->note_failure(code, "MPI_Isend");
+  return transfer.release();
+}
+
+Transfer* MpiLane::receive(const Call& call) {
+  const Channel channel = channel_of(call);
+  const Library::Guard guard(library_.lock());
+  require_peers();
+  auto transfer = take();
+  const int code = transfer->post(call, channel);
+  if (code != MPI_SUCCESS) transfer->note_failure(code, "MPI_Irecv");
   return transfer.release();
 }
 
@@ -125,6 +134,11 @@ Transfer* MpiLane::collective(const Call& call) {
 }
 
 void MpiLane::progress() {
+  if (!posted_.empty()) {
+    const Library::Guard guard(library_.lock());
+    require_peers();
+    return posted_.test();
+  }
   // Polling a transfer progresses everything in MPI; without one somebody else must.
   if (active_ > 0 || !undelivered() || !library_.callable()) return;
   // MPI does not report when it has passed everything to the network. The older the last message, the less likely it is unsent:

@@ -8,10 +8,11 @@
 #include <optional>
 #include <vector>
 
-#include "backends/mpi/inbox.hpp"
 #include "backends/mpi/library.hpp"
 #include "backends/mpi/notice.hpp"
+#include "backends/mpi/posted.hpp"
 #include "backends/mpi/transfer.hpp"
+#include "backends/mpi/wire.hpp"
 
 namespace medley::mpi {
 
@@ -33,7 +34,9 @@ class MpiLane final : public Lane {
   Library& library() const { return library_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
-  Inbox& inbox() { return inbox_; }
+  MPI_Comm internal() const { return comms_.internal; }
+  Posted& posted() { return posted_; }
+  const Wire& wire() const { return wire_; }
   /// Throws when a rank of the job was lost, a member or not: MPI guarantees nothing after that.
   void require_peers() const {
     if (!library_.of_use()) throw_lost();
@@ -41,12 +44,10 @@ class MpiLane final : public Lane {
   void take_back(MpiTransfer* transfer) noexcept;
 
  private:
-  struct Channel {
-    MPI_Comm comm;
-    int tag;
-  };
   Channel channel_of(const Call& call) const;
+  Channel next_rest();
   Transfer* send(const Call& call);
+  Transfer* send_long(const Call& call, std::size_t bytes, Channel first);
   Transfer* receive(const Call& call);
   Transfer* collective(const Call& call);
   std::unique_ptr<MpiTransfer> take();
@@ -57,10 +58,12 @@ class MpiLane final : public Lane {
   int rank_, size_;
   std::vector<int> mpi_ranks_;
   bool far_;
+  Wire wire_;
   bool sent_ = false;  ///< anything at all
   std::chrono::steady_clock::time_point last_sent_{}, next_probe_{};
   int active_ = 0;
-  Inbox inbox_;
+  int rests_ = 0;  ///< long messages sent so far, modulo rest_tags
+  Posted posted_;
   Mailbox notices_;
   std::optional<Error> failure_;  ///< an abort, here or on a peer
   std::vector<std::unique_ptr<MpiTransfer>> idle_;

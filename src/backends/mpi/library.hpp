@@ -22,6 +22,7 @@ namespace medley::mpi {
 /// Abandoned requests, with all the memory they may still use.
 struct Orphan {
   std::vector<MPI_Request> requests;
+  std::unique_ptr<std::byte[]> first;
   std::vector<std::byte> staged;
   std::shared_ptr<const void> memory;  ///< of the operation they were part of (Transfer::abandon)
   std::vector<std::vector<int>> numbers;
