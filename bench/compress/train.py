@@ -17,9 +17,14 @@ import statistics
 import sys
 import time
 
-WIDTHS = {"ddp": 256, "fsdp2": 256, "moe": 32}   # wide: many gradients per token; narrow: many tokens per gradient
-BATCHES = {"ddp": 1, "fsdp2": 1, "moe": 96}      # sequences of a rank
-os.environ["EXAMPLE_WIDTH"] = str(WIDTHS.get(sys.argv[1] if len(sys.argv) > 1 else "", 64))
+# Sizes at which the link decides. DDP and FSDP2: many gradients for each token. The mixture: four small experts see each token, as in
+# fine-grained mixtures (DeepSeek-V3: eight, each 0.29 times as wide inside as the model), so that tokens travel a lot and compute little.
+SIZES = {"ddp": {"WIDTH": 256}, "fsdp2": {"WIDTH": 256}, "moe": {"WIDTH": 64, "HIDDEN": 32, "CHOSEN": 4, "LAYERS": 2}}
+BATCHES = {"ddp": 1, "fsdp2": 1, "moe": 64}      # sequences of a rank
+THREADS = 4      # of a rank, if it has so many cores: more only spin at these sizes
+BUCKET_MB = 4    # of DDP, so that the first gradients travel while the last are computed
+for name, value in SIZES.get(sys.argv[1] if len(sys.argv) > 1 else "", {}).items():
+    os.environ[f"EXAMPLE_{name}"] = str(value)
 if "MEDLEY_RANK" in os.environ:   # started by bench/compress/train
     os.environ.update(RANK=os.environ["MEDLEY_RANK"], WORLD_SIZE=os.environ["MEDLEY_WORLD_SIZE"], LOCAL_RANK="0",
                       MASTER_ADDR=os.environ["MEDLEY_STORE"].rpartition(":")[0], MASTER_PORT="29501")
@@ -57,7 +62,7 @@ class Variant:
             if codec != "none":
                 self.rules = f"all_to_all={backend}+{codec}"
         elif what == "ddp":
-            self.model = DistributedDataParallel(gpt.seeded(), gradient_as_bucket_view=True)
+            self.model = DistributedDataParallel(gpt.seeded(), gradient_as_bucket_view=True, bucket_cap_mb=BUCKET_MB)
             if codec != "none":
                 self.model.register_comm_hook(medley.torch.CompressState(codec), medley.torch.compress_hook)
         else:
@@ -114,7 +119,7 @@ def main() -> None:
     parser.add_argument("--backend", default="gloo")
     parser.add_argument("--csv", help="append the losses to this file")
     arguments = parser.parse_args()
-    torch.set_num_threads(max(1, (os.cpu_count() or 2) // 2))   # two ranks
+    torch.set_num_threads(min(THREADS, max(1, (os.cpu_count() or 2) // 2)))   # two ranks
     dist.init_process_group("medley")
     rank, what = dist.get_rank(), arguments.what
     variants = [Variant(what, codec, arguments.backend) for codec in VARIANTS[what]]

@@ -14,7 +14,7 @@ from torch import nn
 import common
 import gpt
 
-EXPERTS = 8
+EXPERTS, CHOSEN = 8, gpt.size("CHOSEN", 1)   # CHOSEN: how many of them see each token
 
 
 class AllToAll(torch.autograd.Function):
@@ -34,7 +34,7 @@ class AllToAll(torch.autograd.Function):
 
 
 class MoE(nn.Module):
-    """One expert per token (top-1). `ranks` share the experts; a single rank has them all."""
+    """The best experts of each token (top-1 unless EXAMPLE_CHOSEN says otherwise). `ranks` share the experts; a single rank has them all."""
 
     def __init__(self, rank: int, ranks: int) -> None:
         super().__init__()
@@ -46,10 +46,11 @@ class MoE(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         tokens = x.flatten(0, 1)
-        weights, chosen = self.router(tokens).softmax(-1).max(-1)
+        weights, chosen = (each.flatten() for each in self.router(tokens).softmax(-1).topk(CHOSEN))
         order = chosen.argsort(stable=True)                     # by expert, and so by rank
         counts = torch.bincount(chosen, minlength=EXPERTS)
-        rows = tokens[order]
+        token = order // CHOSEN
+        rows = tokens[token]
         if self.ranks > 1:
             arriving = torch.empty_like(counts)                 # how many rows each rank has for each of my experts
             dist.all_to_all_single(arriving, counts)
@@ -65,8 +66,7 @@ class MoE(nn.Module):
             done = done.index_add(0, mine, expert(rows[mine]))
         if self.ranks > 1:
             done = AllToAll.apply(done, got, sent)
-        back = torch.zeros_like(tokens).index_add(0, order, done)
-        return (back * weights[:, None]).view_as(x)
+        return torch.zeros_like(tokens).index_add(0, token, done * weights[order, None]).view_as(x)
 
 
 def model_of(rank: int, ranks: int) -> gpt.GPT:
