@@ -18,6 +18,8 @@ import statistics
 import subprocess
 import sys
 
+import bridge_recipes
+
 MACHINES = {"h100-sxm": "dgx-h100", "h200-sxm": "dgx-h200", "a100-80-sxm": "dgx-a100", "a100-40-sxm": "theta-gpu",
             "DGX-H100": "dgx-h100", "DGX-B200": "dgx-b200", "DGX-B300": "dgx-b300", "DGX-GB200": "gb200-nvl72",
             "DGX-GB300": "gb300-nvl72"}
@@ -73,10 +75,8 @@ def step_case(table, row):
         layout += ",attention=flash1"
     if framework == "megatron":
         layout += ",overlap_grad_reduce=on,overlap_param_gather=on" + (",tp_comm_overlap=on" if tp > 1 else "")
-    # The recipes of Megatron-Bridge from 26.06 on run mixtures in fp8 as one CUDA graph and overlap their token exchanges
-    # (perf_recipes/*/common.py); those of April 2026 set moe_a2a_overlap=False.
-    if row["source"].startswith("megatron-bridge 26.0") and row["source"].split()[1] >= "26.06" and number(row, "ep") > 1:
-        layout += ",cuda_graphs=on,overlap_moe_expert_parallel_comm=on"
+    if row["source"].startswith("megatron-bridge"):
+        layout += "," + ",".join(bridge_recipes.keys(row))
     if row.get("compile") == "on":
         layout += ",compile=on"
     if precision != "bf16":

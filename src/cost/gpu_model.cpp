@@ -229,7 +229,7 @@ double GpuModel::sustained_us(const Gemm& gemm) const {
   // PyTorch layers took 5 to 12 % longer than their parts measured in bursts
   // (bench/shape/data/h200_validate.csv) on one day, and products back to back for a second 12 to 20 % longer
   // on another (h200_held_out.csv): a constant in the middle. Ampere at 400 W holds its clock better.
-  const double throttled_at_peak = state_->gpu.tma() ? 0.15 : 0.03;
+  const double throttled_at_peak = state_->gpu.tma() ? 0.15 : 0.02;
   const double us = predict_us(gemm), share = gemm.flops() / us * 1e-6 / peak_tflops(gemm.type);
   return us * (1 + throttled_at_peak * share * share);
 }

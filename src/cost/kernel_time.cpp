@@ -80,6 +80,12 @@ double KernelTime::windowed_us(const plan::Attention& a, bool backward) {
                   model_.stream_us(StreamOp::elementwise, bytes) * (backward ? 2 : 1));
 }
 
+// The epilogue reads what it adds to while the tensor cores wait.
+double KernelTime::accumulation_us(const plan::Gemm& g) const {
+  const double bytes = double(g.accumulated) * double(g.m) * double(g.n) * double(g.batch);
+  return model_.stream_us(StreamOp::elementwise, bytes) - model_.stream_us(StreamOp::elementwise, 0);
+}
+
 double KernelTime::us(const Entry& entry) {
   switch (entry.kind) {
     case Kind::gemm: {
@@ -88,7 +94,8 @@ double KernelTime::us(const Entry& entry) {
       const Gemm gemm = cublas_gemm(part, entry.dtype);
       // f32 runs on the tensor cores as TF32 at half the rate.
       return static_cast<double>(part.parts) * (part.grouped ? grouped_us(gemm) : gemm_us(gemm)) *
-             (entry.dtype == DType::f32 ? 2 : 1);
+                 (entry.dtype == DType::f32 ? 2 : 1) +
+             accumulation_us(entry.gemm);
     }
     case Kind::attention:
       return attention_us(entry.attention, entry.phase == Phase::backward);

@@ -22,6 +22,8 @@ class KernelTime {
   double gemm_us(const Gemm& gemm);
   /// A batch of products with different weights, such as a rank's experts.
   double grouped_us(const Gemm& gemm);
+  /// What a product that adds to its output takes longer than one that writes it.
+  double accumulation_us(const plan::Gemm& gemm) const;
   double attention_us(const plan::Attention& attention, bool backward);
   double windowed_us(const plan::Attention& attention, bool backward);
   double stream_us(StreamOp op, double bytes) const { return model_.stream_us(op, bytes); }

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plan/frameworks.hpp"
 #include "plan/view.hpp"
 
 namespace medley::cost {
@@ -142,7 +143,7 @@ Memory memory_per_gpu(const Model& m, const Layout& layout, Framework framework,
   const int zero = fsdp ? 3 : l.zero;
   // Megatron reduces bf16 gradients in f32; nanotron keeps the 16-bit gradients in addition to their f32
   // sums.
-  const DType narrow = l.grad_dtype.value_or(megatron && l.dtype == DType::bf16 ? DType::f32 : l.dtype);
+  const DType narrow = megatron ? plan::megatron_gradients(l) : l.grad_dtype.value_or(l.dtype);
   const Count gradient = static_cast<Count>(size_of(narrow)) + (nanotron ? 4 : 0);
   // Adam keeps two f32 moments, plus an f32 copy of narrower parameters.
   const Count state = l.dtype == DType::f32 ? 8 : 12;

@@ -77,7 +77,8 @@ std::string assumptions(const Model& model, const Layout& layout, Framework fram
 Schedule make_schedule(const Model& model, const Layout& layout, Framework framework, Count rank) {
   if (layout.mode != Mode::train && framework != Framework::textbook)
     refuse(framework, "it trains; prefill and decode are planned as textbook");
-  if (layout.expert_tensor() != layout.tp && framework != Framework::megatron)
+  if (layout.expert_tensor() != layout.tp && framework != Framework::megatron &&
+      framework != Framework::textbook)
     refuse(framework,
            fmt::format("etp is {}; only megatron shards experts over other ranks than layers", layout.etp));
   return makers[static_cast<std::size_t>(framework)].make(model, as_run_by(model, layout, framework), rank);
@@ -96,6 +97,7 @@ std::vector<Entry> block_entries(const Model& model, const Layout& layout, Frame
   rules.reduce_dtype = l.dtype;
   rules.regather = rules.async_backward = framework == Framework::megatron;
   rules.overlap_forward = l.flags.tp_comm_overlap;
+  if (framework == Framework::megatron) rules.main_gradients = megatron_gradients(l);
   rules.whole_model = framework != Framework::textbook;
   rules.expert_tensor = rules.routing_traffic = framework == Framework::megatron;
   const LayerWriter writer(view, schedule, rules);

@@ -18,6 +18,11 @@ Schedule nanotron_schedule(const Model& model, const Layout& layout, Count rank)
 /// Throws Error(invalid): "framework: what it cannot do; what to do instead".
 [[noreturn]] void refuse(Framework framework, const std::string& sentence);
 
+/// Megatron accumulates and reduces in f32 when it trains in bf16, unless told otherwise (arguments.py).
+inline DType megatron_gradients(const Layout& l) {
+  return l.grad_dtype.value_or(l.dtype == DType::bf16 ? DType::f32 : l.dtype);
+}
+
 /// Bytes an optimizer (Adam, f32 state and master copy) reads and writes per parameter it updates:
 /// gradient 4, master 4+4, two moments 4+4 each, parameter 2.
 inline constexpr Count adam_bytes_per_parameter = 30;

@@ -133,8 +133,10 @@ void LayerWriter::input_gradient(BlockId to, const Tensor& w, Count m, Count par
                          {m, w.columns, w.rows, w.copies, "NN", fp8(view_, w), parts}));
 }
 void LayerWriter::weight_gradient(BlockId to, const Tensor& w, Count m) const {
-  schedule_.add(to, gemm(w, view_.layout.dtype, Phase::backward,
-                         {w.rows, w.columns, m, w.copies, "NT", fp8(view_, w)}));
+  Gemm shape{w.rows, w.columns, m, w.copies, "NT", fp8(view_, w)};
+  // read and written in their own type; the plain product writes 16 bits
+  if (rules_.main_gradients) shape.accumulated = 2 * static_cast<Count>(size_of(*rules_.main_gradients)) - 2;
+  schedule_.add(to, gemm(w, view_.layout.dtype, Phase::backward, shape));
 }
 
 // tp_comm_overlap as NeMo configures Transformer Engine for H100: the products behind an all_gather (inputs

@@ -3,6 +3,8 @@
 // all.
 #pragma once
 
+#include <optional>
+
 #include "plan/view.hpp"
 
 namespace medley::plan {
@@ -42,6 +44,9 @@ struct TensorRules {
       true;  ///< the cross entropy reduces over vocabulary shards; else logits are gathered (DTensor)
   /// Bytes per logit of the loss: cast to f32, log-softmax, and their gradients.
   Passes loss_forward{14, 6, 3}, loss_backward{18, 6, 3};
+  /// Weight gradients are added to main gradients of this type by the product itself (Megatron's
+  /// gradient_accumulation_fusion).
+  std::optional<DType> main_gradients;
   DType reduce_dtype =
       DType::bf16;  ///< of tensor-parallel activations on the wire (NeoX can reduce bf16 in f32)
 };

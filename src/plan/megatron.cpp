@@ -16,8 +16,7 @@ class Megatron {
       : view_(m, l, rank,
               {.pad_vocabulary = true, .fuse_projections = true, .uneven = ViewOptions::Uneven::count_ends}),
         flags_(view_.layout.flags),
-        // Megatron accumulates and reduces in f32 when it trains in bf16 (arguments.py forces it).
-        grad_(l.grad_dtype.value_or(l.dtype == DType::bf16 ? DType::f32 : l.dtype)),
+        grad_(megatron_gradients(l)),
         sharded_(l.zero >= 1),
         gathers_(sharded_ && flags_.overlap_param_gather),
         aligned_(gathers_ && l.pp > 1 && l.virtual_stages > 1),
@@ -54,6 +53,7 @@ class Megatron {
     r.overlap_forward = l.flags.tp_comm_overlap;
     r.overlap_experts = l.flags.overlap_experts;
     r.reduce_dtype = l.dtype;
+    r.main_gradients = megatron_gradients(l);
     return r;
   }
 

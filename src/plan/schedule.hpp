@@ -29,6 +29,8 @@ struct Gemm {
   std::string_view layout = "TN";  ///< always a literal
   bool fp8 = false;
   Count parts = 1;  ///< runs as this many kernels with m / parts rows each, to overlap a collective in chunks
+  Count accumulated =
+      0;  ///< bytes per element of D that the product reads, or writes beyond 16 bits, to add to D
   bool grouped =
       false;  ///< the batch consists of different experts' weights: one kernel each, on several streams
   double flops() const noexcept {

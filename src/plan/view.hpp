@@ -58,9 +58,9 @@ class View {
   Count tokens = 0;          ///< of one micro-batch: b·s/c
   Count sharded_tokens = 0;  ///< between tensor-parallel regions: tokens/t with sequence parallelism
   Count micro_batches = 0;
-  Count dp_group = 1;  ///< replicas of dense parameters: dp·cp
+  Count dp_group = 1;         ///< replicas of dense parameters: dp·cp
   Count expert_dp_group = 1;  ///< replicas of an expert: dp·cp·tp / (etp·ep)
-  Count model_group = 1;  ///< tp·pp
+  Count model_group = 1;      ///< tp·pp
 
   std::vector<Chunk> chunks;
   std::vector<Tensor> embedding, dense_layer, moe_layer, head;

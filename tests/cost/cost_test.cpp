@@ -24,6 +24,35 @@ double step_us(const Model& model, Layout layout, Framework framework, const Mac
   return Step(model, layout, framework, 0).cost(machine).step_us;
 }
 
+// Megatron's gradient_accumulation_fusion: the product reads the main gradients and writes their sum, in f32
+// unless told otherwise.
+TEST(Cost, MegatronsWeightGradientsAddToTheMainGradients) {
+  const Model model = published::gpt(2048, 16, 24);
+  KernelTime kernels(GpuModel::named("h100-sxm"));
+  const auto accumulated = [&](Framework framework, std::optional<DType> gradients) {
+    Layout layout = layout_of(8, 1, 1, 2);
+    layout.grad_dtype = gradients;
+    check(layout, model);
+    Count most = 0;
+    make_schedule(model, layout, framework, 0).tally([&](const Entry& entry, Count) {
+      if (entry.kind != Kind::gemm || entry.gemm.accumulated == 0) return;
+      EXPECT_EQ(entry.gemm.layout, "NT");
+      most = entry.gemm.accumulated;
+      Entry plain = entry;
+      plain.gemm.accumulated = 0;
+      const double bytes = static_cast<double>(most * entry.gemm.m * entry.gemm.n);
+      EXPECT_NEAR(
+          kernels.us(entry) - kernels.us(plain),
+          kernels.stream_us(StreamOp::elementwise, bytes) - kernels.stream_us(StreamOp::elementwise, 0),
+          1e-6);
+    });
+    return most;
+  };
+  EXPECT_EQ(accumulated(Framework::megatron, std::nullopt), 6);
+  EXPECT_EQ(accumulated(Framework::megatron, DType::bf16), 2);
+  EXPECT_EQ(accumulated(Framework::ddp, std::nullopt), 0);
+}
+
 TEST(Cost, BreakdownSumsToTheStep) {
   const Model model = published::gpt(2048, 16, 24);
   for (const Framework framework : {Framework::textbook, Framework::megatron, Framework::deepspeed,

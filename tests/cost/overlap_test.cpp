@@ -31,7 +31,7 @@ TEST(Overlap, ParameterGathersHideBehindTheForwardPass) {
   const StepCost exposed = cost_of(model_7b, l, Framework::megatron);
   l.flags.overlap_param_gather = true;
   const StepCost hidden = cost_of(model_7b, l, Framework::megatron);
-  EXPECT_LT(hidden.step_us, 0.97 * exposed.step_us);
+  EXPECT_LT(hidden.step_us, 0.98 * exposed.step_us);
   EXPECT_LT(at(hidden.spent, Cause::dp), at(exposed.spent, Cause::dp));
 }
 
@@ -126,8 +126,9 @@ TEST(Overlap, ExpertsAreLaunchedOneByOneAndNeverAtTheRateOfOneBatchedKernel) {
     const Gemm batched = cublas_gemm(entry.gemm, entry.dtype);
     Gemm one = batched;
     one.batch = 1;
-    EXPECT_GT(kernels.us(entry), 1.01 * kernels.gemm_us(batched));
-    EXPECT_LE(kernels.us(entry), 1.001 * static_cast<double>(batched.batch) * kernels.gemm_us(one));
+    const double us = kernels.us(entry) - kernels.accumulation_us(entry.gemm);
+    EXPECT_GT(us, 1.01 * kernels.gemm_us(batched));
+    EXPECT_LE(us, 1.001 * static_cast<double>(batched.batch) * kernels.gemm_us(one));
   });
   EXPECT_GE(seen, 6);  // up and down: forward, gradients of input and of weights
 }
