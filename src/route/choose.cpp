@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <deque>
 #include <optional>
 
 #include "base/v_collectives.hpp"
@@ -203,6 +204,13 @@ std::vector<SizeRange> library_of_step(const TunedStep& step, const Shape& shape
   return {{0, INT64_MAX, std::move(whole)}};
 }
 
+/// What a route costs the operations of other libraries counts as its own time.
+const Timing* charge_for_mixing(const Timing& timing, double us, std::deque<Timing>& charged) {
+  if (us <= 0) return &timing;
+  charged.push_back({timing.route, timing.median_us + us, timing.low_us + us, timing.high_us + us, timing.samples});
+  return &charged.back();
+}
+
 Chosen choose_by_cells(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape shape, const Usable& usable, bool exact) {
   Chosen chosen;
   std::optional<Shape> nearest;
@@ -213,13 +221,15 @@ Chosen choose_by_cells(const Table& table, Op op, Memory memory, DTypeClass dtyp
   if (!nearest) return chosen;
   chosen.shape = *nearest;
   std::vector<SizeBucket> buckets;
+  std::deque<Timing> charged;   // a deque: pointers stay valid
   for (const Cell& cell : table.cells()) {
     const Key& key = cell.key;
     if (key.op != op || key.memory != memory || key.dtype != chosen.dtype || key.shape != *nearest) continue;
     SizeBucket bucket{key.bytes, {}};
     for (const Timing& timing : cell.routes) {
-      if (usable(timing.route)) bucket.routes.push_back(&timing);
+      if (usable(timing.route)) bucket.routes.push_back(charge_for_mixing(timing, table.mixing_us(memory, *nearest, timing.route.backend), charged));
     }
+    std::stable_sort(bucket.routes.begin(), bucket.routes.end(), [](const Timing* a, const Timing* b) { return a->median_us < b->median_us; });
     drop_uncertain_splits(bucket);
     chosen.cells.push_back(&cell);
     if (!bucket.routes.empty()) buckets.push_back(std::move(bucket));

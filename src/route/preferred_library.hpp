@@ -11,7 +11,7 @@
 
 namespace medley::route {
 
-class PreferredLibrary {
+class MEDLEY_API PreferredLibrary {
  public:
   /// `usable`: which routes the comm can take, for any of its operations.
   PreferredLibrary(const Table& table, Memory memory, const Shape& shape, const std::function<bool(const Choice&)>& usable)

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <tuple>
+
+#include "route/pair_name.hpp"
 
 namespace medley::route {
 namespace {
@@ -94,6 +97,26 @@ std::optional<std::int64_t> Table::fusion_limit(Memory memory, const Shape& shap
     if (row.memory == memory && row.shape == shape) return row.limit();
   }
   return std::nullopt;
+}
+
+void Table::put(MixingCost cost) {
+  const auto key = [](const MixingCost& one) { return std::tie(one.memory, one.shape, one.library); };
+  const auto at = std::lower_bound(mixing_.begin(), mixing_.end(), cost, [&](const MixingCost& a, const MixingCost& b) { return key(a) < key(b); });
+  if (at != mixing_.end() && key(*at) == key(cost)) {
+    *at = std::move(cost);
+  } else {
+    mixing_.insert(at, std::move(cost));
+  }
+}
+
+double Table::mixing_us(Memory memory, const Shape& shape, std::string_view backend) const noexcept {
+  double us = 0;
+  for (const std::string_view half : halves_of(backend)) {
+    for (const MixingCost& cost : mixing_) {
+      if (cost.memory == memory && cost.shape == shape && cost.library == half) us = std::max(us, cost.us);
+    }
+  }
+  return us;
 }
 
 }  // namespace medley::route

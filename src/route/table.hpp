@@ -50,6 +50,14 @@ struct MEDLEY_API FusionRow {
   std::int64_t limit() const noexcept;
 };
 
+/// What an operation over a library adds to those over the preferred library around it, on comms of one shape.
+struct MixingCost {
+  Memory memory = Memory::host;
+  Shape shape{};
+  std::string library{};
+  double us = 0;
+};
+
 class MEDLEY_API Table {
  public:
   Machine machine;
@@ -78,10 +86,18 @@ class MEDLEY_API Table {
   /// Bytes of the largest tensors to fuse on a comm of this shape, where that was measured.
   std::optional<std::int64_t> fusion_limit(Memory memory, const Shape& shape) const noexcept;
 
+  /// Sorted by memory, shape and library.
+  const std::vector<MixingCost>& mixing() const noexcept { return mixing_; }
+  /// Adds it or replaces that of its memory, shape and library.
+  void put(MixingCost cost);
+  /// µs that an operation over this backend, or over one made of two, costs others; 0 where that was not measured.
+  double mixing_us(Memory memory, const Shape& shape, std::string_view backend) const noexcept;
+
  private:
   void sort();
   std::vector<Cell> cells_;
   std::vector<FusionRow> fusion_;
+  std::vector<MixingCost> mixing_;
 };
 
 /// The hash that tables and the steps in them are named by.

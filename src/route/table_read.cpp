@@ -88,6 +88,11 @@ FusionRow read_fusion(const Place& place) {
   return row;
 }
 
+MixingCost read_mixing(const Place& place) {
+  return {.memory = read_memory(place.at("memory")), .shape = read_shape(place), .library = place.at("library").named(),
+          .us = place.at("us").real(0, longest_us)};
+}
+
 }  // namespace
 
 Op read_op(const Place& op) {
@@ -137,6 +142,11 @@ Table Table::parse(std::string_view text, const std::string& name) {
     const Place rows = top.at("fusion");
     for (std::size_t i = 0, count = rows.length(); i < count; ++i) table.put(read_fusion(rows.at(i)));
     if (table.fusion_.size() != rows.length()) rows.refuse("a shape is there twice");
+  }
+  if (whole.contains("mixing")) {
+    const Place costs = top.at("mixing");
+    for (std::size_t i = 0, count = costs.length(); i < count; ++i) table.put(read_mixing(costs.at(i)));
+    if (table.mixing_.size() != costs.length()) costs.refuse("a library is there twice");
   }
   table.machine = read_machine(top.at("machine"));
   if (whole.contains("tuned_for")) table.step = read_tuned_step(top.at("tuned_for"));

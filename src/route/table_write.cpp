@@ -77,7 +77,7 @@ void write_all(int descriptor, std::string_view text, const std::filesystem::pat
 }  // namespace
 
 std::string Table::text() const {
-  const int version = step || !fusion_.empty() ? table_version : 1;   // without those, format 1 says it all
+  const int version = step || !fusion_.empty() || !mixing_.empty() ? table_version : 1;   // without those, format 1 says it all
   std::string text = fmt::format("{{\n  \"medley_routes\": {},\n  \"machine\": {},\n{}  \"cells\": [", version, text_of(machine),
                                  step ? text_of(*step) : "");
   const char* between = "\n";
@@ -91,7 +91,14 @@ std::string Table::text() const {
     text += between + text_of(row);
     between = ",\n";
   }
-  return text + (fusion_.empty() ? "\n}\n" : "\n  ]\n}\n");
+  if (!fusion_.empty()) text += "\n  ]";
+  between = ",\n  \"mixing\": [\n";
+  for (const MixingCost& cost : mixing_) {
+    text += fmt::format("{}    {{\"memory\": \"{}\", \"hosts\": {}, \"ranks_per_host\": {}, \"library\": {}, \"us\": {:.3f}}}", between, name(cost.memory),
+                        cost.shape.hosts, cost.shape.ranks_per_host, in_quotes(cost.library), cost.us);
+    between = ",\n";
+  }
+  return text + (mixing_.empty() ? "\n}\n" : "\n  ]\n}\n");
 }
 
 void Table::save(const std::filesystem::path& file) const {

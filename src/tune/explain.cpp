@@ -70,9 +70,11 @@ std::vector<std::string> reasons(const Explanation& out, const route::Table& tab
   if (row->key.bytes != out.asked.bytes)
     why.push_back(fmt::format("the row nearest in size is {}", size_text(row->key.bytes)));
   if (const Choice& first = row->routes.front().route; !chosen.by_step && !same(first, out.route)) {
-    const std::string_view reason = route::is_split(first.backend) && !route::is_split(out.route.backend)
-                                        ? "a split is taken only where its interval lies below that of every library"
-                                        : "near-equal routes (3 % or 0.1 µs) don't alternate";
+    const double mixing_us = table.mixing_us(out.asked.memory, row->key.shape, first.backend);
+    const std::string reason = route::is_split(first.backend) && !route::is_split(out.route.backend)
+                                   ? "a split is taken only where its interval lies below that of every library"
+                               : mixing_us > 0 ? fmt::format("each of its operations costs those of other libraries {:.1f} µs", mixing_us)
+                                               : "near-equal routes (3 % or 0.1 µs) don't alternate";
     why.push_back(fmt::format("{}/{} was fastest in that row, but {}, or it is not in --backends", first.backend, first.algorithm, reason));
   }
   return why;

@@ -3,16 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <tuple>
 
 #include "route/choose.hpp"
 #include "route/pair_name.hpp"
+#include "route/preferred_library.hpp"
 #include "tune/candidates.hpp"
 #include "tune/race.hpp"
 #include "tune/job_clock.hpp"
 #include "tune/measure_fusion.hpp"
+#include "tune/measure_mixing.hpp"
 #include "tune/nccl_variant.hpp"
 #include "tune/plan_cells.hpp"
 #include "tune/workload.hpp"
@@ -42,6 +45,7 @@ class Tuner {
       // Cells that finish early leave their time to the others.
       measure(cells[i], left / static_cast<double>(cells.size() - i));
     }
+    measure_mixings();
     measure_fusions();
     std::map<route::Key, int> visits;   // each cell gets more time every time, and the number of visits is bounded
     for (;;) {
@@ -125,6 +129,24 @@ class Tuner {
       table_.put(measure_fusion(group.comm, group.shape, table_, share_of_fusion * options_.seconds / static_cast<double>(groups_.size())));
     }
     if (wanted) share_table(world_, table_);   // rank 0 may not be in every group
+  }
+
+  /// Where several operations were measured, so that a job may use several libraries; those of a tuned step are compared as a whole.
+  void measure_mixings() {
+    if (options_.memory != Memory::host || !options_.exactly.empty()) return;
+    const std::function<bool(const Choice&)> any = [](const Choice&) { return true; };
+    for (const ShapedComm& group : groups_) {
+      if (group.comm.size() == 1) continue;
+      const bool known = std::any_of(table_.mixing().begin(), table_.mixing().end(), [&](const route::MixingCost& cost) { return cost.shape == group.shape; });
+      const std::string preferred = route::PreferredLibrary(table_, Memory::host, group.shape, any).library();
+      std::vector<std::string> libraries;
+      for (const Candidate& candidate : routes_of(group, Op::all_reduce, DType::f32)) {
+        if (!route::is_made_of_two(candidate.backend) && (libraries.empty() || libraries.back() != candidate.backend)) libraries.push_back(candidate.backend);
+      }
+      if (known || std::find(libraries.begin(), libraries.end(), preferred) == libraries.end()) continue;
+      for (route::MixingCost& cost : measure_mixing(group.comm, group.shape, preferred, libraries, clock_)) table_.put(std::move(cost));
+    }
+    share_table(world_, table_);   // the text has fewer digits
   }
 
   void sample(Workload& workload, Op op, Race& race, double end) {

@@ -277,5 +277,23 @@ TEST(ChooseForAStep, OtherOperationsStayWithTheStepsBackends) {
   EXPECT_EQ(chosen.ranges.front().route.backend, "shm");   // gloo would have to be opened for it
 }
 
+// What an operation over a library costs those of other libraries counts as its own time.
+TEST(Choose, ChargesALibraryForMixing) {
+  Table table;
+  table.put(cell(Op::all_reduce, {2, 2}, 1024, {timing("gloo", "native", 50), timing("shm+gloo", "native", 60), timing("mpi", "native", 70)}));
+  table.put(cell(Op::all_reduce, {2, 2}, 1 << 20, {timing("gloo", "native", 500), timing("mpi", "native", 900)}));
+  const auto chosen = [&] {
+    std::vector<std::string> names;
+    for (const SizeRange& range : choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {2, 2}, [](const Choice&) { return true; }).ranges)
+      names.push_back(range.route.backend);
+    return names;
+  };
+  EXPECT_EQ(chosen(), std::vector<std::string>{"gloo"});
+  table.put(MixingCost{Memory::host, {2, 2}, "gloo", 40});
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"mpi", "gloo"})) << "where it gains more than it costs, it stays";
+  table.put(MixingCost{Memory::host, {2, 2}, "gloo", 1000});
+  EXPECT_EQ(chosen(), std::vector<std::string>{"mpi"});
+}
+
 }  // namespace
 }  // namespace medley::route

@@ -114,6 +114,23 @@ TEST(Table, ReadsTheStepThatItWasTunedFor) {
   EXPECT_EQ(nlohmann::json::parse(small_table().text())["medley_routes"], 1);   // older versions read what has no step
 }
 
+TEST(Table, ReadsWhatMixingCosts) {
+  Table table = small_table();
+  table.put(MixingCost{Memory::host, {2, 2}, "gloo", 41.5});
+  table.put(MixingCost{Memory::host, {1, 2}, "gloo", 3});
+  table.put(MixingCost{Memory::host, {1, 2}, "gloo", 4});   // replaces
+  table.put(MixingCost{Memory::host, {1, 2}, "ucx", 0});
+  const Table again = Table::parse(table.text(), "t");
+  EXPECT_EQ(again.text(), table.text());
+  ASSERT_EQ(again.mixing().size(), 3u);
+  EXPECT_EQ(again.mixing_us(Memory::host, {1, 2}, "gloo"), 4);
+  EXPECT_EQ(again.mixing_us(Memory::host, {2, 2}, "shm+gloo"), 41.5) << "the dearer half of a pair";
+  EXPECT_EQ(again.mixing_us(Memory::host, {2, 2}, "mpi"), 0);
+  EXPECT_EQ(nlohmann::json::parse(table.text())["medley_routes"], 2);
+  std::string text = table.text();
+  EXPECT_THAT(refusal(text.replace(text.find("\"us\": 4.000"), 11, "\"us\": -1")), HasSubstr("mixing[0].us"));
+}
+
 TEST(Table, ARefusedStepNamesThePlace) {
   const auto refused = [](const std::string& was, const std::string& now) {
     std::string text = tuned_table().text();
