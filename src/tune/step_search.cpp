@@ -14,7 +14,6 @@
 namespace medley::tune {
 namespace {
 
-constexpr double runs_per_sample = 2;   // the first is not timed
 constexpr std::size_t rounds_at_first = 4, rounds_again = 4;
 constexpr std::size_t least_rounds = 3, most_rounds = 20;   // of a first rung, by the time that is left
 constexpr double part_of_time = 0.15;                       // of what is left, for a first rung
@@ -25,7 +24,7 @@ constexpr double far_too_slow = 5;      // a library that other work slowed down
 // the last of a round, and what follows them is run for that long before it counts.
 constexpr double slow_ratio = 5, aftermath_us = 5000;
 constexpr double near_library = 1.1;    // a library this close to the best one may be the best one
-constexpr std::size_t first_check = 16, most_pairs = 512;   // of the comparison; each check has twice the pairs of the one before
+constexpr std::size_t first_check = few_samples, most_pairs = 512;   // of the comparison; each check has twice the pairs of the one before
 constexpr double equal_within = 0.01;   // an interval of the gain this close to 1 counts as equal
 
 using Samples = std::vector<std::vector<double>>;
@@ -35,6 +34,9 @@ std::string text_of(const std::vector<Choice>& routes) {
   for (const Choice& route : routes) text += route.backend + "/" + route.algorithm + ";";
   return text;
 }
+
+/// The time that a sample of this length takes.
+double cost_us(double us) { return us < StepSearch::long_step_us ? 2 * us : us; }
 
 /// The least that a step may take by these samples: one disturbed sample must not rule an assignment out.
 double at_best(const std::vector<double>& us) { return median_interval(us).low; }
@@ -72,7 +74,7 @@ bool StepSearch::run_round(const Pool& pool, double share, Samples& samples) {
     if (lab_.over(share)) return false;
     const bool slow = is_slow(i);
     for (double rested = after_slow_ && !slow ? 0 : aftermath_us; rested < aftermath_us;)
-      rested += runs_per_sample * lab_.time_us(pool[i]->assignment);
+      rested += cost_us(lab_.time_us(pool[i]->assignment));
     after_slow_ = slow;
     const double us = lab_.time_us(pool[i]->assignment);
     samples[i].push_back(us);
@@ -84,7 +86,7 @@ bool StepSearch::run_round(const Pool& pool, double share, Samples& samples) {
 void StepSearch::measure_at_first() {
   for (StepCandidate& one : candidates_) {
     one.us.push_back(lab_.time_us(one.assignment));
-    first_round_us_ += runs_per_sample * one.us.back();
+    first_round_us_ += cost_us(one.us.back());
   }
   Pool pool;
   for (std::size_t round = 1; round < rounds_at_first; ++round) {
@@ -115,7 +117,7 @@ StepSearch::Pool StepSearch::sorted(const Pool& pool, const Samples& samples) {
 /// How many rounds a first rung can afford.
 std::size_t StepSearch::rounds_for(const Pool& pool, double share) const {
   double round_us = 0;
-  for (const StepCandidate* one : pool) round_us += runs_per_sample * (one->us.empty() ? 0 : median(one->us));
+  for (const StepCandidate* one : pool) round_us += one->us.empty() ? 0 : cost_us(median(one->us));
   const double rounds = round_us > 0 ? part_of_time * lab_.left_us(share) / round_us : 0;
   return static_cast<std::size_t>(std::clamp(rounds, static_cast<double>(least_rounds), static_cast<double>(most_rounds)));
 }
@@ -140,14 +142,25 @@ StepSearch::Pool StepSearch::halve(Pool pool, double share) {
   return pool;
 }
 
-/// The assignments that differ from this one in one slot and were not measured yet.
+/// How many candidates a halving can take in what is left of this share of the time.
+std::size_t StepSearch::affordable(double share) const {
+  const double sample_us = leader_ && !leader_->us.empty() ? cost_us(median(leader_->us)) : 0;
+  return sample_us > 0 ? static_cast<std::size_t>(lab_.left_us(share) / sample_us / (2 * least_rounds)) : 64;   // later rungs take as long again
+}
+
+/// The assignments that differ from this one in one slot and were not measured yet, as many as there is time for.
 StepSearch::Pool StepSearch::neighbours(const StepCandidate& leader, const std::vector<StepSlot>& slots,
                                         const std::vector<std::vector<Choice>>& alternatives) {
   const Assignment base = leader.assignment;
+  std::size_t most = 0;
+  for (const auto& routes : alternatives) most = std::max(most, routes.size());
+  const std::size_t limit = std::clamp<std::size_t>(affordable(share_of_improving), 4, 64);
   Pool found;
-  for (std::size_t slot = 0; slot < slots.size(); ++slot) {
-    for (const Choice& other : alternatives[slot]) {
-      if (found.size() >= 64) return found;
+  for (std::size_t place = 0; place < most; ++place) {   // the most promising routes of all slots first
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+      if (found.size() >= limit) return found;
+      if (place >= alternatives[slot].size()) continue;
+      const Choice& other = alternatives[slot][place];
       Assignment changed = base;
       changed.routes[slot] = other;
       changed.name = fmt::format("{}, {} of {} over {}/{}", base.name, name(slots[slot].op),
@@ -287,7 +300,7 @@ StepVerdict StepSearch::verdict() const {
 double StepSearch::needed_seconds() const {
   const StepCandidate* const library = best_library();
   if (!library) return 0;
-  const double sample_us = runs_per_sample * median(latest(*library));   // what comes later is about as fast
+  const double sample_us = cost_us(median(latest(*library)));   // what comes later is about as fast
   const auto halving_us = [&](std::size_t count) {
     return static_cast<double>(least_rounds * count) * std::log2(static_cast<double>(std::max<std::size_t>(count, 2))) * sample_us;
   };

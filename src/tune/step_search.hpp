@@ -63,6 +63,8 @@ class StepSearch {
 
   /// Of the time, when each part must have ended. Single operations are measured by the tuner, between the first two.
   static constexpr double share_at_first = 0.15, share_of_cells = 0.5, share_of_improving = 0.75;
+  /// A step of this length absorbs by itself what the one before left in caches and threads; a shorter one is run untimed first.
+  static constexpr double long_step_us = 10'000;
 
  private:
   using Pool = std::vector<StepCandidate*>;
@@ -70,6 +72,7 @@ class StepSearch {
   bool run_round(const Pool& pool, double share, std::vector<std::vector<double>>& samples);
   bool measure_libraries_again();
   std::size_t rounds_for(const Pool& pool, double share) const;
+  std::size_t affordable(double share) const;
   Pool halve(Pool pool, double share);
   Pool sorted(const Pool& pool, const std::vector<std::vector<double>>& samples);
   Pool neighbours(const StepCandidate& leader, const std::vector<StepSlot>& slots,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <medley/error.hpp>
 
 #include "route/choose.hpp"
@@ -78,15 +79,17 @@ class StepTuner {
     const std::vector<Choice> routes = as_called(one.routes);
     const StepRoutes look_up(slots_, routes);
     now_ = one.name;
-    if (checked_.insert(one.name).second) {
+    const auto [known, unknown] = last_us_.try_emplace(one.name, 0);
+    if (unknown) {
       step_.check(look_up, one.name);
-    } else {
+    } else if (known->second < StepSearch::long_step_us) {
       step_.run(look_up);   // untimed: absorbs what the assignment before left in caches and threads
     }
     const Sample sample = clock_.time([&] { step_.run(look_up); });
     used_ = clock_.seconds_at(sample);
     ++samples_;
-    return std::max(sample.us, 0.001);
+    known->second = std::max(sample.us, 0.001);
+    return known->second;
   }
   bool over(double share) {
     std::vector<std::uint8_t> stop{0};
@@ -242,7 +245,7 @@ class StepTuner {
   StepSearch search_;
   std::vector<std::string> names_;     // libraries and pairs
   route::Table cells_;                 // the single operations alone
-  std::set<std::string> checked_;      // assignments whose results were compared
+  std::map<std::string, double> last_us_;   // of the assignments whose results were compared, equal on all ranks
   double used_ = 0;                    // seconds, at the end of the last sample
   std::size_t samples_ = 0;
   std::string now_;
