@@ -1,6 +1,7 @@
 """Routes by context manager and by group, and replacing other backends."""
 
 import os
+import pathlib
 
 import groups
 import pytest
@@ -37,6 +38,22 @@ def routed():
 
 def test_routes():
     groups.run(2, routed)
+
+
+def over_a_tuned_table():
+    x = torch.ones(4)
+    dist.all_reduce(x)   # by the table
+    assert x[0] == 2
+    with pytest.raises(RuntimeError, match="never chooses it|not available"):
+        with medley.torch.route("*=shm"):
+            dist.all_reduce(x)
+
+
+def test_libraries_that_the_table_of_a_step_never_chooses_stay_closed():
+    if not any(backend.name == "ucx" and backend.available for backend in medley.info().backends):
+        pytest.skip("ucx, the library of the table, is not here")
+    table = pathlib.Path(__file__).resolve().parents[2] / "formats" / "routes-2.json"
+    groups.run(2, over_a_tuned_table, environment={"MEDLEY_TABLE": str(table), "MEDLEY_CUDA": "0"})
 
 
 def hard_wired():
