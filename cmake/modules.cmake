@@ -34,6 +34,11 @@ function(medley_module name)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       target_compile_options(medley_${name} PRIVATE -fno-semantic-interposition
                              $<$<STREQUAL:${CMAKE_SYSTEM_PROCESSOR},x86_64>:-mtls-dialect=gnu2>)
+      # Two fields that were just stored and are then loaded as one vector must reach the cache first. On the way of a message that is
+      # behind stores to lines of other cores.
+      if(name MATCHES "^(engine|comm|record|shm)$")
+        target_compile_options(medley_${name} PRIVATE -fno-tree-slp-vectorize)
+      endif()
     endif()
   else()
     add_library(medley_${name} STATIC ${sources})

@@ -21,7 +21,7 @@
 namespace medley {
 
 /// The version of the classes below. It changes whenever one of them does; a plugin built against another version is refused.
-inline constexpr std::string_view backend_abi = "medley-backend-13";
+inline constexpr std::string_view backend_abi = "medley-backend-14";
 
 /// Medley's own sends and receives, such as those of filled-in collectives, have tags from -internal_tags to -1, which users cannot
 /// pass. They match like all others: by peer and tag, in order.
@@ -95,7 +95,8 @@ class Transfer {
   /// transfer cannot complete; it may then only be released.
   virtual Poll poll() = 0;
   /// Asks it to say when it should be polled, so that many that wait cost nothing. True: poll() would find nothing now, and once it
-  /// may, the transfer puts `owner` on the list, in a start(), poll() or progress() of its lane. False: it is polled in every pass.
+  /// may, the transfer puts `owner` on the list, in a start(), poll() or progress() of its lane; if it is complete it says so in `owner` and is
+  /// not polled. False: it is polled in every pass.
   virtual bool poll_when_ready(PollList& /*list*/, Polled& /*owner*/) { return false; }
   /// Ranks of the comm that it waits for, for error messages.
   virtual std::vector<int> awaited() const { return {}; }
@@ -133,6 +134,9 @@ class Lane {
   /// Starts an operation; null when it is already complete (except for receives, which must report their sender).
   /// Collectives come in the same order on all ranks of the comm.
   virtual Transfer* start(const Call& call) = 0;
+  /// For a send on host memory that names no algorithm, before start(): true if the message has left, so that the caller's memory is
+  /// free and nothing of it needs progress() here. False, with nothing done: start() it. No call of any other operation is between them.
+  virtual bool send_now(int /*to*/, int /*tag*/, const void* /*data*/, std::size_t /*bytes*/) { return false; }
   /// Work besides the transfers: control messages, unexpected arrivals. Called while anything is pending.
   virtual void progress() {}
   /// True while an operation that is complete for the caller still needs progress() to reach its peer.

@@ -45,6 +45,7 @@ class MEDLEY_API FilledLane final : public Lane {
     if (call.op != Op::send && call.op != Op::recv) return start_collective(call);
     return call.algorithm.empty() ? inner_->start(call) : start_named(call);
   }
+  bool send_now(int to, int tag, const void* data, std::size_t bytes) override { return inner_->send_now(to, tag, data, bytes); }
   /// A compressed collective on CUDA memory, for which the device has kernels.
   Transfer* start_on_device(Call call, std::shared_ptr<DeviceFrames> frames);
   void progress() override { inner_->progress(); }

@@ -12,17 +12,22 @@ using core::Checker;
 
 namespace {
 
-void check_tag(const Checker& check, int tag) {
+[[gnu::always_inline]] inline void check_tag(const Checker& check, int tag) {
   if (tag < 0) [[unlikely]]
     check.refuse(fmt::format("tag {} is negative", tag));
 }
 
-[[gnu::always_inline]] inline Call send_call(const core::CommState& comm, const ConstBuffer& buffer, int to, int tag,
-               const Options& options) {
+[[gnu::always_inline]] inline void check_send(const core::CommState& comm, const ConstBuffer& buffer, int to, int tag) {
   const Checker check{comm, Op::send};
   check.rank("destination", to);
   check.buffer("send", buffer);
   check_tag(check, tag);
+}
+
+/// Whether it names nothing but a tag and a backend.
+[[gnu::always_inline]] inline bool is_plain(const Options& options) { return options.algorithm.empty() && options.compress.empty() && !options.feedback; }
+
+[[gnu::always_inline]] inline Call send_call(const ConstBuffer& buffer, int to, int tag, const Options& options) {
   Call call = core::call_of(Op::send, buffer.dtype, buffer.memory, options);
   call.tag = tag;
   call.root = to;
@@ -31,17 +36,31 @@ void check_tag(const Checker& check, int tag) {
   return call;
 }
 
-[[gnu::always_inline]] inline Call recv_call(const core::CommState& comm, const Buffer& buffer, int from, int tag, const Options& options) {
+[[gnu::always_inline]] inline void check_recv(const core::CommState& comm, const Buffer& buffer, int from, int tag) {
   const Checker check{comm, Op::recv};
   if (from != any_source) check.rank("source", from);
   check.buffer("receive", buffer);
   check_tag(check, tag);
+}
+
+[[gnu::always_inline]] inline Call recv_call(const Buffer& buffer, int from, int tag, const Options& options) {
   Call call = core::call_of(Op::recv, buffer.dtype, buffer.memory, options);
   call.tag = tag;
   call.root = from;
   call.out = buffer.data;
   call.out_count = buffer.count;
   return call;
+}
+
+// Apart, so that the short ways above them need no space for a Call.
+[[gnu::noinline]] Work issue_send(const std::shared_ptr<core::CommState>& comm, const ConstBuffer& buffer, int to, const Options& options) {
+  Call call = send_call(buffer, to, options.tag, options);
+  return core::issue(comm, call, options);
+}
+
+[[gnu::noinline]] Work issue_recv(const std::shared_ptr<core::CommState>& comm, const Buffer& buffer, int from, const Options& options, int& source) {
+  Call call = recv_call(buffer, from, options.tag, options);
+  return core::issue(comm, call, options, &source);
 }
 
 }  // namespace
@@ -54,14 +73,22 @@ Message outgoing(ConstBuffer buffer, int to, int tag) {
 Message incoming(Buffer buffer, int from, int tag) { return {false, buffer, from, tag}; }
 
 Work Comm::send(const ConstBuffer& buffer, int to, const Options& options) {
-  Call call = send_call(state(), buffer, to, options.tag, options);
-  return core::issue(state_, call, options);
+  core::CommState& comm = state();
+  check_send(comm, buffer, to, options.tag);
+  if (buffer.memory == Memory::host && is_plain(options) && comm.engine->send_now(comm, buffer, to, options)) return {};
+  return issue_send(state_, buffer, to, options);
 }
 
 Work Comm::recv(const Buffer& buffer, int from, const Options& options) {
+  check_recv(state(), buffer, from, options.tag);
   int source = -1;
-  Call call = recv_call(state(), buffer, from, options.tag, options);
-  Work work = core::issue(state_, call, options, &source);
+  if (options.async && buffer.memory == Memory::host && is_plain(options)) {
+    bool taken = false;
+    Work work(state_->engine->receive(state_, buffer, from, options, source, taken));
+    work.source_ = source;
+    if (taken) [[likely]] return work;
+  }
+  Work work = issue_recv(state_, buffer, from, options, source);
   work.source_ = source;
   return work;
 }
@@ -75,8 +102,8 @@ Work Comm::batch(std::span<const Message> messages, const Options& options) {
   if (messages.empty()) return {};
   std::vector<Call> calls;
   for (const auto& [is_send, buffer, peer, tag] : messages) {
-    calls.push_back(is_send ? send_call(*state_, buffer, peer, tag, options)
-                            : recv_call(*state_, buffer, peer, tag, options));
+    is_send ? check_send(*state_, buffer, peer, tag) : check_recv(*state_, buffer, peer, tag);
+    calls.push_back(is_send ? send_call(buffer, peer, tag, options) : recv_call(buffer, peer, tag, options));
   }
   Work work(state_->engine->issue_group(state_, calls, options));
   if (!options.async) work.wait();

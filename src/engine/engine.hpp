@@ -6,11 +6,11 @@
 #include <deque>
 #include <functional>
 #include <medley/backend.hpp>
+#include <medley/buffer.hpp>
 #include <medley/options.hpp>
 #include <medley/route_decision.hpp>
 #include <medley/sdk/fork_guard.hpp>
 #include <medley/sdk/memory_barrier.hpp>
-#include <medley/sdk/spinlock.hpp>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "engine/backoff.hpp"
+#include "engine/biased_lock.hpp"
 #include "engine/comm_state.hpp"
 #include "engine/control_events.hpp"
 #include "engine/diagnosis.hpp"
@@ -47,6 +48,9 @@ inline int sender_of(const Call& call, const Transfer& transfer) {
   return call.op == Op::recv && call.root >= 0 ? call.root : transfer.source();
 }
 
+/// Inside a host, a send or receive up to here is one copy of a cache line.
+inline constexpr std::int64_t one_line = 64;
+
 class Engine final : private Progress::Events {
  public:
   Engine() : scheduler_([this](Operation& operation) { start(operation); }), progress_(*this) {}
@@ -61,6 +65,11 @@ class Engine final : private Progress::Events {
   Operation* issue(const std::shared_ptr<CommState>& comm, Call& call, const Options& options, int& source);
   /// The same for a send or a receive on host memory, by a shorter way (engine_message.cpp).
   Operation* issue_message(const std::shared_ptr<CommState>& comm, Call& call, const Options& options, int& source);
+  /// A send on host memory without algorithm or codec: true if the message has left, which is its end (engine_send.cpp). False, with
+  /// nothing done: issue it.
+  bool send_now(CommState& comm, const ConstBuffer& buffer, int to, const Options& options);
+  /// An async receive on host memory without algorithm or codec, by the short way; as issue(). Not taken, with nothing done: issue it.
+  Operation* receive(const std::shared_ptr<CommState>& comm, const Buffer& buffer, int from, const Options& options, int& source, bool& taken);
   /// Issues several operations as a batch; the result is complete when all are.
   Operation* issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls, const Options& options);
   /// Issues collectives in order, some of them fused messages (engine_fuse.cpp); all or none. The result is complete when all are.
@@ -154,20 +163,13 @@ class Engine final : private Progress::Events {
   /// Holds the lock. Releasing it runs the callbacks of operations completed meanwhile, which may call in again.
   class Hold {
    public:
-    explicit Hold(Engine& engine) : engine_(engine) { engine_.mutex_.lock(); }
-    ~Hold() {
+    [[gnu::always_inline]] explicit Hold(Engine& engine) : engine_(engine) { engine_.mutex_.lock(); }
+    [[gnu::always_inline]] ~Hold() {
       if (!engine_.some_complete_) [[likely]] {
         engine_.mutex_.unlock();
         return;
       }
-      engine_.wake_sleepers();
-      if (engine_.due_callbacks_.empty()) {
-        engine_.mutex_.unlock();
-        return;
-      }
-      const auto due = std::exchange(engine_.due_callbacks_, {});
-      engine_.mutex_.unlock();
-      for (const auto& callback : due) callback();
+      engine_.leave_with_completions();
     }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
@@ -175,11 +177,8 @@ class Engine final : private Progress::Events {
    private:
     Engine& engine_;
   };
-
-  void wake_sleepers() noexcept {
-    some_complete_ = false;
-    for (EventCount* asleep : sleepers_) asleep->wake_own();
-  }
+  /// Releases the lock where operations have completed under it.
+  void leave_with_completions();
   /// Handles what the control thread has posted. Every entry point calls this before it takes the lock.
   void handle_events() {
     if (hooks_.events && hooks_.events->any()) [[unlikely]] hooks_.act_on_events();
@@ -193,6 +192,15 @@ class Engine final : private Progress::Events {
   static const Route* route_of_exact(const CommState& comm, const Call& call);
   static void count(CommState& comm, const Call& call, std::string_view backend);
   const Route& admit_message(CommState& comm, Call& call, std::string_view backend) const;
+  /// The route of a message that names no algorithm, where it is known without a look at its size; else null. A named lane was found
+  /// by name and memory, which is host memory here, so the same name leads to it again.
+  [[gnu::always_inline]] const Route* plain_route(const CommState& comm, Op op, DType dtype, std::string_view backend) const {
+    if (comm.failure || !collecting_.empty() || comm.message_sizes) [[unlikely]] return nullptr;
+    if (comm.last_named && same_name(comm.last_named->name, backend)) return &comm.last_named->named;
+    if (!backend.empty() || comm.exact) return nullptr;
+    const Route* const found = comm.routing.of_messages(op, dtype);
+    return found && found->algorithm.empty() ? found : nullptr;
+  }
   static void count_message(CommState& comm, const Call& call, std::string_view backend);
   Operation* issue_alone(const std::shared_ptr<CommState>& comm, Call& call, const Options& options, const Route& route, int& source);
   Operation* wait_for_issued(Operation* operation, const Options& options, int& source);
@@ -200,10 +208,10 @@ class Engine final : private Progress::Events {
                          std::uint64_t completed);
   Transfer* try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists,
                        const Route& route, const Options& options, int& source, Record*& recorded);
-  Operation* start_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
-                           const Route& route, const Access& access, int& source);
-  void adopt_message(Operation& message, const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
-                     const Access& access, LaneState& lane, Transfer* transfer, std::uint64_t begun);
+  Operation* start_message(Operation* message, const std::shared_ptr<CommState>& comm, const Options& options, const Route& route,
+                           const Access& access, int& source);
+  void adopt_message(Operation& message, const std::shared_ptr<CommState>& comm, const Options& options, const Access& access,
+                     LaneState& lane, Transfer* transfer, std::uint64_t begun);
   Operation* fail_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, const Route& route,
                           Transfer* transfer, std::uint64_t begun, const Error& error);
   void settle_message(Operation& message);
@@ -311,7 +319,7 @@ class Engine final : private Progress::Events {
   bool poll_patiently(Operation& operation, Deadline deadline, Deadline until, WaitIn stream);
   bool quiet() const { return pending_.empty() && !progress_.undelivered() && !ending_; }
 
-  Spinlock mutex_;
+  BiasedLock mutex_;
   std::unique_ptr<Recorder> recorder_;
   Hooks hooks_;
   StatusBoard board_;

@@ -145,6 +145,15 @@ void Engine::finish(Operation& operation) {
   operation.state.store(Operation::State::complete, std::memory_order_release);   // pairs with Operation::complete()
 }
 
+void Engine::leave_with_completions() {
+  some_complete_ = false;
+  for (EventCount* asleep : sleepers_) asleep->wake_own();
+  if (due_callbacks_.empty()) return mutex_.unlock();
+  const auto due = std::exchange(due_callbacks_, {});
+  mutex_.unlock();
+  for (const auto& callback : due) callback();
+}
+
 bool Engine::call_back(Operation& operation, std::function<void()>& callback) {
   refuse_forked_child();
   const std::lock_guard lock(mutex_);
@@ -320,7 +329,7 @@ void Engine::reclaim(CommState* comm) noexcept {
   std::unique_ptr<CommState> gone(comm);
   if (!fork_guard_.here()) return static_cast<void>(gone.release());   // the libraries belong to the parent
   const bool inside = mutex_.held_here();
-  std::unique_lock<Spinlock> lock(mutex_, std::defer_lock);
+  std::unique_lock lock(mutex_, std::defer_lock);
   if (!inside) lock.lock();
   closing_.push_back(std::move(gone));
   ending_ = true;

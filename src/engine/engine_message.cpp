@@ -1,34 +1,17 @@
 // Sends and receives on host memory that nothing holds. They start at issue; one that is complete at its first poll never becomes
 // pending, and the others get only the bookkeeping that a message needs. docs/guarantees.md, "Messages that are complete when
 // they are issued", says why that is safe and what a message costs.
-#include <array>
-#include <bit>
-#include <cstddef>
-#include <cstring>
 #include <medley/sdk/current_error.hpp>
 #include <utility>
 
 #include "engine/engine.hpp"
 #include "engine/hazard_index.hpp"
+#include "engine/message_record.hpp"
 
 namespace medley::core {
 namespace {
 
-// Inside a host, a send or receive up to here is one copy of a cache line.
-constexpr std::int64_t one_line = 64;
-
 std::int64_t bytes_of(const Access& access) { return access.end - access.begin; }
-
-/// Two neighbouring fields of a record by one store.
-template <class First>
-[[gnu::always_inline]] inline void store_pair(First& first, std::uint32_t a, std::uint32_t b) {
-  static_assert(sizeof first == 4 && std::endian::native == std::endian::little);
-  const std::uint64_t both = a | std::uint64_t{b} << 32;
-  std::memcpy(static_cast<void*>(&first), &both, sizeof both);
-}
-static_assert(offsetof(Record, scope) == offsetof(Record, comm) + 4 && offsetof(Record, tag) == offsetof(Record, root) + 4 &&
-              offsetof(Record, memory) == offsetof(Record, op) + 3 && offsetof(Call, memory) == offsetof(Call, op) + 3 &&
-              offsetof(Call, dtype) == offsetof(Call, op) + 1 && offsetof(Record, dtype) == offsetof(Record, op) + 1);
 
 }  // namespace
 
@@ -62,27 +45,12 @@ static_assert(offsetof(Record, scope) == offsetof(Record, comm) + 4 && offsetof(
   comm.count(false);
 }
 
-/// record() with what a message lacks left out, in few stores: the lock's next acquisition waits until all have left the processor.
 [[gnu::always_inline]] inline Record* Engine::record_message(const CommState& comm, const Call& call, const Route& route, bool async,
                                                              std::uint64_t issued, std::uint64_t completed) {
   if (!recorder_) [[unlikely]] return nullptr;
-  Record& record = recorder_->next();
-  record.sequence = comm.messages;
-  record.issued = record.started = issued;
-  record.completed = completed;
-  record.in_count = call.in_count;
-  record.out_count = call.out_count;
-  record.waited = record.part_of = record.gpu_started = record.gpu_completed = record.gpu_waited = 0;
-  store_pair(record.comm, comm.note, recorder_->scope());
-  store_pair(record.root, static_cast<std::uint32_t>(call.root), static_cast<std::uint32_t>(call.tag));
-  std::memcpy(&record.op, &call.op, 4);   // and dtype, reduce, memory
-  record.reason = route.reason;
-  record.backend = route.lane->note;
-  record.algorithm = call.algorithm.empty() ? 0 : recorder_->algorithm(call.algorithm);
-  record.flags = static_cast<std::uint8_t>((async ? record_async : 0) | (completed ? record_inline : 0));
-  write_barrier();   // for readers of a running job, and of a killed one
-  record.state = completed ? RecordState::complete : RecordState::started;
-  return &record;
+  const std::uint8_t algorithm = call.algorithm.empty() ? 0 : recorder_->algorithm(call.algorithm);
+  return &write_message_record(*recorder_, comm, {call.op, call.dtype, call.root, call.tag, call.in_count, call.out_count}, route, algorithm, async,
+                               issued, completed);
 }
 
 Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call& call, const Options& options, int& source) {
@@ -97,7 +65,9 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
     if (!options.async && quiet() && !comm.checked) {
       message = issue_alone(shared, call, options, route, source);
     } else if (const Access access = access_of(call); scheduler_.may_start(call, access, *route.lane)) [[likely]] {
-      message = start_message(shared, call, options, route, access, source);
+      message = OperationPool::take();
+      message->call = call;
+      message = start_message(message, shared, options, route, access, source);
     } else {
       message = enlist_behind(shared, call, options, route, {}, {});
     }
@@ -105,39 +75,36 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
   return options.async || !message ? message : wait_for_issued(message, options, source);
 }
 
-[[gnu::always_inline]] inline Operation* Engine::start_message(const std::shared_ptr<CommState>& shared, const Call& call,
-                                                               const Options& options, const Route& route, const Access& access,
-                                                               int& source) {
+/// Takes over the message, an operation of the pool whose `call` is set.
+[[gnu::always_inline]] inline Operation* Engine::start_message(Operation* message, const std::shared_ptr<CommState>& shared, const Options& options,
+                                                               const Route& route, const Access& access, int& source) {
   CommState& comm = *shared;
   LaneState& lane = *route.lane;
+  const Call& call = message->call;
   const std::uint64_t begun = ticks();
   // Inside a host it is a copy in memory, which no library can be stuck in.
   const bool shown = !lane.inside_host && comm.status;
   if (shown) board_.show_inline(*comm.status, lane.place, call.op, call.root);
   Transfer* transfer = nullptr;
-  Operation* message = nullptr;
   bool waits = false;
   try {
     transfer = lane.filled->start(call);
-    if (transfer) {
-      message = OperationPool::take();
-      waits = transfer->poll_when_ready(progress_.ready(), *message);
-      if (!waits && transfer->poll() == Poll::complete) {
-        OperationPool::keep(*std::exchange(message, nullptr));
-        check_size(comm, call, *transfer);
-        source = sender_of(call, *transfer);
-        transfer->release();
-        transfer = nullptr;
-      }
+    waits = transfer && transfer->poll_when_ready(progress_.ready(), *message);
+    if (transfer && !waits && transfer->poll() == Poll::complete) {
+      check_size(comm, call, *transfer);
+      source = sender_of(call, *transfer);
+      transfer->release();
+      transfer = nullptr;
     }
   } catch (...) {
-    if (message) OperationPool::keep(*message);
-    return fail_message(shared, call, options, route, transfer, begun, current_error());
+    const Call failed = call;
+    OperationPool::keep(*message);
+    return fail_message(shared, failed, options, route, transfer, begun, current_error());
   }
   if (shown) board_.hide_inline();
   if (transfer) {
     message->record = number_of(record_message(comm, call, route, options.async, begun, 0));
-    adopt_message(*message, shared, call, options, access, lane, transfer, begun);
+    adopt_message(*message, shared, options, access, lane, transfer, begun);
     waits ? progress_.add_waiting(*message) : progress_.add(*message);
     if (thread_ && options.async) thread_->nudge();   // a caller that waits makes the progress itself
     return message;
@@ -145,20 +112,19 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
   // A copy of a line takes as long as reading the clock: it ends when it begins.
   const bool brief = lane.inside_host && bytes_of(access) <= one_line;
   record_message(comm, call, route, options.async, begun, brief ? begun : ticks());
+  OperationPool::keep(*message);
   if (lane.has_undelivered()) watch_undelivered(lane);
   return nullptr;
 }
 
 /// The message is with its library and not complete. What add(), adopt() and look_for_launch() find out for other operations is
 /// known here: nothing holds it, nothing follows it yet, and on host memory it is launched.
-[[gnu::always_inline]] inline void Engine::adopt_message(Operation& message, const std::shared_ptr<CommState>& comm, const Call& call,
-                                                         const Options& options, const Access& access, LaneState& lane,
-                                                         Transfer* transfer, std::uint64_t begun) {
+[[gnu::always_inline]] inline void Engine::adopt_message(Operation& message, const std::shared_ptr<CommState>& comm, const Options& options,
+                                                         const Access& access, LaneState& lane, Transfer* transfer, std::uint64_t begun) {
   message.comm = comm;
   message.lane = &lane;
-  message.call = call;
-  if (!call.algorithm.empty()) [[unlikely]] {   // the caller's string may be gone before it ends
-    message.algorithm = call.algorithm;
+  if (!message.call.algorithm.empty()) [[unlikely]] {   // the caller's string may be gone before it ends
+    message.algorithm = message.call.algorithm;
     message.call.algorithm = message.algorithm;
   }
   message.sequence = comm->messages;
@@ -173,9 +139,38 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
     message.accesses.clear();
   }
   pending_.push_back(message);
-  scheduler_.add_started(message);
-  if (comm->status) [[likely]] message.slot = board_.show_message(*comm->status, lane.place, call.op, message.sequence, call.root);
+  scheduler_.add_started(message, access);
+  if (comm->status) [[likely]]
+    message.slot = board_.show_message(*comm->status, lane.place, message.call.op, message.sequence, message.call.root);
   ++lane.active;
+}
+
+Operation* Engine::receive(const std::shared_ptr<CommState>& shared, const Buffer& buffer, int from, const Options& options, int& source,
+                           bool& taken) {
+  refuse_forked_child();   // before the lock, which the parent may have held
+  handle_events();
+  CommState& comm = *shared;
+  const Hold hold(*this);
+  const Route* const route = plain_route(comm, Op::recv, buffer.dtype, options.backend);
+  auto* const begin = static_cast<std::byte*>(buffer.data);
+  const Access access{begin, begin + buffer.bytes(), true};
+  taken = route && scheduler_.may_start(access, *route->lane);
+  if (!taken) [[unlikely]] return nullptr;
+  comm.count(false);
+  Operation* const message = OperationPool::take();
+  Call& call = message->call;   // of an earlier message: what those never set is as in a new one
+  call.op = Op::recv;
+  call.dtype = buffer.dtype;
+  call.deterministic = options.deterministic;
+  call.root = from;
+  call.tag = options.tag;
+  call.in = nullptr;
+  call.in_count = 0;
+  call.out = begin;
+  call.out_count = buffer.count;
+  call.algorithm = {};
+  call.stream = options.stream;
+  return start_message(message, shared, options, *route, access, source);
 }
 
 /// It becomes a pending operation that ends with the error, as if it had failed later.

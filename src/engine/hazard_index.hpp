@@ -31,10 +31,17 @@ class MEDLEY_API HazardIndex {
       return add(operation, [](Operation&) {});
     append_to_few(operation);
   }
+  /// The same for the only range of a message.
+  [[gnu::always_inline]] void add_without_conflict(Operation& operation, const Access& access) {
+    if (!segments_.empty() || few_count_ == few_.size()) [[unlikely]]
+      return add(operation, [](Operation&) {});
+    append_to_few(operation, access);
+  }
   /// Whether a pending operation conflicts with this access.
-  bool conflicts(const Access& access) const {
-    if (empty() || (segments_.empty() && outside_hull(access))) return false;
-    return conflicts_inside(access);
+  [[gnu::always_inline]] bool conflicts(const Access& access) const {
+    if (empty() || (segments_.empty() && outside_hull(access))) [[likely]] return false;
+    const Access copy = access;   // so that the caller's can stay in registers
+    return conflicts_inside(copy);
   }
   /// Removes a complete operation. One that fails before it has started hides the operations it waited for: rebuild then.
   void remove(Operation& operation) {
@@ -77,12 +84,14 @@ class MEDLEY_API HazardIndex {
   }
   bool add_to_few(Operation& operation);
   void append_to_few(Operation& operation) {
-    for (const Access& access : operation.accesses) {
-      if (few_count_ == 0 || access.begin < hull_begin_) hull_begin_ = access.begin;
-      if (few_count_ == 0 || access.end > hull_end_) hull_end_ = access.end;
-      operation.few_at = static_cast<std::uint32_t>(few_count_);
-      few_[few_count_++] = {access, &operation};
-    }
+    for (const Access& access : operation.accesses) append_to_few(operation, access);
+  }
+  [[gnu::always_inline]] void append_to_few(Operation& operation, const Access& access) {
+    const bool first = few_count_ == 0;
+    if (first || access.begin < hull_begin_) hull_begin_ = access.begin;
+    if (first || access.end > hull_end_) hull_end_ = access.end;
+    operation.few_at = static_cast<std::uint32_t>(few_count_);
+    few_[few_count_++] = {access, &operation};
   }
   /// The last entry takes its place.
   void remove_from_few(std::size_t at) {

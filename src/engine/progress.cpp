@@ -1,6 +1,7 @@
 #include "engine/progress.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <medley/sdk/current_error.hpp>
 
@@ -45,9 +46,9 @@ void Progress::move_lane(LaneState& lane) {
 }
 
 /// After `complete` the operation may be gone.
-inline Poll Progress::look(Operation& operation) {
+[[gnu::always_inline]] inline Poll Progress::look(Operation& operation) {
   try {
-    const Poll seen = operation.transfer->poll();
+    const Poll seen = std::exchange(operation.done, false) ? Poll::complete : operation.transfer->poll();
     if (seen == Poll::moved) moment_ = 0;
     if (seen == Poll::complete) {
       events_.on_complete(operation);

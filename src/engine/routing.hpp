@@ -75,6 +75,11 @@ class MEDLEY_API Routing {
     if (steps.size() == 1) return &steps.front().route;   // independent of the size
     return at(steps, equal_bytes(call, ranks));
   }
+  /// The route of messages in host memory, where it does not depend on their size; else null.
+  const Route* of_messages(Op op, DType dtype) const noexcept {
+    const Steps& steps = of(op, Memory::host, route::class_of(op, dtype));
+    return steps.size() == 1 ? &steps.front().route : nullptr;
+  }
   /// The same for a v-collective of the agreed size.
   const Route* find_by_size(const Call& call, std::int64_t bytes) const noexcept { return at(of(call), bytes); }
   /// Whether the size of a v-collective decides its route. Never where a route is stream-ordered: such an operation launches at

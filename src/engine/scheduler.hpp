@@ -29,15 +29,17 @@ class MEDLEY_API Scheduler {
     if (!lane.messages.empty() && lane.messages.holds(message)) return false;
     return !hazards_.conflicts(access);
   }
+  /// The same, where no other message of the lane waits to start: nothing to look up by tag.
+  [[gnu::always_inline]] bool may_start(const Access& access, const LaneState& lane) const { return lane.messages.empty() && !hazards_.conflicts(access); }
   /// Adds an operation that was just issued and sets its `blockers`. The cost does not depend on how many are pending.
   void add(Operation& operation);
   /// Adds an operation of the engine's own, which touches no user memory and takes its lane order before all that wait for theirs.
   void add_ahead(Operation& operation);
-  /// Adds a message on host memory that may_start() allowed and its library has started.
-  void add_started(Operation& message) {
+  /// Adds a message on host memory that may_start() allowed and its library has started, with the memory that it touches.
+  [[gnu::always_inline]] void add_started(Operation& message, const Access& access) {
     message.order = ++issued_;
     message.launched = true;
-    hazards_.add_without_conflict(message);
+    if (access.begin != access.end) [[likely]] hazards_.add_without_conflict(message, access);
     streams_.add(message);
   }
   /// The route of the comm's first collective that waits for its lane order is now known: puts it behind the previous one on its lane.
@@ -53,7 +55,7 @@ class MEDLEY_API Scheduler {
   /// The operation is complete or failed: releases its dependents.
   void finished(Operation& operation);
   /// The same for what add_started() added.
-  void finished_message(Operation& message) {
+  [[gnu::always_inline]] void finished_message(Operation& message) {
     hazards_.remove(message);
     streams_.finished(message);
     if (!message.lane->messages.empty()) message.lane->messages.remove(message);

@@ -54,18 +54,16 @@ class StatusBoard {
     if (free_ == 0) return -1;
     const int slot = std::countr_zero(free_);
     free_ &= free_ - 1;
-    const std::uint64_t words[] = {static_cast<std::uint64_t>(comm.number) << 32 | static_cast<std::uint64_t>(lane) << 16 |
-                                       static_cast<std::uint64_t>(op) << 8 | slot_running | slot_taken,
-                                   sequence, static_cast<std::uint64_t>(static_cast<std::int64_t>(peer))};
-    slots_[static_cast<std::size_t>(slot)].write(words, std::size(words));
+    slots_[static_cast<std::size_t>(slot)].write_first(static_cast<std::uint64_t>(comm.number) << 32 | static_cast<std::uint64_t>(lane) << 16 |
+                                                     static_cast<std::uint64_t>(op) << 8 | slot_running | slot_taken,
+                                                 sequence, static_cast<std::uint64_t>(static_cast<std::int64_t>(peer)));
     return slot;
   }
   void hide_message(int slot) noexcept {
     if (slot < 0) return;
     const std::uint32_t bit = 1u << slot;
     if (awaited_shown_ & bit) [[unlikely]] return hide_all_of(slot);
-    const std::uint64_t free = 0;
-    slots_[static_cast<std::size_t>(slot)].write(&free, 1);
+    slots_[static_cast<std::size_t>(slot)].write_first(std::uint64_t{0});
     free_ |= bit;
   }
   /// A blocking call that is not pending yet.
@@ -107,6 +105,15 @@ class StatusBoard {
       version.store(now + 1, std::memory_order_relaxed);   // relaxed: ordered by the stores of the words, which release it
       for (std::size_t i = 0; i < count; ++i) words[i].store(from[i], std::memory_order_release);   // pairs with read()
       version.store(now + 2, std::memory_order_release);                                            // pairs with read()
+    }
+    /// The same for the first words, from registers.
+    template <class... Word>
+    [[gnu::always_inline]] void write_first(Word... from) noexcept {
+      const std::uint32_t now = version.load(std::memory_order_relaxed);   // relaxed: as are all orders here, as above
+      version.store(now + 1, std::memory_order_relaxed);
+      std::size_t i = 0;
+      (words[i++].store(from, std::memory_order_release), ...);   // pairs with read()
+      version.store(now + 2, std::memory_order_release);          // pairs with read()
     }
     Words read() const noexcept;
   };

@@ -12,7 +12,6 @@
 
 #include "record/record_file.hpp"
 #include "record/record_folder.hpp"
-#include "record/scope.hpp"
 
 namespace medley::core {
 namespace {
@@ -76,6 +75,7 @@ Recorder::Recorder(const RecordedRank& rank) {
   header_ = file_->header();
   records_ = file_->records();
   capacity_ = grows_ ? step_slots : ring_slots;
+  set_mask();
   TraceHeader header{};
   header.version = trace_version;
   header.header_bytes = trace_header_bytes;
@@ -115,6 +115,7 @@ void Recorder::make_room() noexcept {
   } else {
     // From here on it is a ring: the latest records are worth more than the first.
     grows_ = false;
+    set_mask();
     keep_ = true;
     ++header_->dropped;
   }
@@ -148,7 +149,7 @@ std::uint8_t Recorder::algorithm(std::string_view name) {
   return static_cast<std::uint8_t>(note(NoteKind::algorithm, name));
 }
 
-std::uint32_t Recorder::scope() {
+std::uint32_t Recorder::current_scope_number() {
   const std::uint32_t current = current_scope();
   if (current == 0) return 0;
   if (current >= scopes_.size()) scopes_.resize(current + 1, 0);

@@ -15,6 +15,7 @@
 
 #include "base/ticks.hpp"
 #include "record/record.hpp"
+#include "record/scope.hpp"
 
 namespace medley::core {
 
@@ -46,8 +47,8 @@ class Recorder {
   std::uint8_t algorithm(std::string_view name);
 
   /// Reserves the next record; the caller fills its fields before it sets the state to `issued`.
-  Record& next() noexcept {
-    if (header_->issued >= capacity_) make_room();
+  [[gnu::always_inline]] Record& next() noexcept {
+    if (header_->issued >= capacity_ && grows_) [[unlikely]] make_room();
     Record& record = records_[slot(header_->issued)];
     prefetch_to_write(&record + 1);   // the ring is larger than the first-level cache; past its end this does no harm
     prefetch_to_write(reinterpret_cast<const std::byte*>(&record + 1) + 64);
@@ -67,20 +68,20 @@ class Recorder {
   void keep() noexcept { keep_ = true; }
   const std::filesystem::path& file() const;
   /// The number of the calling thread's scope in this file.
-  std::uint32_t scope();
+  std::uint32_t scope() { return scopes_exist() ? current_scope_number() : 0; }
 
  private:
   /// Rings have a power of two of slots, unless a trace became one when the disk was full: a division takes
   /// as long as the record.
-  std::uint64_t slot(std::uint64_t number) const noexcept {
-    if (number < capacity_) return number;
-    return (capacity_ & (capacity_ - 1)) == 0 ? number & (capacity_ - 1) : number % capacity_;
-  }
+  std::uint64_t slot(std::uint64_t number) const noexcept { return mask_ ? number & mask_ : number % capacity_; }
+  void set_mask() noexcept { mask_ = grows_ ? ~std::uint64_t{0} : (capacity_ & (capacity_ - 1)) == 0 ? capacity_ - 1 : 0; }
   void make_room() noexcept;
+  std::uint32_t current_scope_number();
   std::unique_ptr<RecordFile> file_;
   TraceHeader* header_;
   Record* records_;
   std::uint64_t capacity_;
+  std::uint64_t mask_;                             ///< from a number to its slot; 0: by a division
   bool traces_;                                    ///< a full trace, which is kept, not a ring
   bool grows_;
   bool keep_ = false;

@@ -34,6 +34,8 @@ std::uint32_t number_of(std::string_view name) {
 
 }  // namespace
 
+std::atomic<bool> any_scope{false};
+
 std::uint32_t current_scope() noexcept { return current; }
 
 std::string scope_name(std::uint32_t scope) {
@@ -44,7 +46,10 @@ std::string scope_name(std::uint32_t scope) {
 
 }  // namespace core
 
-Scope::Scope(std::string_view name) : outer_(core::current) { core::current = core::number_of(name); }
+Scope::Scope(std::string_view name) : outer_(core::current) {
+  core::current = core::number_of(name);
+  core::any_scope.store(true, std::memory_order_relaxed);   // relaxed: as scopes_exist() says
+}
 Scope::~Scope() { core::current = outer_; }
 
 }  // namespace medley

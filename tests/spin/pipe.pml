@@ -2,8 +2,9 @@
  *
  * Modelled: a writer sends FRAMES frames; each has its number in its cell, and zero to two places of the ring, each of which
  * carries the frame's number too. A cell's stamp is the round in which it was written; it is stored after the cell and the
- * ring. The reader looks at the stamp of the next cell only, and counts what it has taken off; the writer keeps what it last
- * saw of these counts, and looks again only when it runs out of space.
+ * ring. The reader looks at the stamp of the next cell only, and counts what it has taken off. It need not publish the count of cells
+ * after each (Pipe::pop_cell), but before it waits for the next. The writer keeps what it last saw of the counts, and looks again
+ * only when it runs out of space.
  *   cell[], stamp[], ring[]   Cell, Cell::stamp, the ring of bytes     reads_cells, reads_bytes   PipeReads
  *   seen_cells, seen_bytes    Pipe::seen_read_, seen_bytes_read_
  * Shown: the reader takes every frame once, in order, whole, and nothing is overwritten before it was taken; both come to
@@ -21,6 +22,7 @@
  *   fails: no_look_at_space:  -DCELLS=2 -DSIZE=2 -DFRAMES=6 -DNO_SPACE_CHECK
  *   fails: early_stamp:       -DCELLS=2 -DSIZE=2 -DFRAMES=6 -DEARLY_STAMP
  *   fails: early_release:     -DCELLS=2 -DSIZE=2 -DFRAMES=6 -DEARLY_RELEASE
+ *   fails: never_published:   -DCELLS=2 -DSIZE=2 -DFRAMES=6 -DNEVER_PUBLISHED
  *   fails: stamp_without_lap: -DCELLS=2 -DSIZE=2 -DFRAMES=6 -DSAME_STAMP
  */
 byte cell[CELLS], stamp[CELLS], ring[SIZE];
@@ -47,7 +49,9 @@ proctype Writer() {
 #ifndef NO_SPACE_CHECK
      do
      :: fits -> break
-     :: else -> seen_cells = reads_cells; seen_bytes = reads_bytes
+     :: else ->
+        reads_cells != seen_cells || reads_bytes != seen_bytes;   /* so that a wait without end is found */
+        seen_cells = reads_cells; seen_bytes = reads_bytes
      od;
 #endif
 #ifdef EARLY_STAMP
@@ -71,7 +75,14 @@ proctype Reader() {
   do
   :: read == FRAMES -> break
   :: else ->
-     stamp[read % CELLS] == stamp_of(read);
+     if
+     :: stamp[read % CELLS] == stamp_of(read)
+     :: else ->
+#ifndef NEVER_PUBLISHED
+        reads_cells = read;
+#endif
+        stamp[read % CELLS] == stamp_of(read)
+     fi;
      assert(cell[read % CELLS] == read + 1);
 #ifdef EARLY_RELEASE
      reads_bytes = bytes_read + lengths[read + 1];
@@ -85,7 +96,10 @@ proctype Reader() {
      lengths[read + 1] = 0;
      reads_bytes = bytes_read;
      read++;
-     reads_cells = read
+     if
+     :: reads_cells = read
+     :: skip
+     fi
   od
 }
 

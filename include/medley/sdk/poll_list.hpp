@@ -9,6 +9,7 @@ namespace medley {
 /// Who polls a transfer.
 struct Polled {
   ListLinks<Polled> among_ready;
+  bool done = false;      ///< set by a transfer that joins the list: its poll() would say so
 };
 using PollList = IntrusiveList<Polled, &Polled::among_ready>;
 

@@ -27,7 +27,7 @@ Poll SendTransfer::poll() {
   Pipe& pipe = matcher_.outgoing_[static_cast<std::size_t>(to_)];
   auto& queue = matcher_.queued_[static_cast<std::size_t>(to_)];
   if (state_ == State::queued && queue.front() == this) {   // messages to one peer leave in order
-    const bool eager = matcher_.is_eager(to_, bytes_);
+    const bool eager = matcher_.is_eager(bytes_);
     const bool written =
         eager ? pipe.write_eager(tag_, data_, bytes_)
               : pipe.write(FrameKind::rts, tag_, {id_, bytes_, reinterpret_cast<std::uint64_t>(data_)});
@@ -58,17 +58,25 @@ void SendTransfer::release() noexcept {
   delete this;
 }
 
-RecvTransfer::RecvTransfer(TagMatcher& matcher, const Call& call)
-    : matcher_(matcher), from_(call.root), tag_(call.tag), data_(static_cast<std::byte*>(call.out)),
-      capacity_(bytes_of(call, call.out_count)) {}
+void RecvTransfer::begin(const Call& call) {
+  state_ = State::posted;
+  from_ = call.root;
+  tag_ = call.tag;
+  data_ = static_cast<std::byte*>(call.out);
+  capacity_ = bytes_of(call, call.out_count);
+  arrived_ = -1;
+  done_ = seen_ = 0;
+  too_long_ = 0;
+  owner_ = nullptr;
+}
 
 /// Where the message's bytes go; null where they do not fit.
 std::byte* RecvTransfer::take_eager(int from, std::size_t bytes) {
   from_ = from;
   arrived_ = static_cast<std::int64_t>(bytes);
   state_ = State::done;
-  if (bytes > capacity_) too_long_ = bytes;
-  matched();
+  if (bytes > capacity_) [[unlikely]] too_long_ = bytes;
+  matched(!too_long_);
   return too_long_ ? nullptr : data_;
 }
 
@@ -84,7 +92,7 @@ void RecvTransfer::take_rts(int from, const LongMessage& rts) {
     state_ = State::reading;
   }
   matcher_.reading_.push_back(*this);
-  matched();
+  matched(false);
 }
 
 /// Reads the next part of a rendezvous message from the sender's memory.
@@ -134,7 +142,7 @@ std::vector<int> RecvTransfer::awaited() const { return from_ < 0 ? std::vector<
 
 void RecvTransfer::release() noexcept {
   if (TagMatcher::RecvList::contains(*this)) (state_ == State::posted ? matcher_.posted_ : matcher_.reading_).erase(*this);
-  delete this;
+  matcher_.recycle(*this);
 }
 
 }  // namespace medley::shm

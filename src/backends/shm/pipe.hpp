@@ -10,6 +10,7 @@
 #include <cstring>
 #include <medley/sdk/pause.hpp>
 
+#include "backends/shm/copy_few.hpp"
 #include "backends/shm/segment_view.hpp"
 
 namespace medley::shm {
@@ -38,8 +39,8 @@ class Pipe {
     cell.payload = static_cast<std::uint32_t>(bytes);
     if (!in_cell) {
       put(data, bytes);
-    } else if (bytes > 0) {
-      std::memcpy(cell.data, data, bytes);
+    } else {
+      copy_few(cell.data, data, bytes);
     }
     publish(cell);
     return true;
@@ -79,7 +80,7 @@ class Pipe {
     const std::size_t bytes = cell.payload;
     if (bytes > 0) {
       const bool in_cell = cell.kind == FrameKind::eager && bytes <= cell_bytes;
-      if (in_cell && to) std::memcpy(to, cell.data, bytes);
+      if (in_cell && to) copy_few(to, cell.data, bytes);
       if (!in_cell) {
         if (to) get(to, bytes);
         bytes_read_ += padded(bytes);
@@ -87,9 +88,15 @@ class Pipe {
                            std::memory_order_release);  // pairs with look_at_reader(): the bytes are copied
       }
     }
-    // Pairs with look_at_reader(): the cell is no longer used.
-    reads_.cells.store(++read_, std::memory_order_release);
+    ++read_;
+    publish_reads();
   }
+  /// Takes the first frame off, which has all of its payload in its cell. The writer hears of every eighth; publish_reads() after the last.
+  void pop_cell() {
+    if (++read_ % 8 == 0) publish_reads();
+  }
+  /// The writer may use the cells of all frames that were taken off again.
+  void publish_reads() { reads_.cells.store(read_, std::memory_order_release); }   // pairs with look_at_reader(): they are no longer used
 
  private:
   static std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }

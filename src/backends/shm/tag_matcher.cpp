@@ -4,8 +4,6 @@
 #include <cstring>
 #include <medley/options.hpp>
 
-#include "backends/shm/host_peers.hpp"
-
 namespace medley::shm {
 namespace {
 
@@ -20,16 +18,11 @@ LongMessage about(const Cell& cell) {
 TagMatcher::TagMatcher(const SegmentView& view, int rank, const HostPeers& host_peers, const std::vector<int>& members,
            bool direct_reads)
     : view_(view), rank_(rank), host_peers_(host_peers), members_(members), direct_reads_(direct_reads),
-      queued_(members.size()) {
+      eager_most_(std::min(Pipe(view, rank, rank).payload_limit(), eager_limit)), queued_(members.size()) {
   for (int r = 0; r < static_cast<int>(members.size()); ++r) {
     outgoing_.emplace_back(view_, rank_, r);
     incoming_.emplace_back(view_, r, rank_);
   }
-}
-
-void TagMatcher::wake(int rank) const {
-  const int member[] = {members_[static_cast<std::size_t>(rank)]};
-  host_peers_.wake(member);
 }
 
 Unexpected::Unexpected(int sender, const Cell& cell)
@@ -42,21 +35,10 @@ Transfer* TagMatcher::start(const Call& call) {
   return call.op == Op::send ? start_send(call) : start_recv(call);
 }
 
-/// Rings of large comms are small, and an eager message takes at most half of one.
-bool TagMatcher::is_eager(int to, std::size_t bytes) const {
-  return bytes <= std::min(outgoing_[static_cast<std::size_t>(to)].payload_limit(), eager_limit);
-}
-
 Transfer* TagMatcher::start_send(const Call& call) {
   const auto to = static_cast<std::size_t>(call.root);
-  const std::size_t bytes = static_cast<std::size_t>(call.in_count) * size_of(call.dtype);
   if (!queued_[to].empty()) [[unlikely]] send_queued(call.root);
-  // It must not overtake messages that wait for space.
-  if (queued_[to].empty() && is_eager(call.root, bytes) &&
-      outgoing_[to].write_eager(call.tag, call.in, bytes)) {
-    wake(call.root);
-    return nullptr;
-  }
+  if (send_now(call.root, call.tag, call.in, static_cast<std::size_t>(call.in_count) * size_of(call.dtype))) return nullptr;
   auto* send = new SendTransfer(*this, call);
   sends_.push_back(*send);
   queued_[to].push_back(send);
@@ -74,11 +56,12 @@ void TagMatcher::send_queued(int to) {
 }
 
 Transfer* TagMatcher::start_recv(const Call& call) {
-  auto* recv = new RecvTransfer(*this, call);
-  if (!unexpected_.empty() && take_unexpected(*recv)) return recv;
-  posted_.push_back(*recv);
+  RecvTransfer& recv = new_recv();
+  recv.begin(call);
+  if (!unexpected_.empty() && take_unexpected(recv)) return &recv;
+  posted_.push_back(recv);
   if (call.root >= 0) take_in(call.root);  // its message is received in place
-  return recv;
+  return &recv;
 }
 
 bool TagMatcher::take_unexpected(RecvTransfer& recv) {
@@ -107,8 +90,29 @@ void TagMatcher::take_in(int from) {
   const Cell* cell = pipe.front();
   if (!cell) return;
   // Once nothing is pending, the rest stays in the pipe: its receive copies it from there once.
-  for (; cell && !idle(); cell = pipe.front()) arrived(from, *cell, pipe);
+  for (; cell && !idle(); cell = pipe.front()) {
+    if (!take_eager(from, *cell, pipe)) arrived(from, *cell, pipe);
+  }
+  pipe.publish_reads();
   wake(from);  // there is space in the pipe again
+}
+
+/// The usual arrival: a message of one cell for a receive that is posted.
+[[gnu::always_inline]] inline bool TagMatcher::take_eager(int from, const Cell& cell, Pipe& pipe) {
+  if (cell.kind != FrameKind::eager || cell.payload > cell_bytes) return false;
+  RecvTransfer* const recv = match(from, cell.tag);
+  if (!recv || cell.payload > recv->capacity_) [[unlikely]] return false;
+  posted_.erase(*recv);
+  copy_few(recv->take_eager(from, cell.payload), cell.data, cell.payload);
+  pipe.pop_cell();
+  return true;
+}
+
+/// The first posted receive that takes it. Most programs post them in the order of the messages.
+[[gnu::always_inline]] inline RecvTransfer* TagMatcher::match(int from, int tag) {
+  RecvTransfer* recv = posted_.front();
+  while (recv && !recv->matches(from, tag)) recv = RecvList::next(*recv);
+  return recv;
 }
 
 void TagMatcher::arrived(int from, const Cell& cell, Pipe& pipe) {
@@ -123,14 +127,13 @@ void TagMatcher::arrived(int from, const Cell& cell, Pipe& pipe) {
 }
 
 void TagMatcher::message_arrived(int from, const Cell& cell, Pipe& pipe) {
-  const auto match = std::find_if(posted_.begin(), posted_.end(),
-                                  [&](RecvTransfer& posted) { return posted.matches(from, cell.tag); });
-  if (match == posted_.end()) {
+  RecvTransfer* const found = match(from, cell.tag);
+  if (!found) {
     auto* message = new Unexpected(from, cell);
     unexpected_.push_back(*message);
     return pipe.pop(cell, message->bytes());
   }
-  RecvTransfer& recv = *match;
+  RecvTransfer& recv = *found;
   posted_.erase(recv);
   if (cell.kind == FrameKind::eager) return pipe.pop(cell, recv.take_eager(from, cell.payload));
   recv.take_rts(from, about(cell));
@@ -169,6 +172,11 @@ bool TagMatcher::answer(int to, FrameKind kind, std::uint64_t id) {
   if (!outgoing_[static_cast<std::size_t>(to)].write(kind, 0, {id, 0, 0})) return false;
   wake(to);
   return true;
+}
+
+TagMatcher::~TagMatcher() {
+  stop();
+  while (spare_) delete std::exchange(spare_, spare_->links_.next);
 }
 
 void TagMatcher::stop() noexcept {
