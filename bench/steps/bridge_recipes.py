@@ -18,18 +18,45 @@ def overlaps(release, model, gpu):
     return model == "GPT OSS 120B" and gpu == "DGX-GB200" and release >= "26.04"
 
 
+def partial_graphs(release, model, gpu):
+    """Graphs of attention, router and preprocessing; those without attention save little and are left out."""
+    if model == "GPT OSS 120B":
+        return gpu in ("DGX-GB300", "DGX-B300")
+    if model == "Qwen3_30B_a3B":
+        return gpu == "DGX-B200" and release >= "26.04"
+    if model == "Qwen3_235B_a22B":
+        return gpu == "DGX-GB200" or (gpu == "DGX-GB300" and release >= "26")
+    return False
+
+
+def recomputed(release, model, gpu):
+    """recompute_modules, as far as a plan has them."""
+    if model == "GPT OSS 120B" and gpu in ("DGX-GB200", "DGX-B200", "DGX-H100"):
+        return "layernorm+moe_act"
+    if model.startswith("DeepSeekV3"):
+        return "moe_act" if gpu == "DGX-GB300" and release < "26" else "mla_up_proj"
+    return ""
+
+
+def fp8_recipe(precision):
+    return {"FP8-CS": "current", "FP8": "current", "MXFP8": "mx", "FP8-MX": "mx"}[precision]
+
+
 def keys(row):
     """Layout keys of a row of megatron_bridge.csv."""
     release, model, gpu = row["source"].split()[1], row["model"], row["gpu"]
     fp8 = row["precision"] != "BF16"
-    out = ["grad_dtype=bf16"]
-    experts = row["ep"].strip() not in ("", "n/a", "1")
-    if not experts:
+    out = ["grad_dtype=bf16"] + ([f"fp8={fp8_recipe(row['precision'])}"] if fp8 else [])
+    if row["ep"].strip() in ("", "n/a", "1"):
         return out
     if int(row["tp"]) > 1:
         out.append("etp=1")
     if full_graphs(release, model, gpu, fp8):
-        return out + ["cuda_graphs=on", "overlap_moe_expert_parallel_comm=on"]
+        return out + ["cuda_graphs=on", "overlap_moe_expert_parallel_comm=on", "fused_grouped_mlp=on"]
     if overlaps(release, model, gpu):
         out.append("overlap_moe_expert_parallel_comm=on")
+    if partial_graphs(release, model, gpu):
+        out.append("cuda_graphs=partial")
+    if recomputed(release, model, gpu):
+        out.append("recompute_modules=" + recomputed(release, model, gpu))
     return out

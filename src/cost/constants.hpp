@@ -29,7 +29,7 @@ struct CostConstants {
   /// GPU idle time between two kernels: start, tail and dependency.
   double gap_us = 2.5, megatron_gap_us = 2.5;
   /// Host time to issue one kernel: PyTorch eagerly, compiled, Megatron, nanotron.
-  double eager_us = 55, compiled_us = 12, megatron_us = 12, nanotron_us = 30;
+  double eager_us = 55, compiled_us = 12, megatron_us = 29, nanotron_us = 30;
   /// Host time of one kernel in a loop over tensors outside autograd (copies, sums, scalings).
   double loop_us = 8;
   /// Host time per step that the GPU need not wait for while it has work: optimizer, zeroing gradients, data

@@ -33,13 +33,17 @@ Count layer_activations(const View& v, LayerKind kind) {
   const Count context = product({tokens, heads, v.model.value_head_dim(), v.e});
   Count bytes = sum(sum(qk, values), context);
   if (eager && v.model.positions == Positions::rotary) bytes = sum(bytes, qk);
-  bytes = sum(bytes, product({plane, 4, v.e}));  // inputs of two norms, of QKV and of the MLP
+  // inputs of two norms, of QKV and of the MLP; the last two are the norms' outputs
+  bytes = sum(bytes, product({plane, l.flags.recompute_modules.norms ? 2 : 4, v.e}));
   if (l.flags.dropout.value_or(false)) bytes = sum(bytes, product({plane, 2}));  // one-byte masks
   if (!l.flags.flash_attention && l.recompute == Recompute::none) {
     bytes =
         sum(bytes, product({l.micro_batch, heads, v.sequence, v.sequence, 2 * v.e + 1}, "attention scores"));
   }
-  const Count kept = v.model.gated ? (eager ? 4 : 3) : 2;
+  Count kept = v.model.gated ? (eager ? 4 : 3) : 2;
+  // gate and up before and after their clamps
+  if (moe && v.model.clamped_gate && !l.flags.fused_grouped_mlp) kept += 2;
+  if (moe && l.flags.recompute_modules.expert_activation) kept = 2;
   const Count wide =
       moe ? product({v.routed_tokens(), v.local.moe_ffn, l.expert_tensor()}) : product({tokens, v.local.ffn});
   bytes = sum(bytes, product({wide, kept, v.e}));

@@ -22,6 +22,15 @@ enum class Mode : std::uint8_t { train, prefill, decode };
 /// one by name. `flash1` is the Triton kernel of 2023, which MPT and other FSDP1 codebases trained with.
 enum class AttentionKernel : std::uint8_t { best, flash, cudnn, flash1 };
 
+/// Where the scales of fp8 operands come from: earlier steps, the tensor itself (which is read once more), or
+/// blocks of 32 elements.
+enum class Fp8Recipe : std::uint8_t { delayed, current, mx };
+/// Parts of a layer that run again in the backward pass although the rest is kept (Megatron's
+/// recompute_modules).
+struct RecomputeModules {
+  bool norms = false, expert_activation = false, latent_projections = false;
+};
+
 /// Framework-specific flags; each default is that framework's own.
 struct Flags {
   // Megatron-LM
@@ -30,6 +39,10 @@ struct Flags {
   bool tp_comm_overlap = false;  ///< Transformer Engine's user buffers: SP collectives behind GEMMs
   bool overlap_experts =
       false;  ///< --overlap-moe-expert-parallel-comm: behind another micro-batch's computation
+  RecomputeModules recompute_modules;
+  bool activation_fusion = true;  ///< bias_activation_fusion: the activation is one kernel
+  bool fused_grouped_mlp =
+      false;  ///< Transformer Engine's: an expert's products with its biases, activation and casts
   bool attention_mask =
       false;  ///< broadcast the b·s·s mask in the tensor group: Megatron's default; long-context
               ///< runs turn it off because flash attention never reads it; here it is off by default
@@ -67,7 +80,10 @@ struct Flags {
   AttentionKernel attention = AttentionKernel::best;
   bool compile = false;      ///< torch.compile: chains of element-wise operations run as one kernel
   bool cuda_graphs = false;  ///< kernels are replayed: the host issues none of them
-  bool fp8 = false;          ///< products of linear layers run in fp8; nothing else changes
+  bool partial_graphs =
+      false;         ///< Megatron: the host issues only the kernels of experts, token dispatch and head
+  bool fp8 = false;  ///< products of linear layers run in fp8; nothing else changes
+  Fp8Recipe fp8_recipe = Fp8Recipe::delayed;
   /// Element-wise chains run as single kernels: Megatron's fused kernels, or compile. Set by as_run_by().
   bool fused_kernels = false;
   std::optional<bool> dropout;   ///< default: on for GPTs of Megatron and NeoX

@@ -74,6 +74,10 @@ bool set_habit(Model& m, const std::string& key, const std::string& value) {
   const auto on = [&] { return parse_switch(value, "--model", key); };
   if (key == "gated" || key == "swiglu")
     m.gated = on();
+  else if (key == "squared_relu")
+    m.squared_relu = on();
+  else if (key == "clamped_gate")
+    m.clamped_gate = on();
   else if (key == "tied" || key == "tie_word_embeddings")
     m.tied_embeddings = on();
   else if (key == "bias" || key == "biases")

@@ -92,6 +92,33 @@ void attention_kernel(Layout& l, const std::string& v, const std::string& p) {
   l.flags.attention = found->second;
 }
 
+void fp8_recipe(Layout& l, const std::string& v, const std::string& p) {
+  static const std::map<std::string, Fp8Recipe> recipes{
+      {"delayed", Fp8Recipe::delayed}, {"current", Fp8Recipe::current}, {"mx", Fp8Recipe::mx}};
+  const auto found = recipes.find(plain_key(v));
+  l.flags.fp8_recipe = found == recipes.end() ? Fp8Recipe::delayed : found->second;
+  l.flags.fp8 = found != recipes.end() || parse_switch(v, p, "fp8");
+}
+
+void recompute_modules(Layout& l, const std::string& v, const std::string& p) {
+  l.flags.recompute_modules = {};
+  for (const std::string& module : split(v, '+')) {
+    if (module == "layernorm")
+      l.flags.recompute_modules.norms = true;
+    else if (module == "moe_act")
+      l.flags.recompute_modules.expert_activation = true;
+    else if (module == "mla_up_proj")
+      l.flags.recompute_modules.latent_projections = true;
+    else if (module == "core_attn")
+      l.recompute = Recompute::selective;
+    else
+      refuse_at(p, fmt::format(
+                       "recompute_modules has '{}'; it takes layernorm, moe_act, mla_up_proj and core_attn, "
+                       "joined by +",
+                       module));
+  }
+}
+
 const std::map<std::string, Setter>& setters() {
   static const std::map<std::string, Setter> table = [] {
     std::map<std::string, Setter> t;
@@ -190,11 +217,17 @@ const std::map<std::string, Setter>& setters() {
     add({"flash", "flash_attention"}, flag_key(&Flags::flash_attention, "flash_attention"));
     add({"attention", "attention_kernel"}, attention_kernel);
     add({"compile"}, flag_key(&Flags::compile, "compile"));
-    add({"cuda_graphs", "cuda_graph"}, flag_key(&Flags::cuda_graphs, "cuda_graphs"));
+    add({"cuda_graphs", "cuda_graph"}, [](Layout& l, const std::string& v, const std::string& p) {
+      l.flags.partial_graphs = plain_key(v) == "partial";
+      l.flags.cuda_graphs = !l.flags.partial_graphs && parse_switch(v, p, "cuda_graphs");
+    });
+    add({"bias_activation_fusion"}, flag_key(&Flags::activation_fusion, "bias_activation_fusion"));
+    add({"fused_grouped_mlp"}, flag_key(&Flags::fused_grouped_mlp, "fused_grouped_mlp"));
+    add({"recompute_modules"}, recompute_modules);
     add({"dropout"}, [](Layout& l, const std::string& v, const std::string& p) {
       l.flags.dropout = parse_switch(v, p, "dropout");
     });
-    add({"fp8"}, flag_key(&Flags::fp8, "fp8"));
+    add({"fp8"}, fp8_recipe);
     add({"mode"},
         choice_key<Mode>(&Layout::mode, "mode",
                          {{"train", Mode::train}, {"prefill", Mode::prefill}, {"decode", Mode::decode}}));

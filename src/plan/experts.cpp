@@ -98,6 +98,34 @@ void LayerWriter::combine(BlockId to, Phase phase, bool forward_direction) const
   }
 }
 
+// Megatron-Core's grouped MLP (experts.py, fused_bias_geglu.py) clamps gate and up in eager PyTorch: two
+// clamps of strided halves and a concatenation, in backward comparisons and selections. The fused grouped MLP
+// does all of it inside its products.
+void LayerWriter::expert_activation(BlockId to, Count tokens, Count width, Phase phase) const {
+  if (view_.layout.flags.fused_grouped_mlp) return;
+  if (view_.model.clamped_gate) {
+    const Count bytes = product({2, tokens, width, view_.e}, "clamped gate");
+    const bool kept_apart = rules_.eager_experts;
+    chain(to, bytes,
+          phase == Phase::backward ? Passes{7.5, kept_apart ? 7.5 : 0, 8, kept_apart ? 8 : 1}
+                                   : Passes{4, kept_apart ? 4.0 : 0, 3, kept_apart ? 3 : 1},
+          phase, "mlp.experts.clamp");
+  }
+  activation(to, tokens, width, phase, "mlp.experts.activation");
+}
+
+// It also adds the biases of the experts' outputs expert by expert, weighted by the router's f32
+// probabilities: the outer product, the sum and the concatenation pass through memory in f32, 28 bytes per
+// element and 40 in backward.
+void LayerWriter::expert_biases(BlockId to, Count tokens, Count local, Phase phase) const {
+  if (!rules_.eager_experts || !view_.model.mlp_bias || view_.layout.flags.fused_grouped_mlp) return;
+  const bool backward = phase == Phase::backward;
+  const int kernels = static_cast<int>(backward ? 7 * local + 2 : 2 * local + 2);
+  const double passes = backward ? 20 : 14;
+  chain(to, product({tokens, view_.model.hidden, view_.e}, "expert outputs"),
+        {passes, passes, kernels, kernels}, phase, "mlp.experts.bias");
+}
+
 // Even routing: the mean over steps, and the aim of a balancing loss. With few tokens (decode) some experts
 // get none: n draws reach E·(1 − (1 − 1/E)^n) of E experts on average.
 void LayerWriter::expert_gemms(BlockId to, Phase phase) const {
@@ -117,12 +145,15 @@ void LayerWriter::expert_gemms(BlockId to, Phase phase) const {
     met_experts.back().copies = local;
   }
   if (phase == Phase::backward) {
+    expert_biases(to, tokens, local, phase);
+    if (view_.layout.flags.recompute_modules.expert_activation)
+      expert_activation(to, tokens, width, Phase::recompute);
     for (auto w = met_experts.rbegin(); w != met_experts.rend(); ++w) {
       if (w->shard != Shard::row) continue;
       input_gradient(to, *w, each);
       weight_gradient(to, *w, each);
     }
-    activation(to, tokens, width, phase, "mlp.experts.activation");
+    expert_activation(to, tokens, width, phase);
     for (const Tensor& w : met_experts) {
       if (w.shard == Shard::row) continue;
       input_gradient(to, w, each);
@@ -131,9 +162,10 @@ void LayerWriter::expert_gemms(BlockId to, Phase phase) const {
     return;
   }
   for (const Tensor& w : met_experts) {
-    if (w.shard == Shard::row) activation(to, tokens, width, phase, "mlp.experts.activation");
+    if (w.shard == Shard::row) expert_activation(to, tokens, width, phase);
     linear(to, w, each, phase);
   }
+  expert_biases(to, tokens, local, phase);
 }
 
 // Tokens are permuted to the order of their experts before they are sent, and back once they have returned.

@@ -98,6 +98,7 @@ std::vector<Entry> block_entries(const Model& model, const Layout& layout, Frame
   rules.regather = rules.async_backward = framework == Framework::megatron;
   rules.overlap_forward = l.flags.tp_comm_overlap;
   if (framework == Framework::megatron) rules.main_gradients = megatron_gradients(l);
+  rules.eager_experts = framework == Framework::megatron;
   rules.whole_model = framework != Framework::textbook;
   rules.expert_tensor = rules.routing_traffic = framework == Framework::megatron;
   const LayerWriter writer(view, schedule, rules);

@@ -21,7 +21,7 @@ void LayerWriter::chain(BlockId to, Count bytes, Passes passes, Phase phase, con
   Entry entry = memory_bound(
       static_cast<Count>(static_cast<double>(bytes) * (fused ? passes.fused : passes.eager)), phase, module);
   entry.dtype = view_.layout.dtype;
-  entry.kernels = fused ? 1 : passes.kernels;
+  entry.kernels = fused ? passes.fused_kernels : passes.kernels;
   if (entry.bytes > 0) schedule_.add(to, std::move(entry));
 }
 
@@ -48,10 +48,17 @@ void LayerWriter::residual(BlockId to, Phase phase, const char* module) const {
 void LayerWriter::activation(BlockId to, Count tokens, Count width, Phase phase, const char* module) const {
   const Count bytes = product({tokens, width, view_.e}, "activation");
   const bool backward = phase == Phase::backward;
+  const bool apart = !view_.layout.flags.activation_fusion;
+  const auto run = [&](Passes passes) {
+    if (apart) passes.fused = passes.eager, passes.fused_kernels = passes.kernels;
+    chain(to, bytes, passes, phase, module);
+  };
   if (view_.model.gated)
-    chain(to, bytes, backward ? Passes{9, 5, 3} : Passes{5, 3, 2}, phase, module);
+    run(backward ? Passes{9, 5, 3} : Passes{5, 3, 2});
+  else if (view_.model.squared_relu)  // a ReLU and a power; PyTorch's gradient of a power takes three kernels
+    run(backward ? Passes{10, 3, 4} : Passes{4, 2, 2});
   else
-    chain(to, bytes, backward ? Passes{3, 3, 1} : Passes{2, 2, 1}, phase, module);
+    run(backward ? Passes{3, 3, 1} : Passes{2, 2, 1});
 }
 
 // Each bias gradient is the sum of its layer's output gradients over the tokens, which are read once more.
@@ -113,10 +120,13 @@ bool projection(const Tensor& t) {
 }  // namespace
 
 // An fp8 product reads its 16-bit operand once to scale and cast it, and writes it and its transpose: 4 bytes
-// per element. Experts are cast one by one, each with a kernel that arranges its scales.
+// per element, 6 when the scale is the tensor's own and must be found first. Experts are cast one by one,
+// each with a kernel that arranges its scales. The fused grouped MLP casts what its kernels hold.
 void LayerWriter::cast(BlockId to, const Tensor& w, Count elements, Phase phase) const {
-  if (!fp8(view_, w)) return;
-  Entry entry = memory_bound(product({elements, 4}, "fp8 operand"), phase, "fp8_cast");
+  const Flags& flags = view_.layout.flags;
+  if (!fp8(view_, w) || (w.part == Part::expert && flags.fused_grouped_mlp)) return;
+  const Count bytes = flags.fp8_recipe == Fp8Recipe::current ? 6 : 4;
+  Entry entry = memory_bound(product({elements, bytes}, "fp8 operand"), phase, "fp8_cast");
   entry.dtype = view_.layout.dtype;
   if (w.part == Part::expert) entry.kernels = static_cast<int>(2 * w.copies);
   if (entry.bytes > 0) schedule_.add(to, std::move(entry));
@@ -311,8 +321,22 @@ void LayerWriter::forward(BlockId to, LayerKind kind, Phase phase) const {
   if (exchanges_early(kind.moe)) schedule_.add(to, wait_for(token::experts, phase));
 }
 
+// Norms and latent attention's up-projections; the experts' activation runs again beside its gradient.
+void LayerWriter::recompute_modules(BlockId to, LayerKind kind) const {
+  const RecomputeModules& modules = view_.layout.flags.recompute_modules;
+  for (Count i = 0; modules.norms && i < view_.model.norms_per_layer; ++i)
+    norm(to, Phase::recompute, i == 0 ? "norm_1" : "norm_2");
+  if (!modules.latent_projections || !view_.model.latent_attention()) return;
+  for (const Tensor* w : matrices(view_.layer(kind), "attention."))
+    if (w->name == "attention.q_b.weight" || w->name == "attention.kv_b.weight")
+      linear(to, *w, view_.tokens, Phase::recompute);
+}
+
 void LayerWriter::backward(BlockId to, LayerKind kind) const {
-  if (view_.layout.recompute == Recompute::full) forward(to, kind, Phase::recompute);
+  if (view_.layout.recompute == Recompute::full)
+    forward(to, kind, Phase::recompute);
+  else
+    recompute_modules(to, kind);
   if (exchanges_early(kind.moe)) exchange_early(to, Phase::backward);
   mlp_backward(to, kind.moe);
   if (view_.layout.recompute == Recompute::selective) core(to, Phase::recompute, kind.span);

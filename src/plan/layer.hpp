@@ -21,6 +21,7 @@ inline constexpr int first_bucket = 64;  ///< from here on: one per bucket
 struct Passes {
   double eager, fused;
   int kernels;
+  int fused_kernels = 1;
 };
 
 /// How a framework implements tensor parallelism, and the loss on its shards.
@@ -34,6 +35,7 @@ struct TensorRules {
   bool expert_tensor = true;     ///< experts are sharded over tp: gather tokens before, scatter after
   bool drops_duplicates =
       false;  ///< DeepSpeed-MoE: experts whole on every tensor rank, each routes 1/t of the tokens
+  bool eager_experts = false;   ///< biases and clamps of experts are separate eager kernels (Megatron)
   bool routing_traffic = true;  ///< counts and probabilities are sent in addition to the tokens
   bool equal_ulysses = false;   ///< textbook: k and v count as wide as q
   /// Megatron all_reduces the embedding when learned positions are added to it, with or without sequence
@@ -100,6 +102,9 @@ class LayerWriter {
   void send_tokens(BlockId to, Phase phase, bool forward_direction, bool hidden) const;
   void return_tokens(BlockId to, Phase phase, bool forward_direction, bool hidden) const;
   void expert_gemms(BlockId to, Phase phase) const;
+  void expert_activation(BlockId to, Count tokens, Count width, Phase phase) const;
+  void expert_biases(BlockId to, Count tokens, Count local, Phase phase) const;
+  void recompute_modules(BlockId to, LayerKind kind) const;
   void route(BlockId to, Phase phase) const;
   void permute(BlockId to, Phase phase, const char* module) const;
   void gather_dropped(BlockId to, Phase phase) const;

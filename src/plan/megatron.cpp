@@ -52,6 +52,7 @@ class Megatron {
     r.regather = r.async_backward = r.reduces_learned_positions = true;
     r.overlap_forward = l.flags.tp_comm_overlap;
     r.overlap_experts = l.flags.overlap_experts;
+    r.eager_experts = true;
     r.reduce_dtype = l.dtype;
     r.main_gradients = megatron_gradients(l);
     return r;

@@ -123,8 +123,8 @@ TEST(Links, SmallTensorsUseTheProtocolsOfLowLatency) {
     EXPECT_NEAR(links.collective_us(Op::all_reduce, bytes, group), us, 0.2 * us) << bytes;
 }
 
-// nccl-tests on p5.48xlarge, crazyguitar/aws-gpu-communication-benchmark: an all_gather of 32 and 2,048 MB, an
-// all_reduce of 512 MB.
+// nccl-tests on p5.48xlarge, crazyguitar/aws-gpu-communication-benchmark: an all_gather of 32 and 2,048 MB,
+// an all_reduce of 512 MB.
 TEST(Links, RingsAndTreesOverManyHostsTakeWhatWasPublished) {
   const LinkTime links(find_machine("ec2-p5"));
   struct Published {
@@ -138,6 +138,19 @@ TEST(Links, RingsAndTreesOverManyHostsTakeWhatWasPublished) {
                 0.2 * p.gather_2048);
     EXPECT_NEAR(links.collective_us(Op::all_reduce, 512 * 1048576.0, group), p.reduce_512,
                 0.25 * p.reduce_512);
+  }
+}
+
+// 512 MiB on 4 and 8 GPUs of a host, ai-dynamo/aiconfigurator comm/nccl/2.29.2.
+TEST(Links, AllToAllInsideAHostMovesItsOwnPartToo) {
+  for (const auto& [machine, four, eight] :
+       {std::tuple{"dgx-h100", 1397.0, 1490.0}, {"dgx-b200", 825.0, 834.0}}) {
+    const LinkTime links(find_machine(machine));
+    const auto us = [&](Count n) {
+      return links.collective_us(Op::all_to_all, 512 * 1048576.0, {.size = n, .hosts = 1, .per_host = n});
+    };
+    EXPECT_NEAR(us(4), four, 0.12 * four) << machine;
+    EXPECT_NEAR(us(8), eight, 0.12 * eight) << machine;
   }
 }
 

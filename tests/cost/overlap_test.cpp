@@ -112,6 +112,21 @@ TEST(Overlap, TokenExchangesHideBehindAnotherMicroBatch) {
   EXPECT_GT(at(alone.spent, Cause::ep), 0.1 * alone.step_us);
 }
 
+TEST(Overlap, GraphsOfAttentionAndRouterLeaveTheExpertsToTheHost) {
+  const Model moe = *model::model_from_zoo("qwen3-30b-a3b");
+  Layout l = spread(8, 1);
+  l.ep = 8;
+  l.seq = 1024;
+  l.flags.fp8 = true;
+  const double eager = at(cost_of(moe, l, Framework::megatron).spent, Cause::launch);
+  l.flags.partial_graphs = true;
+  const double partial = at(cost_of(moe, l, Framework::megatron).spent, Cause::launch);
+  l.flags.cuda_graphs = true;
+  EXPECT_LT(partial, eager);
+  EXPECT_GT(partial, 0);
+  EXPECT_EQ(at(cost_of(moe, l, Framework::megatron).spent, Cause::launch), 0);
+}
+
 TEST(Overlap, ExpertsAreLaunchedOneByOneAndNeverAtTheRateOfOneBatchedKernel) {
   const Model moe = *model::model_from_zoo("qwen3-30b-a3b");
   Layout l = spread(8, 1);

@@ -21,6 +21,8 @@ TEST(Layout, Text) {
   EXPECT_EQ(l.context, ContextKind::ulysses);
   EXPECT_EQ(l.recompute, Recompute::full);
   EXPECT_EQ(read_layout("world=64,tp=8,pp=2").dp, 4);
+  EXPECT_EQ(read_layout("tp=2,ep=8,etp=1").expert_tensor(), 1);
+  EXPECT_EQ(read_layout("tp=2,ep=8").expert_tensor(), 2);
   EXPECT_TRUE(read_layout("sp=1").sp);
   EXPECT_THAT(refusal([] { read_layout("sp=4"); }), HasSubstr("cp"));
   EXPECT_THAT(refusal([] { read_layout("dp=0"); }), HasSubstr("dp is 0"));
@@ -29,6 +31,24 @@ TEST(Layout, Text) {
   EXPECT_THAT(refusal([] { read_layout("dp=2,dp=4"); }), HasSubstr("twice"));
   EXPECT_THAT(refusal([] { read_layout("nowhere.json"); }), HasSubstr("nowhere.json"));
   EXPECT_THAT(refusal([] { read_layout("world=10,tp=4"); }), HasSubstr("world 10"));
+}
+
+TEST(Layout, KernelsOfMegatronsRecipes) {
+  const Layout l =
+      read_layout("fp8=current,cuda_graphs=partial,recompute_modules=layernorm+moe_act+mla_up_proj");
+  EXPECT_TRUE(l.flags.fp8);
+  EXPECT_EQ(l.flags.fp8_recipe, Fp8Recipe::current);
+  EXPECT_TRUE(l.flags.partial_graphs);
+  EXPECT_FALSE(l.flags.cuda_graphs);
+  EXPECT_TRUE(l.flags.recompute_modules.norms);
+  EXPECT_TRUE(l.flags.recompute_modules.expert_activation);
+  EXPECT_TRUE(l.flags.recompute_modules.latent_projections);
+  EXPECT_EQ(read_layout("recompute_modules=core_attn").recompute, Recompute::selective);
+  EXPECT_TRUE(read_layout("fp8=on").flags.fp8);
+  EXPECT_FALSE(read_layout("fp8=off").flags.fp8);
+  EXPECT_FALSE(read_layout("bias_activation_fusion=off").flags.activation_fusion);
+  EXPECT_THAT(refusal([] { read_layout("recompute_modules=moe"); }), HasSubstr("moe_act"));
+  EXPECT_THAT(refusal([] { read_layout("fp8=half"); }), HasSubstr("half"));
 }
 
 TEST(Layout, ImpossibleOnesNameTheRule) {

@@ -100,4 +100,62 @@ TEST(ExpertTensor, AllRanksOfAStageMayHoldDifferentExperts) {
   EXPECT_THAT(refusal([&] { rows(m, l, Framework::deepspeed); }), HasSubstr("only megatron"));
 }
 
+// Bytes of memory-bound kernels whose module starts with a name, over one step.
+static Count streamed(const Model& m, Layout l, std::string_view module, Phase phase,
+                      Framework f = Framework::megatron) {
+  check(l, m);
+  Count bytes = 0;
+  make_schedule(m, l, f, 0).tally([&](const Entry& entry, Count count) {
+    if (entry.kind == Kind::memory && entry.phase == phase && entry.module.starts_with(module))
+      bytes += entry.bytes * count;
+  });
+  return bytes;
+}
+
+// Megatron-Core adds the biases of gpt-oss's experts and clamps their gates in eager PyTorch, unless its
+// fused grouped MLP does.
+TEST(ExpertKernels, BiasesAndClampsPassThroughMemory) {
+  const Model m = *model_from_zoo("gpt-oss-120b");
+  Layout l = spread(64, 1, 64, 0);
+  l.seq = 4096;
+  const Count rows = 4096 * 4;  // top 4
+  EXPECT_EQ(streamed(m, l, "mlp.experts.bias", Phase::forward), 36 * rows * 2880 * 28);
+  EXPECT_EQ(streamed(m, l, "mlp.experts.bias", Phase::backward), 36 * rows * 2880 * 40);
+  EXPECT_EQ(streamed(m, l, "mlp.experts.clamp", Phase::forward), 36 * rows * 2 * 2880 * 8);
+  EXPECT_EQ(streamed(*model_from_zoo("qwen3-30b-a3b"), l, "mlp.experts.bias", Phase::forward), 0);
+  const Count activation = streamed(m, l, "mlp.experts.activation", Phase::forward);
+  l.flags.recompute_modules.expert_activation = true;
+  EXPECT_EQ(streamed(m, l, "mlp.experts.activation", Phase::recompute), activation);
+  l.flags.recompute_modules = {};
+  l.flags.fused_grouped_mlp = true;
+  EXPECT_EQ(streamed(m, l, "mlp.experts", Phase::backward), 0);
+}
+
+TEST(Recomputation, ModulesRunAgain) {
+  Model m = mixture();
+  m.seq = 2048;
+  Layout l = spread(8, 1, 8, 0);
+  EXPECT_EQ(streamed(m, l, "norm", Phase::recompute), 0);
+  l.flags.recompute_modules.norms = true;
+  EXPECT_EQ(streamed(m, l, "norm", Phase::recompute), streamed(m, l, "norm", Phase::forward));
+  const Model deepseek = *model_from_zoo("deepseek-v3");
+  l.flags.recompute_modules.latent_projections = true;
+  check(l, deepseek);
+  Count products = 0;
+  make_schedule(deepseek, l, Framework::megatron, 0).tally([&](const Entry& entry, Count count) {
+    products += entry.kind == Kind::gemm && entry.phase == Phase::recompute ? count : 0;
+  });
+  EXPECT_EQ(products, 2 * 61);  // the up-projections of queries and of keys and values
+}
+
+TEST(Activation, SquaredReluIsTwoFunctionsWhereNothingFusesIt) {
+  Model m = gpt();
+  m.squared_relu = true;
+  Layout l = layout(8, 1, 1);
+  const Count fused = streamed(m, l, "mlp.activation", Phase::forward);
+  l.flags.activation_fusion = false;
+  EXPECT_EQ(streamed(m, l, "mlp.activation", Phase::forward), 2 * fused);
+  EXPECT_EQ(3 * streamed(m, l, "mlp.activation", Phase::backward), 10 * fused * 3 / 2);
+}
+
 }  // namespace medley::plan
