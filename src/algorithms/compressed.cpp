@@ -32,6 +32,26 @@ std::string why_not_compressed(const Call& call, std::string_view algorithm) {
   return {};
 }
 
+std::string why_not_compressed_in_streams(const Call& call, std::string_view algorithm) {
+  if (std::string why = why_not_compressed(call, algorithm); !why.empty()) return why;
+  const compress::Spec spec = compress::parse_spec(algorithm.substr(1));
+  if (!compresses_in_streams(call.op)) return "in streams all_reduce, reduce_scatter, all_gather and all_to_all are compressed; name a host backend, which stages it";
+  if (!block_codec(spec.kind)) return fmt::format("{} has no kernels; name a host backend, which stages it", spec.text());
+  return {};
+}
+
+float* FeedbackAccess::residual_on_device(const Call& call, std::int64_t at, const MakeZeros& zeros) {
+  if (!call.feedback) return nullptr;
+  if (!call.feedback->on_device_) call.feedback->on_device_ = zeros(call.feedback->count_);
+  return call.feedback->on_device_.get() + at;
+}
+
+float* FeedbackAccess::result_on_device(const Call& call, const MakeZeros& zeros) {
+  if (!call.feedback) return nullptr;
+  if (!call.feedback->result_on_device_) call.feedback->result_on_device_ = zeros(call.feedback->result_count_);
+  return call.feedback->result_on_device_.get();
+}
+
 void FeedbackAccess::prepare(const Call& call, int rank, int ranks) {
   if (!call.feedback) return;
   if (!reduces(call.op)) {

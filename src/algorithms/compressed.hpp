@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <medley/error_feedback.hpp>
 #include <string>
 #include <vector>
@@ -16,6 +17,12 @@ namespace medley::algorithms {
 /// Why this call cannot be compressed by the codec of its algorithm; empty if it can. Equal on all ranks of a collective, but for the
 /// feedback, which each rank passes itself.
 MEDLEY_API std::string why_not_compressed(const Call& call, std::string_view algorithm);
+/// The same for CUDA memory that the backend carries itself, in streams: what kernels encode and decode.
+MEDLEY_API std::string why_not_compressed_in_streams(const Call& call, std::string_view algorithm);
+/// Which collectives are compressed there.
+constexpr bool compresses_in_streams(Op op) {
+  return op == Op::all_reduce || op == Op::reduce_scatter || op == Op::all_gather || op == Op::all_to_all || op == Op::all_to_allv;
+}
 
 /// The one place that touches the residuals; under the engine's lock.
 class FeedbackAccess {
@@ -25,6 +32,10 @@ class FeedbackAccess {
   /// From element `at` on, on the device for a job there; null without feedback. Zeros at first.
   static float* residual(const Job& job, std::int64_t at);
   static float* result(const Job& job, std::int64_t at);
+  /// The same for a call in streams; `zeros` makes them on the device, in stream order.
+  using MakeZeros = std::function<std::shared_ptr<float>(std::int64_t count)>;
+  static MEDLEY_API float* residual_on_device(const Call& call, std::int64_t at, const MakeZeros& zeros);
+  static MEDLEY_API float* result_on_device(const Call& call, const MakeZeros& zeros);
 
  private:
   static float* values(const Job& job, std::int64_t count, std::vector<float>& on_host, std::shared_ptr<float>& on_device);

@@ -13,6 +13,13 @@ constexpr std::size_t line = 128;
 constexpr std::size_t frame_begin = line - compress::frame_header_bytes;
 constexpr std::size_t least_block = 4096;
 
+DeviceFrame device_frame(const compress::Codec& codec, DType dtype, std::int64_t count, const std::byte* frame) {
+  return {.codec = *block_codec(codec.spec().kind), .dtype = dtype, .count = count,
+          .chunks = const_cast<std::byte*>(frame) + compress::frame_header_bytes};
+}
+
+}  // namespace
+
 std::optional<BlockCodec> block_codec(compress::Kind kind) {
   switch (kind) {
     case compress::Kind::bf16: return BlockCodec::bf16;
@@ -23,13 +30,6 @@ std::optional<BlockCodec> block_codec(compress::Kind kind) {
     default: return std::nullopt;
   }
 }
-
-DeviceFrame device_frame(const compress::Codec& codec, DType dtype, std::int64_t count, const std::byte* frame) {
-  return {.codec = *block_codec(codec.spec().kind), .dtype = dtype, .count = count,
-          .chunks = const_cast<std::byte*>(frame) + compress::frame_header_bytes};
-}
-
-}  // namespace
 
 bool DeviceFrames::has_kernels(const Device& device, const Call& call) {
   return device.has_codecs() && compress::is_compressed(call.algorithm) && block_codec(compress::codec_of(call.algorithm).spec().kind);

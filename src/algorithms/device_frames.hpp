@@ -110,8 +110,11 @@ class PinnedBlock {
   std::size_t bytes_ = 0;
 };
 
+/// The kernels of a codec, where devices have them.
+MEDLEY_API std::optional<BlockCodec> block_codec(compress::Kind kind);
+
 /// The distance between frames of this size in one block.
-std::size_t frame_stride(std::size_t bytes);
+MEDLEY_API std::size_t frame_stride(std::size_t bytes);
 
 /// What a collective on CUDA memory has besides its call.
 struct DeviceWork {

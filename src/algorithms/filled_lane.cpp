@@ -84,8 +84,10 @@ class FilledTransfer final : public Transfer {
 };
 
 void FilledLane::check_compression(const Call& call, Memory memory) const {
-  const std::string why = memory != Memory::host ? fmt::format("{} carries CUDA memory itself; name a host backend, which stages it", backend_)
-                                                 : why_not_compressed(call, call.algorithm);
+  const bool in_streams = memory != Memory::host && inner_->in_streams();
+  const std::string why = in_streams ? why_not_compressed_in_streams(call, call.algorithm)
+                          : memory != Memory::host ? fmt::format("{} carries CUDA memory itself; name a host backend, which stages it", backend_)
+                                                   : why_not_compressed(call, call.algorithm);
   if (why.empty()) return;
   throw Error(ErrorKind::invalid, fmt::format("{} over {} cannot be compressed: {}", name(call.op), backend_, why), {.backend = backend_});
 }

@@ -16,6 +16,7 @@
 #include "comm/context_state.hpp"
 #include "compress/codec.hpp"
 #include "device/staged_lane.hpp"
+#include "device/stream_lane.hpp"
 
 namespace medley {
 namespace core {
@@ -176,6 +177,8 @@ std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& r
   lane->cuda = staged || ready.capabilities.has_memory(Memory::cuda);
   if (staged) {
     lane->lane = std::make_unique<StagedLane>(std::move(filled), engine->shared_device(), comm.rank, comm.size);
+  } else if (lane->in_streams) {
+    lane->lane = std::make_unique<StreamLane>(std::move(filled), engine->shared_device(), comm.rank, comm.size);
   } else {
     lane->lane = std::move(filled);
   }

@@ -7,6 +7,7 @@
 #include <medley/sdk/device.hpp>
 #include <utility>
 
+#include "compress/spec.hpp"
 #include "engine/engine.hpp"
 #include "route/pair_name.hpp"
 
@@ -41,12 +42,16 @@ void Engine::admit_on_device(const CommState& comm, Call& call, const LaneState&
     throw Error(ErrorKind::invalid, fmt::format("{} on comm {} over {}: {}", name(call.op), comm.name, lane.name, why),
                 {.op = call.op, .comm = comm.name, .backend = lane.name});
   };
+  if (lane.in_streams && compress::is_compressed(call.algorithm) && !device_->has_codecs()) {
+    refuse("Medley's CUDA part was built without kernels of compression; name a host backend, which stages it");
+  }
   call.captured = device_->capturing(call.stream);
   if (!call.captured) return;
   if (route::is_made_of_two(lane.name)) refuse("a graph cannot capture a route over two libraries; use nccl, or stop the capture");
   if (!lane.in_streams) {
     refuse("CUDA memory is staged by the host, which a graph cannot capture; use nccl, or stop the capture");
   }
+  if (compress::is_compressed(call.algorithm)) refuse("a graph cannot capture a compressed collective; stop the capture, or give .compress = \"none\"");
   progress_locked();
   if (std::any_of(pending_.begin(), pending_.end(), [](const Operation& operation) { return operation.lane->ordered_on_device(); })) {
     refuse("operations issued before the capture are not complete; wait for them on the host first (Work::wait_host)");

@@ -92,7 +92,10 @@ void Engine::issue_composed(const std::shared_ptr<CommState>& comm, std::vector<
     const LaneState& lane = *routes.back()->lane;
     if (one.fusion && !is_series(one)) take_fused_algorithm(one.call, lane, comm->size);
     if (one.call.memory == Memory::cuda) admit_on_device(*comm, one.call, lane);
-    if (one.fusion && !is_series(one) && lane.lane->takes_lists()) one.call.list = &one.fusion->list();
+    if (one.fusion && !is_series(one) && lane.lane->takes_lists()) {
+      one.call.list = &one.fusion->list();
+      if (lane.in_streams && compress::is_compressed(one.call.algorithm)) one.call.algorithm = {};   // one launch of many tensors, which no kernel encodes
+    }
   }
   const std::uint64_t begun = ticks();
   Options own = options;

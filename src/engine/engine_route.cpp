@@ -23,12 +23,17 @@ std::string why_not_staged(const CommState& comm, const Call& call) {
   return ", and it is not staged: " + comm.why_no_cuda;
 }
 
+std::string why_not_compressed(const Call& call, const Route& route) {
+  return call.memory == Memory::cuda && route.lane->in_streams ? algorithms::why_not_compressed_in_streams(call, route.algorithm)
+                                                               : algorithms::why_not_compressed(call, route.algorithm);
+}
+
 /// What a rule or the table says about compression applies where it can: not to a call that forbids it, to integers by a lossy codec,
 /// or to a barrier. A function of the call alone, so equal on all ranks.
 [[gnu::noinline]] void take_compression(Call& call, const Route& route) {
   const bool forbidden = call.algorithm == compress::forbidden;
   if (!forbidden && !call.algorithm.empty()) return;
-  const bool drop = compress::is_compressed(route.algorithm) && (forbidden || !algorithms::why_not_compressed(call, route.algorithm).empty());
+  const bool drop = compress::is_compressed(route.algorithm) && (forbidden || !why_not_compressed(call, route).empty());
   call.algorithm = drop ? std::string_view{} : std::string_view(route.algorithm);
 }
 

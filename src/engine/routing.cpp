@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "algorithms/compressed.hpp"
 #include "algorithms/registry.hpp"
 #include "base/v_collectives.hpp"
 #include "compress/codec.hpp"
@@ -36,17 +37,20 @@ LaneState* built_in_choice(const Lanes& lanes, Op op, Memory memory) {
   return nullptr;
 }
 
-/// The algorithm of a rule on a lane. Codecs apply to host and staged memory, and to messages only where a rule names messages.
+/// The algorithm of a rule on a lane. Codecs apply to host and staged memory and to some collectives in streams, and to messages only where a
+/// rule names messages.
 std::string algorithm_of(const Rules::Rule& rule, const LaneState& lane, Op op, Memory memory) {
   if (!compress::is_compressed(rule.choice.algorithm)) return rule.choice.algorithm;
-  const bool applies = (memory == Memory::host || lane.staged) && (is_collective(op) || rule.op);
+  const bool in_streams = memory == Memory::cuda && lane.in_streams && algorithms::compresses_in_streams(op);
+  const bool applies = (memory == Memory::host || lane.staged || in_streams) && (is_collective(op) || rule.op);
   return applies ? rule.choice.algorithm : std::string{};
 }
 
 /// Algorithms over messages run on host memory, which includes staged operations.
 bool has_algorithm(const LaneState& lane, Op op, Memory memory, const std::string& algorithm) {
   if (algorithm == algorithms::native || lane.filled->has_own(op, algorithm)) return true;
-  return (memory == Memory::host || lane.staged) && algorithms::find(op, algorithm);
+  const bool in_streams = lane.in_streams && compress::is_compressed(algorithm) && algorithms::compresses_in_streams(op);
+  return (memory == Memory::host || lane.staged || in_streams) && algorithms::find(op, algorithm);
 }
 
 compress::Permission permission_of(const Rules::Rule* rule) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "compress/spec.hpp"
 #include "engine/comm_state.hpp"
 
 namespace medley::core {
@@ -37,8 +38,9 @@ void Scheduler::hold(Operation& operation) {
 /// Two that touch the same memory. In streams the later one launches after the earlier one and waits for it there.
 void Scheduler::behind_memory(Operation& earlier, Operation& operation) {
   if (!both_in_streams(earlier, operation)) return behind(earlier.after_completion, operation);
-  // Launched collectives of one lane run in its stream, in order.
-  if (earlier.launched && earlier.lane == operation.lane && earlier.collective() && operation.collective()) return;
+  // Launched collectives of one lane run in its stream, in order. Compressed ones have kernels in another stream.
+  const bool one_stream = !compress::is_compressed(earlier.call.algorithm) && !compress::is_compressed(operation.call.algorithm);
+  if (earlier.launched && earlier.lane == operation.lane && earlier.collective() && operation.collective() && one_stream) return;
   earlier.retain();
   operation.follows.push_back(&earlier);
   behind_launch(earlier, operation);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "algorithms/compressed.hpp"
 #include "algorithms/registry.hpp"
 #include "compress/codec.hpp"
 #include "soak/builder.hpp"
@@ -46,7 +47,7 @@ void Builder::choose_rounding(Step& step) {
   const bool small_float = step.dtype == DType::f32 || step.dtype == DType::f16 || step.dtype == DType::bf16;
   const bool summed = !reduces(step.op) || step.reduce == sum || step.reduce == avg;
   if (!small_float || !summed || step.op == Op::barrier || is_v_form(step.op) || step.tensors > 0 || !step.algorithm.empty() ||
-      size_of_comm(step.comm) == 1 || over_nccl(step) || !random_.chance(80)) {
+      size_of_comm(step.comm) == 1 || (over_nccl(step) && !algorithms::compresses_in_streams(step.op)) || !random_.chance(80)) {
     return;
   }
   const auto largest = oracle_.largest_input(step);
