@@ -49,7 +49,6 @@ tune::BenchRequest request_of(const BenchArguments& given) {
   if (given.counts == "both") options.counts = {tune::Counts::uniform, tune::Counts::skewed};
   if (given.mixes == "all") request.mixes.assign(std::begin(tune::mix_names), std::end(tune::mix_names));
   tune::check_mixes(request.mixes);
-  tune::check_algorithms(options.wanted.algorithms);
   return request;
 }
 

@@ -67,6 +67,11 @@ std::vector<BenchRow> bench(Context& context, JobClock& clock, const BenchOption
                             const std::function<void(std::size_t, std::size_t)>& progress) {
   Comm world = context.world();
   const std::vector<Cell> cells = cells_of(options, world.size());
+  std::vector<Op> ops;
+  for (const Cell& cell : cells) {
+    if (ops.empty() || ops.back() != cell.op) ops.push_back(cell.op);
+  }
+  check_algorithms(world, ops, options.dtype, options.memory, options.wanted);
   std::vector<BenchRow> rows;
   std::vector<Candidate> routes;
   for (std::size_t i = 0; i < cells.size(); ++i) {

@@ -42,7 +42,6 @@ void check_mixes(const std::vector<std::string>& mixes) {
 
 std::variant<BenchResult, MixResult> run_bench(const BenchRequest& request, const BenchHooks& hooks) {
   check_mixes(request.mixes);
-  check_algorithms(request.options.wanted.algorithms);
   BenchOptions options = request.options;
   ContextOptions wishes = context_for(backends_to_open(options.wanted.backends), options.memory);
   wishes.table = request.table;

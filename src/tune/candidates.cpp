@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
 #include "algorithms/registry.hpp"
@@ -31,16 +32,18 @@ bool works(Workload& trial, const Choice& route) {
 
 }  // namespace
 
-void check_algorithms(const std::vector<std::string>& algorithms) {
+void check_algorithms(Comm& comm, const std::vector<Op>& ops, DType dtype, Memory memory, const Wanted& wanted) {
   std::set<std::string_view> known{algorithms::native};
   for (int op = 0; op < op_count; ++op) {
     const std::vector<std::string_view> names = algorithms::names(static_cast<Op>(op));
     known.insert(names.begin(), names.end());
   }
-  for (const std::string& algorithm : algorithms) {
+  for (const std::string& algorithm : wanted.algorithms) {
     if (known.contains(algorithm) || algorithms::share_of(algorithm) || compress::is_compressed(algorithm)) continue;
-    throw Error(ErrorKind::invalid, fmt::format("no operation has an algorithm '{}'; there are {}, share5 to share95 for splits and "
-                                                "+CODEC for compressed ones", algorithm, fmt::join(known, ", ")));
+    const Wanted only{.backends = wanted.backends, .algorithms = {algorithm}};   // perhaps a backend's own
+    if (std::any_of(ops.begin(), ops.end(), [&](Op op) { return !candidates(comm, op, dtype, memory, only).empty(); })) continue;
+    throw Error(ErrorKind::invalid, fmt::format("no operation has an algorithm '{}'; there are {}, a backend's own, share5 to share95 for "
+                                                "splits and +CODEC for compressed ones", algorithm, fmt::join(known, ", ")));
   }
 }
 

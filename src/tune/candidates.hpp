@@ -22,8 +22,9 @@ struct Candidate {
   std::string algorithm; ///< "native", "filled", or its name
 };
 
-/// Throws Error(invalid) that names the first algorithm which no operation has.
-void check_algorithms(const std::vector<std::string>& algorithms);
+/// Collective: throws Error(invalid) that names the first wanted algorithm which neither Medley has, for any operation, nor a backend for one
+/// of these.
+void check_algorithms(Comm& comm, const std::vector<Op>& ops, DType dtype, Memory memory, const Wanted& wanted);
 
 /// Collective: tries each once with a few bytes. Leaves out what the comm or the operation does not have, on all
 /// ranks alike.

@@ -127,6 +127,12 @@ TEST_F(TuneCommand, BenchRefusesAnAlgorithmThatNoOperationHas) {
   EXPECT_THAT(wrong.err, HasSubstr("ring"));
 }
 
+TEST_F(TuneCommand, BenchMeasuresABackendsOwnAlgorithms) {
+  const Ended own = run({"bench", "-n", "2", "--op", "scatter", "--sizes", "64K:64K", "--backends", "shm", "--algorithms", "direct,segment", "--seconds", "0.1"});
+  EXPECT_EQ(own.status, 0) << own.err;
+  EXPECT_THAT(own.out, HasSubstr("segment"));
+}
+
 class TuneForAStep : public TuneCommand {
  protected:
   std::vector<std::string> words_for(const std::string& step, const std::string& seconds) const {
