@@ -13,7 +13,7 @@ for n in ${@:-2 4 8 16}; do
     "$medley" bench -n "$n" --op $op --sizes 64:4M --backends shm \
       --algorithms native,one_shot_segment,one_shot_direct,two_shot_segment,two_shot_direct --seconds 6
   done
-  "$medley" bench -n "$n" --op scatter,gather --sizes 64:4M --backends shm --algorithms native,segment,direct --seconds 6
+  "$medley" bench -n "$n" --op scatter,gather --sizes 64:4M --backends shm --algorithms native,segment,direct,mixed --seconds 6
   echo "== $n ranks: against Open MPI"
   # Its status tells of cells that are slower; the next number of ranks is measured all the same.
   bench/mpi/compare -n "$n" --mpis openmpi --ops broadcast,scatter,gather,reduce --sizes 64:4M --minutes "$minutes" \

@@ -7,6 +7,8 @@
  *   all_direct     everyone reads everyone's own memory
  *   from_direct    everyone reads the root's own memory
  *   pipelined      as from_staged, but the root arrives first and lays out while the others read  (broadcast, scatter)
+ *   scattered      as from_direct, but the root lays the part of the next rank into that rank's own slot  (scatter)
+ *   to_streamed    everyone gives through all its slots, only the root takes: the first chunk of a streamed gather
  *   flag[]         Board::line(rank, k).word, its sequence      slot[]      Board::staging, or a line's payload
  *   finished[]     Board::finished                              memory[]    the caller's buffer, free after the call
  *   laid[]         Board::laid, of a staged exchange
@@ -26,6 +28,9 @@
  *   holds: sequences_wrap:       -DN=2 -DD=2 -DK=10 -DWRAP=8 -DFEW
  *   holds: pipelined_2:          -DN=2 -DD=2 -DK=6 -DPIPELINED
  *   holds: pipelined_3:          -DN=3 -DD=2 -DK=4 -DPIPELINED -DFEW
+ *   holds: scattered_2:          -DN=2 -DD=2 -DK=6 -DSCATTERED -DFEW
+ *   holds: scattered_3:          -DN=3 -DD=2 -DK=4 -DSCATTERED -DFEW
+ *   fails: scatter_unawaited:    -DN=3 -DD=2 -DK=3 -DSCATTERED -DFEW -DSCATTER_UNAWAITED
  *   fails: laid_not_reset:       -DN=2 -DD=2 -DK=5 -DPIPELINED -DLAID_NOT_RESET
  *   fails: laid_before_data:     -DN=2 -DD=2 -DK=3 -DPIPELINED -DLAID_BEFORE_DATA
  *   fails: laid_unawaited:       -DN=2 -DD=2 -DK=3 -DPIPELINED -DLAID_UNAWAITED
@@ -47,6 +52,8 @@
 #define all_direct 4
 #define from_direct 5
 #define pipelined 6
+#define scattered 7
+#define to_streamed 8
 
 #define at(rank, k) ((rank) * D + (k) % D)
 #define seq(k) ((k) % WRAP)
@@ -67,6 +74,7 @@ byte slot[N * D];
 byte memory[N];
 bool laid[N * D];
 byte finished[N];
+byte taken[N];        /* the last exchange whose streamed data was taken from this rank */
 byte kind[K + 1];     /* of each exchange; chosen when the first rank reaches it, cleared when all have finished */
 byte root[K + 1];
 byte through[K + 1];
@@ -81,6 +89,10 @@ inline choose() {
 #ifdef PIPELINED
   :: kind[k] = pipelined; root[k] = 0
   :: kind[k] = pipelined; root[k] = N - 1
+#endif
+#ifdef SCATTERED
+  :: kind[k] = scattered; root[k] = 0
+  :: kind[k] = to_streamed; root[k] = N - 1
 #endif
 #ifndef FEW
   :: kind[k] = from_direct; root[k] = N - 1
@@ -98,14 +110,16 @@ inline forget() {
   :: through[k] == N ->
      kind[k] = open; root[k] = 0; through[k] = 0;
      for (r : 0 .. N - 1) {   /* data that no rank may read any more need not be distinguished */
-       if
-       :: slot[at(r, k)] == k -> slot[at(r, k)] = 0
-       :: else
-       fi
+       for (i : 0 .. D - 1) {
+         if
+         :: slot[r * D + i] == k -> slot[r * D + i] = 0
+         :: else
+         fi
+       }
      }
   :: else
   fi;
-  k++; took = false; needed = 0; r = 0
+  k++; took = false; needed = 0; r = 0; i = 0
 }
 
 inline may_begin(k) {
@@ -131,15 +145,18 @@ inline may_begin(k) {
 #endif
 }
 
-#define gives (kind[k] == all_staged || kind[k] == all_direct || (kind[k] == to_staged && me != root[k]) || \
-               ((kind[k] == from_staged || kind[k] == from_direct || kind[k] == pipelined) && me == root[k]))
-#define direct (kind[k] == all_direct || kind[k] == from_direct)
-#define waits_for_all (kind[k] == all_staged || kind[k] == all_direct || (kind[k] == to_staged && me == root[k]))
-#define takes_from(r) (r != me && (waits_for_all || \
-                       ((kind[k] == from_staged || kind[k] == from_direct || kind[k] == pipelined) && r == root[k])))
+#define to_root (kind[k] == to_staged || kind[k] == to_streamed)
+#define from_root (kind[k] == from_staged || kind[k] == from_direct || kind[k] == pipelined || kind[k] == scattered)
+#define gives (kind[k] == all_staged || kind[k] == all_direct || (to_root && me != root[k]) || (from_root && me == root[k]))
+#define direct (kind[k] == all_direct || kind[k] == from_direct || kind[k] == scattered)
+#define in_steps (kind[k] == pipelined || kind[k] == scattered || kind[k] == to_streamed)
+#define waits_for_all (kind[k] == all_staged || kind[k] == all_direct || (to_root && me == root[k]))
+#define takes_from(r) (r != me && (waits_for_all || (from_root && r == root[k])))
+/* The only reader of this root that finds its part in its own slot. */
+#define next_of(r) (((r) + 1) % N)
 
 proctype Rank(byte me) {
-  byte k = 1, needed, checked, r;
+  byte k = 1, needed, checked, r, i;
   bool took;
   do
   :: k > K -> break
@@ -151,14 +168,15 @@ proctype Rank(byte me) {
 #endif
      if
      :: gives && direct -> memory[me] = k
-#ifndef LAID_NOT_RESET
-     :: gives && kind[k] == pipelined -> laid[at(me, k)] = false
-#else
-     :: gives && kind[k] == pipelined
-#endif
-     :: gives && !direct && kind[k] != pipelined -> slot[at(me, k)] = torn; slot[at(me, k)] = k
+     :: gives && !direct && !in_steps -> slot[at(me, k)] = torn; slot[at(me, k)] = k
      :: else
      fi;
+#ifndef LAID_NOT_RESET
+     if
+     :: gives && in_steps -> laid[at(me, k)] = false
+     :: else
+     fi;
+#endif
 #ifndef FLAG_BEFORE_DATA
      flag[at(me, k)] = seq(k);
 #endif
@@ -169,6 +187,20 @@ proctype Rank(byte me) {
 #endif
         slot[at(me, k)] = torn; slot[at(me, k)] = k;
         laid[at(me, k)] = true
+     :: gives && kind[k] == scattered ->
+#ifndef SCATTER_UNAWAITED
+        flag[at(next_of(me), k)] == seq(k);
+#endif
+        slot[at(next_of(me), k)] = torn; slot[at(next_of(me), k)] = k;
+        laid[at(me, k)] = true
+     :: gives && kind[k] == to_streamed ->
+        r = 0;
+        do
+        :: r < N -> flag[at(r, k)] == seq(k); r++
+        :: r == N -> break
+        od;
+        atomic { for (i : 0 .. D - 1) { slot[me * D + i] = k }; i = 0 };
+        laid[at(me, k)] = true
      :: else
      fi;
      r = 0;
@@ -176,10 +208,15 @@ proctype Rank(byte me) {
      :: r < N && takes_from(r) ->
         flag[at(r, k)] == seq(k);
 #ifndef LAID_UNAWAITED
-        (kind[k] != pipelined || laid[at(r, k)]);
+        (!in_steps || (kind[k] == scattered && me != next_of(r)) || laid[at(r, k)]);
 #endif
         if
-        :: direct -> assert(memory[r] == k); assert(memory[r] == k); took = true
+        :: kind[k] == scattered && me == next_of(r) -> assert(slot[at(me, k)] == k); assert(slot[at(me, k)] == k); took = true
+        :: kind[k] == to_streamed ->
+           atomic { for (i : 0 .. D - 1) { assert(slot[r * D + i] == k) }; i = 0 };
+           atomic { for (i : 0 .. D - 1) { assert(slot[r * D + i] == k) }; i = 0 };
+           taken[r] = k
+        :: direct && !(kind[k] == scattered && me == next_of(r)) -> assert(memory[r] == k); assert(memory[r] == k); took = true
         :: else -> assert(slot[at(r, k)] == k); assert(slot[at(r, k)] == k)
         fi;
         r++
@@ -188,6 +225,10 @@ proctype Rank(byte me) {
      od;
      if
      :: took -> finished[me] = k
+     :: else
+     fi;
+     if
+     :: gives && kind[k] == to_streamed -> taken[me] == k
      :: else
      fi;
 #ifndef FINISHED_UNAWAITED

@@ -18,6 +18,7 @@ struct Algorithm {
     by_size,
     segment,  ///< copied through the shared segment
     direct,   ///< read from the giver's memory
+    mixed,    ///< a scatter: some parts through the segment, while the readers of the others read them directly
   };
   Shots shots = Shots::by_size;
   Path path = Path::by_size;
@@ -29,6 +30,7 @@ struct Algorithm {
     if (name.starts_with("two_shot")) a.shots = Shots::two;
     if (name.ends_with("segment")) a.path = Path::segment;
     if (name.ends_with("direct")) a.path = Path::direct;
+    if (name == "mixed") a.path = Path::mixed;
     return a;
   }
 
@@ -40,8 +42,10 @@ struct Algorithm {
       case Op::all_reduce:
         if (!direct_reads) return {"one_shot_segment", "two_shot_segment"};
         return {"one_shot_direct", "one_shot_segment", "two_shot_direct", "two_shot_segment"};
-      case Op::gather:
       case Op::scatter:
+        if (!direct_reads) return {};
+        return {"direct", "mixed", "segment"};
+      case Op::gather:
       case Op::gatherv:
       case Op::scatterv:
       case Op::all_gather:

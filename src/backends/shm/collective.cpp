@@ -55,7 +55,7 @@ void Collective::stop() noexcept {
 
 Mode Collective::mode(std::size_t bytes, bool small, bool segment, bool agreed) {
   handed_ = bytes;
-  if (algorithm_.path == Algorithm::Path::direct) return Mode::direct;
+  if (algorithm_.path == Algorithm::Path::direct || (algorithm_.path == Algorithm::Path::mixed && direct_reads_)) return Mode::direct;
   if (agreed && bytes <= brief_bytes) return Mode::in_line;
   segment = segment || !direct_reads_ || algorithm_.path == Algorithm::Path::segment;
   if ((segment || small) && bytes <= exchanger_.slot_bytes()) return Mode::staged;

@@ -52,6 +52,7 @@ class Collective final : public Transfer {
     return root && (first_.mode == Mode::streamed || (first_.mode == Mode::staged &&
                                                       (crossovers_.pipelined || algorithm_.path != Algorithm::Path::by_size)));
   }
+  bool scatters_mixed(std::size_t all, std::size_t part) const;
   void set_scatter_mode(std::size_t bytes, bool root, bool agreed);
   /// For the second of two shots, with `bytes` in all.
   Mode second_mode(std::size_t bytes, bool segment) const;

@@ -79,7 +79,20 @@ void Collective::plan_scatter(const Call& call) {
   first_.piece_at = static_cast<std::size_t>(exchanger_.rank()) * out;
   first_.identity.count = call.out_count;
   if (root) first_.give.set_uniform(call.in, out);
-  set_scatter_mode(out * static_cast<std::size_t>(exchanger_.ranks()), root, true);
+  const std::size_t all = out * static_cast<std::size_t>(exchanger_.ranks());
+  set_scatter_mode(all, root, true);
+  if (root && first_.mode != Mode::in_line && scatters_mixed(all, out)) {
+    first_.mode = Mode::direct;
+    first_.pipelined = false;
+    first_.scattered = crossovers_.scattered;
+  }
+}
+
+/// Whether the root of a scatter lays out some parts while the readers of the others read them directly.
+bool Collective::scatters_mixed(std::size_t all, std::size_t part) const {
+  if (!direct_reads_ || part == 0 || part > exchanger_.slot_bytes()) return false;
+  if (algorithm_.path != Algorithm::Path::by_size) return algorithm_.path == Algorithm::Path::mixed;
+  return all >= crossovers_.least_mixed_scatter;
 }
 
 /// `bytes`: all parts together.

@@ -44,6 +44,9 @@ constexpr std::size_t many_gather_segment = 1 * mib;
 // take the same up to 256 KiB, and 1 MiB 131 and 123.
 constexpr std::size_t many_scatter_segment = 1 * mib, most_scatter_segment = 256 * kib;
 constexpr int many_scatter_ranks = 8;
+// Half of the parts of a mixed scatter go through the segment. 16 ranks: 256 KiB 20 µs (segment 33, direct 35), 1 MiB 72 (129, 135;
+// a quarter of the parts 95, all of them 88); 4 ranks: 256 KiB 15 (21, 24), 1 MiB 57 (88, 99). At 64 KiB it gains up to a tenth.
+constexpr std::size_t mixed_scatter = 64 * kib;
 
 std::size_t last_level_cache() {
   const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
@@ -61,6 +64,8 @@ Crossovers::Crossovers(const Given& given)
       broadcast_segment(0),
       gather_segment(0),
       scatter_segment(0),
+      least_mixed_scatter(SIZE_MAX),
+      scattered(given.ranks / 2),
       exchange_segment(0),
       past_cache(last_level_cache() / share_of_cache),
       pipelined(!given.oversubscribed) {
@@ -76,6 +81,7 @@ Crossovers::Crossovers(const Given& given)
     broadcast_segment = many_broadcast_segment;
     gather_segment = many_gather_segment;
     scatter_segment = given.ranks <= many_scatter_ranks ? many_scatter_segment : most_scatter_segment;
+    least_mixed_scatter = mixed_scatter;
   }
 }
 

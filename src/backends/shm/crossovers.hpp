@@ -16,6 +16,8 @@ struct Crossovers {
   std::size_t broadcast_segment;  ///< of the whole tensor
   std::size_t gather_segment;     ///< of what one rank gives to a root
   std::size_t scatter_segment;    ///< of all parts together
+  std::size_t least_mixed_scatter;   ///< from here on it is mixed, if a part fits into a slot; of all parts together
+  int scattered;                     ///< parts of a mixed scatter that go through the segment
   std::size_t exchange_segment;   ///< of what one rank gives to all others: all_gather, all_to_all
   std::size_t past_cache;         ///< outputs beyond this are written around the cache
   bool pipelined;  ///< whether a staging root lays out step by step while its readers copy

@@ -49,6 +49,7 @@ struct Exchange {
   std::size_t piece_at = 0;           ///< in line: where this rank's part starts in the line of a giver
   bool waits_for_all = true;          ///< false: only for the ranks it takes from (rooted forms)
   bool past_cache = false;            ///< results too large for the cache are written around it
+  int scattered = 0;                  ///< direct: so many of the next ranks find their parts in their own slots instead; see scatter_out()
   bool pipelined = false;             ///< the only giver lays out in small steps, after it has arrived, while its readers copy
 
   /// Resets all fields for the call; field by field, see Parts.
@@ -66,6 +67,7 @@ struct Exchange {
     divisor = 1;
     waits_for_all = true;
     past_cache = false;
+    scattered = 0;
     pipelined = false;
   }
 };
@@ -108,6 +110,7 @@ class Exchanger {
     std::uint64_t address;       ///< of the first part (direct), or its offset in the slot (staged)
     std::uint64_t bytes;         ///< of one part, unless listed
     std::uint32_t chunk;         ///< streamed: of this many bytes for each reader
+    std::int32_t scattered;      ///< as in Exchange
     Parts::Kind kind;
     bool probe;                  ///< a direct giver has written something into its slot for timing
     bool cache_local;                   ///< how this rank measured its peers
@@ -136,6 +139,8 @@ class Exchanger {
   void list_pieces(const Exchange& exchange, std::size_t place);
   void lay_out(const Exchange& exchange, std::size_t place);
   std::uint64_t laid(int rank) const;
+  int scattered_place(int giver) const;
+  Task scatter_out(const Exchange& exchange);
   void copy_own(const Exchange& exchange) const;
   void copy(void* to, const void* from, std::size_t bytes, bool past_cache) const;
   void read(void* to, int rank, std::uint64_t where, std::size_t bytes) const;

@@ -100,8 +100,36 @@ void Exchanger::lay_out(const Exchange& exchange, std::size_t place) {
   if (exchange.pipelined) wake();
 }
 
+/// The place of this rank among the readers whose parts a giver lays into their own slots; -1: it is none of them.
+int Exchanger::scattered_place(int giver) const {
+  const int distance = (rank_ - giver + ranks()) % ranks();
+  return mode_of(giver) == Mode::direct && distance <= descriptor(giver).scattered ? distance - 1 : -1;
+}
+
 std::uint64_t Exchanger::laid(int rank) const {
   return view_.laid(rank, sequence_).load(std::memory_order_acquire);   // pairs with the release stores in lay_out()
+}
+
+/// A scatter in two ways at once: the giver lays some parts into the slots of their readers, while the other readers read its memory.
+/// A reader that has arrived has left all earlier exchanges: everything that it streamed was taken, and it does not use its slot of this
+/// exchange, since it gives nothing. All ranks have left the exchange that used this slot before, as can_begin() has seen.
+Task Exchanger::scatter_out(const Exchange& exchange) {
+  const std::size_t bytes = exchange.give.bytes;
+  std::size_t laid = 0;
+  for (int i = 1; i <= exchange.scattered; ++i) {
+    const int r = (rank_ + i) % ranks();
+    readers_.assign(1, r);
+    co_await until([this, r] { return arrived(r); });
+    compare(exchange, r);
+    for (std::size_t at = 0; at < bytes; at += pipeline_step) {
+      const std::size_t now = std::min(pipeline_step, bytes - at);
+      copy(view_.staging(r, sequence_) + at, exchange.give.at(r).data + at, now, false);
+      // Pairs with the acquire load in laid().
+      view_.laid(rank_, sequence_).store(laid += now, std::memory_order_release);
+    }
+    wake();
+  }
+  readers_.clear();
 }
 
 void Exchanger::copy_own(const Exchange& exchange) const {
@@ -139,6 +167,7 @@ void Exchanger::introduce(const Exchange& exchange, std::size_t place) {
   const Descriptor mine{.address = direct ? reinterpret_cast<std::uint64_t>(exchange.give.base) : place,
                         .bytes = exchange.give.bytes,
                         .chunk = static_cast<std::uint32_t>(chunk_bytes(exchange)),
+                        .scattered = exchange.scattered,
                         .kind = exchange.give.kind,
                         .probe = direct && directly_given_++ % exchanges_per_probe == 0,
                         .cache_local = met_cache_local_};
@@ -146,7 +175,7 @@ void Exchanger::introduce(const Exchange& exchange, std::size_t place) {
   static_assert(sizeof mine <= laid_offset);
   std::memcpy(view_.line(rank_, sequence_).payload, &mine, sizeof mine);
   // relaxed: published by the flag that follows
-  if (exchange.mode == Mode::streamed || exchange.pipelined) view_.laid(rank_, sequence_).store(0, std::memory_order_relaxed);
+  if (exchange.mode == Mode::streamed || exchange.pipelined || exchange.scattered > 0) view_.laid(rank_, sequence_).store(0, std::memory_order_relaxed);
 }
 
 /// A rank has arrived: uses its report of cache distance, and times a read of its probe.
@@ -172,6 +201,7 @@ Task Exchanger::run(Exchange exchange) {
   introduce(exchange, place);
   arrive(exchange);
   if (pipelined) lay_out(exchange, place);
+  if (exchange.scattered > 0) co_await scatter_out(exchange);
   copy_own(exchange);
 
   bool took_direct = false;
@@ -221,12 +251,15 @@ Task Exchanger::take_copies(const Exchange& exchange, bool& took_direct, std::ve
     if (to.bytes == 0) continue;
     if (mode == Mode::streamed) {
       streaming.push_back(r);
-    } else if (mode == Mode::staged) {
+    } else if (const int place = scattered_place(r); mode == Mode::staged || place >= 0) {
+      took_direct = place >= 0;   // its giver waits for it as for those that read directly
+      const std::size_t where = place >= 0 ? static_cast<std::size_t>(place) * offered.bytes : offered.where;
+      const std::byte* from = place >= 0 ? view_.staging(rank_, sequence_) : view_.staging(r, sequence_) + offered.where;
       for (std::size_t done = 0; done < to.bytes;) {
         laying_ = r;
-        co_await until([&] { return laid(r) > offered.where + done; });
-        const std::size_t now = std::min<std::size_t>(laid(r) - offered.where, to.bytes) - done;
-        copy(to.data + done, view_.staging(r, sequence_) + offered.where + done, now, exchange.past_cache);
+        co_await until([&] { return laid(r) > where + done; });
+        const std::size_t now = std::min<std::size_t>(laid(r) - where, to.bytes) - done;
+        copy(to.data + done, from + done, now, exchange.past_cache);
         done += now;
       }
       laying_ = -1;
