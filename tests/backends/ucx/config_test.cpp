@@ -20,10 +20,10 @@ class UcxConfig : public testing::Test {
   }
 };
 
-TEST_F(UcxConfig, RanksOfOneHostUseSharedMemoryOnlyAndCopyUpTo64KiB) {
+TEST_F(UcxConfig, RanksOfOneHostUseSharedMemoryOnlyAndCopyUpTo32KiB) {
   const Config config = read_config(true);
   EXPECT_EQ(value_of(config, "TLS"), "shm,self");
-  EXPECT_EQ(value_of(config, "RNDV_THRESH"), "65537");
+  EXPECT_EQ(value_of(config, "RNDV_THRESH"), "32769");
 }
 
 TEST_F(UcxConfig, BetweenHostsUcxChooses) {
