@@ -138,7 +138,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
       }
       // messages progress with their own transfers, and so do the messages of a filled-in collective
       if (!is_collective(call.op) || lane.filled->exchanging()) lane.filled->progress();
-      if (i >= eager_polls && lane.inside_host) pause();   // a poll of a library takes longer than a pause
+      if (i >= eager_polls) pause();
     }
   } catch (...) {
     const Error error = in_ranks_of_comm(lane, current_error());
