@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <deque>
 #include <numeric>
 #include <thread>
 
+#include "base/random.hpp"
 #include "harness/two_hosts.hpp"
 
 namespace medley {
@@ -126,6 +128,61 @@ TEST(Hierarchical, GivesWhatOneBackendGives) {
         second.wait();
         first.wait();
         EXPECT_EQ(a[999] + b[0], 8);
+      })) {
+    GTEST_SKIP() << test::no_hosts;
+  }
+}
+
+/// Collectives of all kinds and sizes that are pending together, natively and filled in, in one order on all ranks. Each rank waits where it likes.
+void many_at_once(Comm& world, std::uint64_t seed) {
+  struct Pending {
+    std::vector<std::int32_t> in, out, expected;
+    Work work;
+  };
+  const int rank = world.rank(), operations = 150;
+  core::Random common(seed), own(seed + 100 + static_cast<std::uint64_t>(rank));
+  std::deque<Pending> all;
+  for (int k = 0; k < operations; ++k) {
+    constexpr std::size_t sizes[] = {1, 100, 5'000, 60'000};
+    const std::size_t count = sizes[common.below(4)];
+    const auto kind = common.below(5);
+    Pending& one = all.emplace_back();
+    Options options{.backend = "shm+gloo", .async = true};
+    const auto parts = [&](const auto& value) {   // one part of each rank
+      for (int r = 0; r < ranks; ++r) one.expected.insert(one.expected.end(), count, value(r));
+    };
+    if (kind == 0) {
+      one.in.assign(count, rank + k), one.out.resize(count), one.expected.assign(count, ranks * k + 6);
+      one.work = world.all_reduce(one.in, one.out, sum, options);
+    } else if (kind == 1) {
+      one.in.assign(count, 1000 * rank + k), one.out.resize(count * ranks);
+      parts([&](int r) { return 1000 * r + k; });
+      one.work = world.all_gather(one.in, one.out, options);
+    } else if (kind == 2) {
+      one.in.assign(count * ranks, rank + k), one.out.resize(count), one.expected.assign(count, ranks * k + 6);
+      one.work = world.reduce_scatter(one.in, one.out, sum, options);
+    } else if (kind == 3) {
+      one.out.assign(count, rank == k % ranks ? k : -1), one.expected.assign(count, k);
+      one.work = world.broadcast(one.out, k % ranks, options);
+    } else {
+      for (int r = 0; r < ranks; ++r) one.in.insert(one.in.end(), count, 1000 * rank + 10 * r + k);
+      one.out.resize(count * ranks);
+      parts([&](int r) { return 1000 * r + 10 * rank + k; });
+      if (common.below(2) == 0) options.algorithm = "linear";
+      one.work = world.all_to_all(one.in, one.out, options);
+    }
+    if (own.below(10) == 0) all[own.below(all.size())].work.wait();
+  }
+  for (Pending& one : all) {
+    one.work.wait();
+    ASSERT_EQ(one.out, one.expected);
+  }
+}
+
+TEST(Hierarchical, CollectivesThatArePendingTogetherKeepApart) {
+  if (!on_two_hosts([](Context& context) {
+        Comm world = context.world();
+        for (const std::uint64_t seed : {1, 2, 3}) many_at_once(world, seed);
       })) {
     GTEST_SKIP() << test::no_hosts;
   }
