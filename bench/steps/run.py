@@ -104,8 +104,9 @@ def nemo_case(table, row):
                         ("layers=64,ffn=53248", "layers=62,ffn=53248")):
         arguments[at] = arguments[at].replace(given, real)
     layout = arguments.index("--layout") + 1
-    if row["framework"] == "fsdp2":
-        arguments[layout] += ",compile=on"
+    if row["framework"] == "fsdp2":  # torchtitan of December 2024: SDPA was FlashAttention 2; float8 scaled by each tensor
+        arguments[layout] = arguments[layout].replace("recompute=selective", "recompute=per_op") + ",compile=on,attention=flash"
+        arguments[arguments.index("--machine") + 1] = "dgx-h200" if row["gpu"] == "h200" else "grand-teton-h100"
     if row["model"] == "Nemotron4 340b":  # NA in the README's table; launch.sh of the same version sets 12
         arguments[layout] += ",vp=12"
     if row["model"].startswith("Nemotron4"):  # NeMo's squared_relu is two eager functions, which no fusion covers
@@ -116,7 +117,7 @@ def nemo_case(table, row):
     if row["framework"] == "megatron":  # grad_reduce_in_fp32 = False in NeMo's performance recipes
         arguments[layout] += ",grad_dtype=bf16"
     if row["dtype_published"] == "fp8":
-        arguments[layout] += ",fp8=on"
+        arguments[layout] += ",fp8=current" if row["framework"] == "fsdp2" else ",fp8=delayed"
     name = "torchtitan" if row["table"].startswith("torchtitan") else "nemo"
     name += " moe" if "MoE" in row["table"] else ""
     return Case(f"{name} {row['dtype_published']}", row["model"], int(row["gpus"]), int(row["seq"]), row["layout"], arguments,

@@ -44,6 +44,7 @@ double hardware_flops(const Model& model, const Layout& layout) {
   double again = 0;
   if (layout.recompute == Recompute::full) again = f.weights + f.attention;
   if (layout.recompute == Recompute::selective) again = f.attention;
+  if (layout.recompute == Recompute::per_op) again = f.weights / 2;
   return model_flops(model, layout) + tokens(layout) * again;
 }
 

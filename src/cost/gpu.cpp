@@ -34,10 +34,10 @@ std::vector<Gpu> read_table(std::string_view csv) {
     std::vector<std::string> cells;
     std::istringstream row(line);
     // notes come last and may hold commas
-    for (std::string cell; cells.size() < 10 && std::getline(row, cell, ',');) cells.push_back(cell);
+    for (std::string cell; cells.size() < 11 && std::getline(row, cell, ',');) cells.push_back(cell);
     std::string notes;
     std::getline(row, notes);
-    cells.resize(10);
+    cells.resize(11);
     const auto number = [&](std::size_t i) { return cells[i].empty() ? 0.0 : std::stod(cells[i]); };
     gpus.push_back({.name = cells[0],
                     .architecture = parse_architecture(cells[9]),
@@ -49,6 +49,7 @@ std::vector<Gpu> read_table(std::string_view csv) {
                     .link_gb_per_s = number(6),
                     .l2_mb = number(7),
                     .measured_tflops = number(8),
+                    .power_share = cells[10].empty() ? 1.0 : number(10),
                     .notes = notes});
   }
   return gpus;
@@ -67,8 +68,8 @@ const Gpu& find_gpu(std::string_view name) {
     if (gpu.name == name) return gpu;
     names.push_back(gpu.name);
   }
-  throw Error(ErrorKind::invalid,
-              fmt::format("unknown GPU '{}'{}; known are {}", name, did_you_mean(name, names), fmt::join(names, ", ")));
+  throw Error(ErrorKind::invalid, fmt::format("unknown GPU '{}'{}; known are {}", name,
+                                              did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
 }  // namespace medley::cost

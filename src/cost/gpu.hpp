@@ -22,6 +22,7 @@ struct Gpu {
   double link_gb_per_s = 0;  ///< per direction
   double l2_mb = 0;
   double measured_tflops = 0;  ///< best published bf16 GEMM rate; 0 where unknown
+  double power_share = 1;      ///< its power limit, relative to the one its architecture was measured with
   std::string notes;
 
   /// A multiple of this many fp16 elements fills the tensor cores: 128 bytes on A100 and newer, 16 on V100.

@@ -224,14 +224,25 @@ double GpuModel::predict_us(const Gemm& gemm) const {
                    state_->gpu.sms);
 }
 
+namespace {
+
+/// Dynamic power grows with the clock and the square of a voltage that follows it: the clock goes with about
+/// the 0.4th power of the limit.
+double slower_by_power(const Gpu& gpu) {
+  return std::pow(gpu.power_share, -0.4);
+}
+
+}  // namespace
+
 double GpuModel::sustained_us(const Gemm& gemm) const {
   // Power follows the arithmetic rate, and slow misaligned kernels do not reach the limit. On the H200,
   // PyTorch layers took 5 to 12 % longer than their parts measured in bursts
   // (bench/shape/data/h200_validate.csv) on one day, and products back to back for a second 12 to 20 % longer
   // on another (h200_held_out.csv): a constant in the middle. Ampere at 400 W holds its clock better.
   const double throttled_at_peak = state_->gpu.tma() ? 0.15 : 0.02;
+  const double limited = (1 + throttled_at_peak) * slower_by_power(state_->gpu) - 1;
   const double us = predict_us(gemm), share = gemm.flops() / us * 1e-6 / peak_tflops(gemm.type);
-  return us * (1 + throttled_at_peak * share * share);
+  return us * (1 + limited * share * share);
 }
 
 GemmTime GpuModel::predict(const Gemm& gemm) const {
@@ -271,7 +282,8 @@ GemmTime GpuModel::predict(const Gemm& gemm) const {
 double GpuModel::attention_us(const Attention& attention, bool backward, AttentionKernel kernel) const {
   if (state_->reference)
     return state_->reference->attention_us(attention, backward, kernel) * state_->attention_scale *
-           state_->reference->peak_tflops(GemmType::bf16) / peak_tflops(GemmType::bf16);
+           slower_by_power(state_->gpu) * state_->reference->peak_tflops(GemmType::bf16) /
+           peak_tflops(GemmType::bf16);
   return state_->attention.us(attention, backward, kernel);
 }
 

@@ -18,7 +18,7 @@ namespace {
 // bits s·b·h·(10 + 24/t + 5·a·s/(h·t)), adapted to the widths of gated and grouped-query models. In eager
 // mode, chains of kernels also keep their intermediate results: rotated queries and keys, the gate's
 // activation.
-Count layer_activations(const View& v, LayerKind kind) {
+Count kept_activations(const View& v, LayerKind kind) {
   const Layout& l = v.layout;
   const bool moe = kind.moe;
   const bool eager = !l.flags.fused_kernels;
@@ -50,6 +50,12 @@ Count layer_activations(const View& v, LayerKind kind) {
   if (moe) bytes = sum(bytes, product({v.routed_tokens(), v.model.hidden, 2 * v.e}));
   if (moe) bytes = sum(bytes, product({tokens, v.local.shared_ffn, kept, v.e}));
   return bytes;
+}
+
+// Per operation, every second product is kept, and no element-wise result.
+Count layer_activations(const View& v, LayerKind kind) {
+  const Count kept = kept_activations(v, kind);
+  return v.layout.recompute == Recompute::per_op ? kept / 2 : kept;
 }
 
 // Micro-batches whose activations this stage holds at once, in passes of one chunk.

@@ -14,7 +14,9 @@ namespace medley::model {
 
 enum class PipelineKind : std::uint8_t { one_f_one_b, gpipe, interleaved };
 enum class ContextKind : std::uint8_t { ring, ulysses, all_gather };
-enum class Recompute : std::uint8_t { none, selective, full };
+/// `selective` is Megatron's: core attention. `per_op` is torchtitan's: every second product and all
+/// memory-bound kernels, but neither attention nor reductions.
+enum class Recompute : std::uint8_t { none, selective, full, per_op };
 /// What the model does. Prefill and decode run forward only; decode runs one new token per sequence against a
 /// cache of `seq` tokens. Both need only the last token's logits.
 enum class Mode : std::uint8_t { train, prefill, decode };

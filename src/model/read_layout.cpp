@@ -155,6 +155,7 @@ const std::map<std::string, Setter>& setters() {
                                               {"off", Recompute::none},
                                               {"selective", Recompute::selective},
                                               {"full", Recompute::full},
+                                              {"per_op", Recompute::per_op},
                                               {"on", Recompute::full}}));
     add({"dtype"}, [](Layout& l, const std::string& v, const std::string& p) {
       // fp8 training keeps its parameters and activations in bf16 between the products

@@ -29,7 +29,7 @@ Json to_json(const Model& m) {
 Json to_json(const Layout& l) {
   static constexpr const char* pipelines[] = {"1f1b", "gpipe", "interleaved"};
   static constexpr const char* contexts[] = {"ring", "ulysses", "all_gather"};
-  static constexpr const char* recomputes[] = {"none", "selective", "full"};
+  static constexpr const char* recomputes[] = {"none", "selective", "full", "per_op"};
   return {{"world", l.world()},
           {"dp", l.dp},
           {"tp", l.tp},

@@ -332,9 +332,25 @@ void LayerWriter::recompute_modules(BlockId to, LayerKind kind) const {
       linear(to, *w, view_.tokens, Phase::recompute);
 }
 
+void LayerWriter::recompute_per_op(BlockId to, LayerKind kind) const {
+  const BlockId whole = schedule_.add_block();
+  forward(whole, kind, Phase::recompute);
+  Count products = 0;
+  const Schedule::Block nodes = schedule_.block(whole);
+  for (const Schedule::Node& node : nodes) {
+    if (node.is_block) continue;  // attention of a context ring
+    const Entry& entry = schedule_.entries()[node.index];
+    const bool again = entry.kind == Kind::memory || (entry.kind == Kind::gemm && products++ % 2 == 1) ||
+                       (entry.kind == Kind::comm && entry.op == Op::all_gather && entry.token == 0);
+    if (again) schedule_.add_again(to, node.index, node);
+  }
+}
+
 void LayerWriter::backward(BlockId to, LayerKind kind) const {
   if (view_.layout.recompute == Recompute::full)
     forward(to, kind, Phase::recompute);
+  else if (view_.layout.recompute == Recompute::per_op)
+    recompute_per_op(to, kind);
   else
     recompute_modules(to, kind);
   if (exchanges_early(kind.moe)) exchange_early(to, Phase::backward);

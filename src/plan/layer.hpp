@@ -105,6 +105,7 @@ class LayerWriter {
   void expert_activation(BlockId to, Count tokens, Count width, Phase phase) const;
   void expert_biases(BlockId to, Count tokens, Count local, Phase phase) const;
   void recompute_modules(BlockId to, LayerKind kind) const;
+  void recompute_per_op(BlockId to, LayerKind kind) const;
   void route(BlockId to, Phase phase) const;
   void permute(BlockId to, Phase phase, const char* module) const;
   void gather_dropped(BlockId to, Phase phase) const;

@@ -140,5 +140,14 @@ TEST(GpuModel, MalformedCalibrationIsRefused) {
     EXPECT_THROW(GpuModel(find_gpu("h200-sxm"), text), Error) << text;
 }
 
+TEST(GpuModel, ALowerPowerLimitSlowsWhatRunsLongAndKeepsTheCalibration) {
+  const GpuModel full = GpuModel::named("h100-sxm"), limited = GpuModel::named("h100-96-500w");
+  EXPECT_TRUE(limited.calibrated());
+  const Gemm large{.name = {}, .m = 8192, .n = 8192, .k = 8192};
+  EXPECT_DOUBLE_EQ(limited.predict_us(large), full.predict_us(large));
+  EXPECT_GT(limited.sustained_us(large), 1.05 * full.sustained_us(large));
+  EXPECT_GT(limited.stream_us(StreamOp::elementwise, 1e9), 1.3 * full.stream_us(StreamOp::elementwise, 1e9));
+}
+
 }  // namespace
 }  // namespace medley::cost
