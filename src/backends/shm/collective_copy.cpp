@@ -20,6 +20,11 @@ void Collective::plan_broadcast(const Call& call) {
       first_.take.set_only(call.out, bytes, call.root);
     }
     first_.mode = copying_mode(bytes, bytes <= crossovers_.staged, crossovers_.broadcast_segment, true);
+    if (root && direct_reads_ && exchanger_.ranks() > 1 && exchanger_.may_stream() && bytes > exchanger_.slot_bytes() &&
+        algorithm_.path == Algorithm::Path::by_size) {
+      first_.timed = PathChoices::bucket(bytes);
+      first_.mode = exchanger_.broadcast_paths().of(first_.timed).segment() ? Mode::streamed : Mode::direct;
+    }
     first_.pipelined = pipelined(root);
     return;
   }

@@ -12,6 +12,7 @@
 #include "backends/shm/segment_view.hpp"
 #include "backends/shm/cache_distance.hpp"
 #include "backends/shm/parts.hpp"
+#include "backends/shm/path_choice.hpp"
 
 namespace medley::shm {
 
@@ -50,6 +51,7 @@ struct Exchange {
   bool waits_for_all = true;          ///< false: only for the ranks it takes from (rooted forms)
   bool past_cache = false;            ///< results too large for the cache are written around it
   int scattered = 0;                  ///< direct: so many of the next ranks find their parts in their own slots instead; see scatter_out()
+  int timed = -1;                     ///< the bucket of PathChoices that this giver times it for; -1: none
   bool pipelined = false;             ///< the only giver lays out in small steps, after it has arrived, while its readers copy
 
   /// Resets all fields for the call; field by field, see Parts.
@@ -68,6 +70,7 @@ struct Exchange {
     waits_for_all = true;
     past_cache = false;
     scattered = 0;
+    timed = -1;
     pipelined = false;
   }
 };
@@ -103,6 +106,9 @@ class Exchanger {
   bool readers_near() const;
   /// Whether all ranks are cache-local to each other; the same answer on all ranks at the same point of their programs.
   bool all_near() const { return all_near_; }
+  /// Whether the ways of large data may be timed against each other: few ranks, each with a core of its own.
+  bool may_stream() const { return may_stream_; }
+  PathChoices& broadcast_paths() { return broadcast_paths_; }
 
  private:
   /// Where a giver's data is, when it is not in the flag's line; stored in the line's payload.
@@ -141,6 +147,8 @@ class Exchanger {
   std::uint64_t laid(int rank) const;
   int scattered_place(int giver) const;
   Task scatter_out(const Exchange& exchange);
+  Task await_readers(const Exchange& exchange);
+  void note_path(const Exchange& exchange, Deadline since);
   void copy_own(const Exchange& exchange) const;
   void copy(void* to, const void* from, std::size_t bytes, bool past_cache) const;
   void read(void* to, int rank, std::uint64_t where, std::size_t bytes) const;
@@ -165,6 +173,8 @@ class Exchanger {
   std::vector<int> readers_;              ///< of this rank's memory, once the running exchange waits only for them
   const class Streamer* streamer_ = nullptr;   ///< of the running exchange
   CacheDistance distance_;
+  PathChoices broadcast_paths_;
+  Deadline all_here_{};                   ///< when all readers of a timed exchange had arrived
   bool may_stream_;                       ///< more than three ranks, or oversubscribed ranks, were not measured
   bool met_cache_local_ = false;                 ///< every rank that the running exchange has met, this one included, reports cache-local
   bool all_near_ = false;

@@ -225,6 +225,7 @@ Task Exchanger::run(Exchange exchange) {
     for (int r = 0; r < ranks(); ++r) {
       if (r != rank_ && exchange.give.at(r).bytes != 0) readers_.push_back(r);
     }
+    if (exchange.timed >= 0) co_await await_readers(exchange);
     for (int r : readers_) {
       co_await until([this, r, &exchange] {
         if (finished(r)) return true;
@@ -232,8 +233,23 @@ Task Exchanger::run(Exchange exchange) {
         return false;
       });
     }
+    if (exchange.timed >= 0) note_path(exchange, all_here_);
   }
   ended(exchange);
+}
+
+/// A late reader would make the way seem slow, so the time counts from when all have arrived.
+Task Exchanger::await_readers(const Exchange& exchange) {
+  for (int r : readers_) {
+    co_await until([this, r] { return arrived(r) || finished(r); });
+    if (arrived(r)) compare(exchange, r);
+  }
+  all_here_ = std::chrono::steady_clock::now();
+}
+
+void Exchanger::note_path(const Exchange& exchange, Deadline since) {
+  const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - since;
+  broadcast_paths_.of(exchange.timed).took(exchange.mode == Mode::streamed, static_cast<double>(exchange.give.bytes) / std::max(took.count(), 1.0));
 }
 
 Task Exchanger::take_copies(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming) {

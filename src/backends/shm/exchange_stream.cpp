@@ -217,6 +217,7 @@ Task Exchanger::stream(const Exchange& exchange, std::vector<int> sources) {
     }
   }
   Streamer streamer(*this, exchange, std::move(sources));
+  const auto begun = std::chrono::steady_clock::now();
   bool stalled = false;
   while (!streamer.done()) {
     if (streamer.step()) {
@@ -228,6 +229,7 @@ Task Exchanger::stream(const Exchange& exchange, std::vector<int> sources) {
     }
   }
   stalled ? distance_.stalled() : distance_.went_well();
+  if (exchange.timed >= 0) note_path(exchange, begun);
 }
 
 }  // namespace medley::shm
