@@ -18,7 +18,8 @@ struct Checker {
   void rank(std::string_view what, int value) const {
     if (value < 0 || value >= comm.size) [[unlikely]] refuse_rank(what, value);
   }
-  [[gnu::always_inline]] void buffer(std::string_view what, const ConstBuffer& buffer) const {
+  template <class AnyBuffer>
+  [[gnu::always_inline]] void buffer(std::string_view what, const AnyBuffer& buffer) const {
     const bool plain = static_cast<int>(buffer.dtype) < dtype_count && buffer.memory == Memory::host && buffer.count >= 0 &&
                        buffer.count < surely_possible && (buffer.data || buffer.count == 0);
     if (!plain) [[unlikely]] look_closely(what, buffer);

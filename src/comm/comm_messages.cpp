@@ -81,14 +81,11 @@ Work Comm::send(const ConstBuffer& buffer, int to, const Options& options) {
 
 Work Comm::recv(const Buffer& buffer, int from, const Options& options) {
   check_recv(state(), buffer, from, options.tag);
+  Work work;
+  const bool plain = options.async && buffer.memory == Memory::host && is_plain(options);
+  if (plain && state_->engine->receive(state_, buffer, from, options, work.operation_, work.source_)) [[likely]] return work;
   int source = -1;
-  if (options.async && buffer.memory == Memory::host && is_plain(options)) {
-    bool taken = false;
-    Work work(state_->engine->receive(state_, buffer, from, options, source, taken));
-    work.source_ = source;
-    if (taken) [[likely]] return work;
-  }
-  Work work = issue_recv(state_, buffer, from, options, source);
+  work = issue_recv(state_, buffer, from, options, source);
   work.source_ = source;
   return work;
 }

@@ -68,8 +68,9 @@ class Engine final : private Progress::Events {
   /// A send on host memory without algorithm or codec: true if the message has left, which is its end (engine_send.cpp). False, with
   /// nothing done: issue it.
   bool send_now(CommState& comm, const ConstBuffer& buffer, int to, const Options& options);
-  /// An async receive on host memory without algorithm or codec, by the short way; as issue(). Not taken, with nothing done: issue it.
-  Operation* receive(const std::shared_ptr<CommState>& comm, const Buffer& buffer, int from, const Options& options, int& source, bool& taken);
+  /// An async receive inside a host without algorithm or codec, by a short way (engine_receive.cpp). `pending` is as the result of issue().
+  /// False, with nothing done: issue it.
+  bool receive(const std::shared_ptr<CommState>& comm, const Buffer& buffer, int from, const Options& options, Operation*& pending, int& source);
   /// Issues several operations as a batch; the result is complete when all are.
   Operation* issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls, const Options& options);
   /// Issues collectives in order, some of them fused messages (engine_fuse.cpp); all or none. The result is complete when all are.
@@ -210,9 +211,11 @@ class Engine final : private Progress::Events {
                        const Route& route, const Options& options, int& source, Record*& recorded);
   Operation* start_message(Operation* message, const std::shared_ptr<CommState>& comm, const Options& options, const Route& route,
                            const Access& access, int& source);
-  void adopt_message(Operation& message, const std::shared_ptr<CommState>& comm, const Options& options, const Access& access,
-                     LaneState& lane, Transfer* transfer, std::uint64_t begun);
-  Operation* fail_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, const Route& route,
+  Operation* poll_started(Operation* message, const std::shared_ptr<CommState>& comm, const Options& options, const Route& route,
+                          const Access& access, Transfer* transfer, std::uint64_t begun, int& source);
+  void adopt_message(Operation& message, const std::shared_ptr<CommState>& shared, const CommState& comm, const Options& options,
+                     const Access& access, LaneState& lane, Transfer* transfer, std::uint64_t begun);
+  Operation* fail_message(Operation* message, const std::shared_ptr<CommState>& comm, const Options& options, const Route& route,
                           Transfer* transfer, std::uint64_t begun, const Error& error);
   void settle_message(Operation& message);
   OperationRef make_operation(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, LaneState& lane,

@@ -5,15 +5,11 @@
 #include <utility>
 
 #include "engine/engine.hpp"
+#include "engine/adopt_message.hpp"
 #include "engine/hazard_index.hpp"
 #include "engine/message_record.hpp"
 
 namespace medley::core {
-namespace {
-
-std::int64_t bytes_of(const Access& access) { return access.end - access.begin; }
-
-}  // namespace
 
 /// The kernel's coarse clock costs a fifth of the exact one. It lags by a tick at most, 10 ms, and the result is used for another
 /// millisecond; both are added: no deadline fires early, and none of a second or more is noticeably late.
@@ -76,8 +72,8 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
 }
 
 /// Takes over the message, an operation of the pool whose `call` is set.
-[[gnu::always_inline]] inline Operation* Engine::start_message(Operation* message, const std::shared_ptr<CommState>& shared, const Options& options,
-                                                               const Route& route, const Access& access, int& source) {
+Operation* Engine::start_message(Operation* message, const std::shared_ptr<CommState>& shared, const Options& options, const Route& route,
+                                 const Access& access, int& source) {
   CommState& comm = *shared;
   LaneState& lane = *route.lane;
   const Call& call = message->call;
@@ -86,9 +82,24 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
   const bool shown = !lane.inside_host && comm.status;
   if (shown) board_.show_inline(*comm.status, lane.place, call.op, call.root);
   Transfer* transfer = nullptr;
-  bool waits = false;
   try {
     transfer = lane.filled->start(call);
+  } catch (...) {
+    return fail_message(message, shared, options, route, nullptr, begun, current_error());
+  }
+  Operation* const pending = poll_started(message, shared, options, route, access, transfer, begun, source);
+  if (shown) board_.hide_inline();
+  return pending;
+}
+
+/// The message is with its library, or complete (without a transfer). Null if it is complete at its first poll.
+Operation* Engine::poll_started(Operation* message, const std::shared_ptr<CommState>& shared, const Options& options, const Route& route,
+                                const Access& access, Transfer* transfer, std::uint64_t begun, int& source) {
+  CommState& comm = *shared;
+  LaneState& lane = *route.lane;
+  const Call& call = message->call;
+  bool waits = false;
+  try {
     waits = transfer && transfer->poll_when_ready(progress_.ready(), *message);
     if (transfer && !waits && transfer->poll() == Poll::complete) {
       check_size(comm, call, *transfer);
@@ -97,14 +108,15 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
       transfer = nullptr;
     }
   } catch (...) {
-    const Call failed = call;
-    OperationPool::keep(*message);
-    return fail_message(shared, failed, options, route, transfer, begun, current_error());
+    return fail_message(message, shared, options, route, transfer, begun, current_error());
   }
-  if (shown) board_.hide_inline();
   if (transfer) {
     message->record = number_of(record_message(comm, call, route, options.async, begun, 0));
-    adopt_message(*message, shared, options, access, lane, transfer, begun);
+    if (!call.algorithm.empty()) [[unlikely]] {   // the caller's string may be gone before it ends
+      message->algorithm = call.algorithm;
+      message->call.algorithm = message->algorithm;
+    }
+    adopt_message(*message, shared, comm, options, access, lane, transfer, begun);
     waits ? progress_.add_waiting(*message) : progress_.add(*message);
     if (thread_ && options.async) thread_->nudge();   // a caller that waits makes the progress itself
     return message;
@@ -117,65 +129,11 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
   return nullptr;
 }
 
-/// The message is with its library and not complete. What add(), adopt() and look_for_launch() find out for other operations is
-/// known here: nothing holds it, nothing follows it yet, and on host memory it is launched.
-[[gnu::always_inline]] inline void Engine::adopt_message(Operation& message, const std::shared_ptr<CommState>& comm, const Options& options,
-                                                         const Access& access, LaneState& lane, Transfer* transfer, std::uint64_t begun) {
-  message.comm = comm;
-  message.lane = &lane;
-  if (!message.call.algorithm.empty()) [[unlikely]] {   // the caller's string may be gone before it ends
-    message.algorithm = message.call.algorithm;
-    message.call.algorithm = message.algorithm;
-  }
-  message.sequence = comm->messages;
-  message.deadline = deadline_of(options.deadline.count() > 0 ? options.deadline : comm->deadline, begun);
-  message.references.store(2, std::memory_order_relaxed);  // relaxed: nobody else has seen it yet; the engine's and the caller's
-  message.transfer = transfer;
-  message.started_at_issue = true;
-  message.state.store(Operation::State::active, std::memory_order_relaxed);   // relaxed: as in adopt()
-  if (bytes_of(access) > 0) [[likely]] {
-    message.accesses.assign(access);
-  } else {
-    message.accesses.clear();
-  }
-  pending_.push_back(message);
-  scheduler_.add_started(message, access);
-  if (comm->status) [[likely]]
-    message.slot = board_.show_message(*comm->status, lane.place, message.call.op, message.sequence, message.call.root);
-  ++lane.active;
-}
-
-Operation* Engine::receive(const std::shared_ptr<CommState>& shared, const Buffer& buffer, int from, const Options& options, int& source,
-                           bool& taken) {
-  refuse_forked_child();   // before the lock, which the parent may have held
-  handle_events();
-  CommState& comm = *shared;
-  const Hold hold(*this);
-  const Route* const route = plain_route(comm, Op::recv, buffer.dtype, options.backend);
-  auto* const begin = static_cast<std::byte*>(buffer.data);
-  const Access access{begin, begin + buffer.bytes(), true};
-  taken = route && scheduler_.may_start(access, *route->lane);
-  if (!taken) [[unlikely]] return nullptr;
-  comm.count(false);
-  Operation* const message = OperationPool::take();
-  Call& call = message->call;   // of an earlier message: what those never set is as in a new one
-  call.op = Op::recv;
-  call.dtype = buffer.dtype;
-  call.deterministic = options.deterministic;
-  call.root = from;
-  call.tag = options.tag;
-  call.in = nullptr;
-  call.in_count = 0;
-  call.out = begin;
-  call.out_count = buffer.count;
-  call.algorithm = {};
-  call.stream = options.stream;
-  return start_message(message, shared, options, *route, access, source);
-}
-
-/// It becomes a pending operation that ends with the error, as if it had failed later.
-[[gnu::cold]] Operation* Engine::fail_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+/// It becomes a pending operation that ends with the error, as if it had failed later; that one is returned.
+[[gnu::cold]] Operation* Engine::fail_message(Operation* message, const std::shared_ptr<CommState>& comm, const Options& options,
                                               const Route& route, Transfer* transfer, std::uint64_t begun, const Error& error) {
+  const Call call = message->call;
+  OperationPool::keep(*message);
   board_.hide_inline();
   Record* const recorded = record(*comm, call, route, options, begun);
   Operation* const operation = enlist(make_operation(comm, call, options, *route.lane, begun), options);

@@ -48,7 +48,8 @@ struct MessageFields {
   record.completed = completed;
   record.in_count = message.in_count;
   record.out_count = message.out_count;
-  record.waited = record.part_of = record.gpu_started = record.gpu_completed = record.gpu_waited = 0;
+  static_assert(offsetof(Record, comm) == offsetof(Record, waited) + 40);
+  std::memset(static_cast<void*>(&record.waited), 0, 40);   // and part_of, gpu_started, gpu_completed, gpu_waited
   store_word(record.comm, word_of(comm.note, recorder.scope()));
   store_word(record.root, message.peer_and_tag);
   store_word(record.op, byte_at(0, message.op) | byte_at(1, message.dtype) | byte_at(3, Memory::host) | byte_at(4, RecordState::writing) |

@@ -72,8 +72,12 @@ class Pipe {
     const Cell& cell = cells_[read_ & (cells_size_ - 1)];
     // Pairs with the release store in publish(): the whole frame is there.
     if (cell.stamp.load(std::memory_order_acquire) != stamp_of(read_)) return nullptr;
-    __builtin_prefetch(&cells_[(read_ + 1) & (cells_size_ - 1)]);  // so that the next of several is in the cache
+    prefetch(read_ahead);
     return &cell;
+  }
+  /// After the first front() that found a frame: fetches those behind it, so that the lines of several travel at once.
+  void prefetch_next() const {
+    for (std::uint64_t ahead = 1; ahead < read_ahead; ++ahead) prefetch(ahead);
   }
   /// Takes the first frame off, its payload into `to`.
   void pop(const Cell& cell, void* to) {
@@ -120,15 +124,14 @@ class Pipe {
     seen_read_ = reads_.cells.load(std::memory_order_acquire);
     seen_bytes_read_ = reads_.bytes.load(std::memory_order_acquire);
   }
+  void prefetch(std::uint64_t ahead) const { __builtin_prefetch(&cells_[(read_ + ahead) & (cells_size_ - 1)]); }
   Cell& next_cell() { return cells_[written_ & (cells_size_ - 1)]; }
   void publish(Cell& cell) {
     cell.stamp.store(stamp_of(written_),
                      std::memory_order_release);  // pairs with the acquire load in front()
     ++written_;
-    // The reader had that line last. Without this, the next atomic operation would wait until the frame's line has arrived. Lines
-    // further ahead must be left alone: the reader's processor takes the cells for a stream, fetches them too, and each line would
-    // travel twice more. (8 sends to a far core: 0.54 µs; fetched two ahead 0.6, three 0.74, six 1.1.)
-    prefetch_to_write(&cells_[(written_ + 1) & (cells_size_ - 1)]);
+    // The reader had that line last. Without this, the stores of the next frames would wait for it one after the other.
+    prefetch_to_write(&cells_[(written_ + write_ahead) & (cells_size_ - 1)]);
   }
   void put(const void* data, std::size_t bytes) {
     const std::size_t begin = bytes_written_ & (ring_size_ - 1), first = std::min(bytes, ring_size_ - begin);
@@ -141,6 +144,11 @@ class Pipe {
     std::memcpy(data, ring_ + begin, first);
     if (first < bytes) std::memcpy(static_cast<std::byte*>(data) + first, ring_, bytes - first);
   }
+
+  // How many cells ahead each side fetches. On two far cores (a line takes 0.15 µs) windows of 8 messages took 1.50 µs with 1 and 1, 1.38
+  // with 3 and 1, 1.47 with 3 and 2, 1.24 with 3 and 3, 1.38 with 3 and 5; windows of 64 8.9, 8.9, 8.1, 8.1 and 13. Lines further ahead are taken away
+  // from the other side, which is not done with them.
+  static constexpr std::uint64_t read_ahead = 3, write_ahead = 3;
 
   PipeReads& reads_;
   Cell* cells_;

@@ -59,8 +59,11 @@ Transfer* TagMatcher::start_recv(const Call& call) {
   RecvTransfer& recv = new_recv();
   recv.begin(call);
   if (!unexpected_.empty() && take_unexpected(recv)) return &recv;
+  // Its message may be there, and is then received in place. Not where others wait already, as in a window of receives: each look would
+  // fetch the line of a cell that the peer is about to write. The next poll looks.
+  const bool alone = posted_.empty();
   posted_.push_back(recv);
-  if (call.root >= 0) take_in(call.root);  // its message is received in place
+  if (alone && call.root >= 0) take_in(call.root);
   return &recv;
 }
 
@@ -89,6 +92,7 @@ void TagMatcher::take_in(int from) {
   Pipe& pipe = incoming_[static_cast<std::size_t>(from)];
   const Cell* cell = pipe.front();
   if (!cell) return;
+  pipe.prefetch_next();
   // Once nothing is pending, the rest stays in the pipe: its receive copies it from there once.
   for (; cell && !idle(); cell = pipe.front()) {
     if (!take_eager(from, *cell, pipe)) arrived(from, *cell, pipe);
