@@ -76,6 +76,7 @@ std::string machine_toml(const CalibrateResult& result) {
   for (const auto& [name, link] : {std::pair{"inside", m.inside}, {"between", m.between}})
     text += fmt::format("\n[{}]\nlatency_us = {}\nbandwidth_gb_per_s = {}\n", name, link.latency_us,
                         link.gb_per_s);
+  if (m.between.message_gap_us > 0) text += fmt::format("message_gap_us = {}\n", m.between.message_gap_us);
   for (const Level& level : m.above)
     text += fmt::format("\n[{}]\nunits = {}\noversubscription = {}\nlatency_us = {}\n", level.name,
                         level.hosts, level.oversubscription, level.latency_us);

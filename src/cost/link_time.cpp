@@ -53,13 +53,14 @@ LinkTime::LinkTime(const Machine& machine)
       nvls_rate_(machine.nvls_gb_per_s * 1e3),
       inside_latency_(machine.inside.latency_us),
       between_latency_(machine.between.latency_us),
+      between_message_gap_(machine.between.message_gap_us),
       above_(machine.above),
       fixed_us_(machine.constants.collective_us),
       message_us_(machine.constants.message_us),
       nvls_half_bytes_(nvls_half_bytes) {}
 
 LinkTime LinkTime::at_full_bandwidth(Machine machine) {
-  machine.inside.latency_us = machine.between.latency_us = 0;
+  machine.inside.latency_us = machine.between.latency_us = machine.between.message_gap_us = 0;
   for (Level& level : machine.above) level.latency_us = 0;
   machine.constants.inside_share = machine.constants.between_share = 1;
   machine.constants.collective_us = machine.constants.message_us = 0;
@@ -92,10 +93,14 @@ double LinkTime::one_way_latency(const GroupShape& g) const {
 }
 
 /// A ring that goes around `rounds` times and moves `moved` bytes per rank, with the fastest protocol for the
-/// size. Between hosts the latencies are those of Simple.
+/// size. Between hosts the latencies are those of Simple; a block travels along the whole ring, while every
+/// connection between hosts passes the blocks of all ranks one by one: the longer of the two counts.
 double LinkTime::ring_us(double moved, double rounds, const GroupShape& g) const {
   const double latency = rounds * one_way_latency(g), wire = moved / ring_rate(g);
-  if (g.hosts > 1) return latency + wire;
+  if (g.hosts > 1) {
+    const double messages = rounds * static_cast<double>(g.size - 1) * between_message_gap_;
+    return std::max(latency, messages) + wire;
+  }
   double best = latency + wire;
   for (const Protocol& p : protocols) best = std::min(best, p.latency * latency + wire / p.rate);
   return best;
@@ -108,11 +113,11 @@ double LinkTime::all_reduce_us(double bytes, const GroupShape& g) const {
     if (nvls_rate_ <= 0 || g.size < 4) return ring;
     return std::min(ring, 4 * inside_latency_ + (bytes + nvls_half_bytes_) / nvls_rate_);
   }
-  // Two trees over the hosts, chains inside them: every byte goes up and down once, as in NCCL's own
-  // estimate.
-  const double depth = std::ceil(std::log2(static_cast<double>(g.hosts)));
+  // Two trees over the hosts, chains inside them: from every host but the root of each, every byte goes up
+  // and down once.
+  const double hosts = static_cast<double>(g.hosts), depth = std::ceil(std::log2(hosts));
   const double tree = 2 * (static_cast<double>(g.per_host - 1) * inside_latency_ + depth * far_latency(g)) +
-                      2 * bytes / (tree_share * ring_rate(g));
+                      2 * bytes * (hosts - 1) / hosts / (tree_share * ring_rate(g));
   return std::min(ring, tree);
 }
 

@@ -23,8 +23,8 @@ GroupShape group_shape(const std::vector<Count>& ranks, const Machine& machine);
 class LinkTime {
  public:
   explicit LinkTime(const Machine& machine);
-  /// The links at their full bandwidth, without latency or any loss to libraries: a lower bound, which the achieved share of
-  /// a link is measured by.
+  /// The links at their full bandwidth, without latency or any loss to libraries: a lower bound, which the
+  /// achieved share of a link is measured by.
   static LinkTime at_full_bandwidth(Machine machine);
 
   double collective_us(Op op, double bytes, const GroupShape& group) const;
@@ -42,6 +42,7 @@ class LinkTime {
   double between_rate_;  ///< bytes per microsecond and GPU, when all GPUs of the host send
   double nvls_rate_;     ///< tensor bytes per microsecond, reduced in the switch; 0: not available
   double inside_latency_, between_latency_;
+  double between_message_gap_;
   std::vector<Level> above_;
   double fixed_us_, message_us_;
   double nvls_half_bytes_;  ///< below it, an all_reduce in the switch reaches less than half of its rate

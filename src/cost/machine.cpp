@@ -76,7 +76,8 @@ class Section {
 
 Link read_link(Section section) {
   const Link link{.latency_us = section.number("latency_us", 0),
-                  .gb_per_s = section.number("bandwidth_gb_per_s", 1e-3)};
+                  .gb_per_s = section.number("bandwidth_gb_per_s", 1e-3),
+                  .message_gap_us = section.number_or("message_gap_us", 0, 0)};
   section.finish();
   return link;
 }
@@ -192,9 +193,9 @@ Machine find_machine(const std::string& name_or_path) {
   std::error_code ignored;
   std::ifstream file(name_or_path);
   if (!file || std::filesystem::is_directory(name_or_path, ignored)) {
-    throw Error(ErrorKind::invalid, fmt::format("machine '{}' is neither a readable file nor one of {}{}", name_or_path,
-                                                fmt::join(machine_names(), ", "),
-                                                did_you_mean(name_or_path, machine_names())));
+    throw Error(ErrorKind::invalid,
+                fmt::format("machine '{}' is neither a readable file nor one of {}{}", name_or_path,
+                            fmt::join(machine_names(), ", "), did_you_mean(name_or_path, machine_names())));
   }
   std::ostringstream text;
   text << file.rdbuf();

@@ -15,6 +15,9 @@ namespace medley::cost {
 struct Link {
   double latency_us = 0;  ///< per step of a collective
   double gb_per_s = 0;    ///< inside: per GPU; between hosts: per host, all adapters together
+  /// Between hosts: the least time from one message of a ring to the next on the same connection. Every
+  /// connection of a ring of n ranks carries n - 1 blocks, one after another.
+  double message_gap_us = 0;
 };
 
 /// A level of the network above the hosts: leaf or pod, then spine. A unit consists of consecutive units of
@@ -39,7 +42,8 @@ struct Machine {
   CostConstants constants;     ///< the defaults, unless the file has a [constants] table
 };
 
-inline constexpr int machine_format = 1;  ///< of the files, as `format = 1`; docs/formats.md has their history
+inline constexpr int machine_format =
+    1;  ///< of the files, as `format = 1`; docs/formats.md has their history
 
 /// Names of the machines that are compiled in.
 std::vector<std::string_view> machine_names();

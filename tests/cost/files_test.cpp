@@ -95,8 +95,10 @@ TEST(CalibrateMachine, TheFileKeepsTheSwitchAndTheLevels) {
   CalibrateResult result;
   result.machine = find_machine("dgx-h100");
   result.machine.above = {{.name = "pod", .hosts = 4, .oversubscription = 2, .latency_us = 3}};
+  result.machine.between.message_gap_us = 7;
   const Machine read = parse_machine(machine_toml(result), "here.toml");
   EXPECT_EQ(read.nvls_gb_per_s, result.machine.nvls_gb_per_s);
+  EXPECT_EQ(read.between.message_gap_us, 7);
   ASSERT_EQ(read.above.size(), 1u);
   EXPECT_EQ(read.above[0].hosts, 4);
   EXPECT_EQ(read.above[0].oversubscription, 2);
