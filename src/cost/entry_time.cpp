@@ -23,6 +23,14 @@ Cause compute_cause(Phase phase) {
   }
 }
 
+/// Host time of the checks that TORCH_DISTRIBUTED_DEBUG=DETAIL runs before a collective. Messages have none;
+/// shapes are not compared for the coalesced all_reduces of DDP's buckets.
+double check_us(const Entry& entry, const CostConstants& constants) {
+  if (entry.op == Op::send || entry.op == Op::recv) return 0;
+  const bool coalesced = entry.group == "dp" && entry.phase == Phase::backward;
+  return constants.debug_check_us * (coalesced ? 0.5 : 1) * static_cast<double>(entry.group_size);
+}
+
 Cause comm_cause(std::string_view group) {
   if (group == "tp" || group == "etp") return Cause::tp;
   if (group == "cp") return Cause::cp;
@@ -96,6 +104,9 @@ std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layou
   const CostConstants& constants = machine.constants;
   const double issue_us = constants.host_us(framework, layout.flags);
   const double gap_us = constants.idle_us(framework, layout.flags);
+  // The playbook's pipelines over several hosts ran with the checks, its other layouts without.
+  const bool checked = layout.flags.distributed_debug.value_or(
+      framework == Framework::nanotron && layout.pp > 1 && layout.world() > machine.gpus_per_host);
   CommCosts comm(layout, rank, machine);
   std::vector<EntryCost> costs;
   costs.reserve(schedule.entries().size());
@@ -106,8 +117,7 @@ std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layou
       cost = comm(entry);
       cost.tail_us = cost.us * entry.tail;
       host_us = issue_us * constants.comm_kernels;
-      if (framework == Framework::nanotron && layout.pp > 1 && entry.group == "tp")
-        host_us += constants.nanotron_stall_us * static_cast<double>(entry.group_size);
+      if (checked) host_us += check_us(entry, constants);
     } else if (entry.kind != Kind::wait) {
       cost.us = kernels.us(entry) * (entry.module == "loss" ? constants.loss_passes : 1) +
                 gap_us * kernels_of(entry);

@@ -93,6 +93,8 @@ Level read_level(const char* name, Section section) {
 
 CostConstants read_constants(Section section) {
   CostConstants constants;
+  // the name before its cause was known
+  constants.debug_check_us = section.number_or("nanotron_stall_us", constants.debug_check_us, 0);
   for (const ConstantRow& row : constant_rows) {
     double& value = constants.*row.member;
     value = section.number_or(std::string(row.name), value, 0);

@@ -82,6 +82,9 @@ struct Flags {
   AttentionKernel attention = AttentionKernel::best;
   bool compile = false;      ///< torch.compile: chains of element-wise operations run as one kernel
   bool cuda_graphs = false;  ///< kernels are replayed: the host issues none of them
+  /// TORCH_DISTRIBUTED_DEBUG=DETAIL: the ranks compare every collective before they issue it. Default: only
+  /// nanotron's pipelines over several hosts, as in the Ultra-scale playbook.
+  std::optional<bool> distributed_debug;
   bool partial_graphs =
       false;         ///< Megatron: the host issues only the kernels of experts, token dispatch and head
   bool fp8 = false;  ///< products of linear layers run in fp8; nothing else changes

@@ -228,6 +228,9 @@ const std::map<std::string, Setter>& setters() {
     add({"dropout"}, [](Layout& l, const std::string& v, const std::string& p) {
       l.flags.dropout = parse_switch(v, p, "dropout");
     });
+    add({"distributed_debug"}, [](Layout& l, const std::string& v, const std::string& p) {
+      l.flags.distributed_debug = parse_switch(v, p, "distributed_debug");
+    });
     add({"fp8"}, fp8_recipe);
     add({"mode"},
         choice_key<Mode>(&Layout::mode, "mode",

@@ -50,9 +50,19 @@ void LayerWriter::attend(BlockId to, Phase phase, const Attention& a) const {
   // The softmax reads 16 bits and writes f32 (6 bytes, 10 in backward). In eager mode, scale and mask pass
   // over the scores before it and a cast after it (14 bytes, 10 in backward); fused, all is one kernel that
   // writes 16 bits. Dropout passes over the probabilities once more and writes a mask.
+  // Megatron's softmax kernel takes four rows of scores at once; where a rank has another number of heads and
+  // sequences, the cast to f32, scale, mask, softmax and the cast back run one by one
+  // (FusedScaleMaskSoftmax).
+  const bool one_by_one = fused && !l.flags.compile && batches % 4 != 0;
   const auto softmax = [&] {
-    stream(to, StreamOp::softmax, product({scores, backward ? (fused ? 8 : 10) : (fused ? 4 : 6)}), phase,
-           "attention.softmax");
+    const Count bytes = one_by_one ? (backward ? 12 : 8) : backward ? (fused ? 8 : 10) : (fused ? 4 : 6);
+    stream(to, StreamOp::softmax, product({scores, bytes}), phase, "attention.softmax");
+    if (one_by_one) {
+      Entry mask = memory_bound(product({scores, 29}), phase, "attention.mask");
+      mask.dtype = l.dtype;
+      mask.kernels = 4;
+      schedule_.add(to, std::move(mask));
+    }
     chain(to, scores, backward ? Passes{10, 0, 2} : Passes{14, 0, 3}, phase, "attention.mask");
     if (l.flags.dropout.value_or(false)) chain(to, scores, {5, 5, 1}, phase, "attention.dropout");
   };

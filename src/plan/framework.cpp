@@ -70,6 +70,9 @@ std::string assumptions(const Model& model, const Layout& layout, Framework fram
                         on(l.flags.tp_comm_overlap));
   if (framework == Framework::deepspeed || framework == Framework::neox)
     text += fmt::format(", overlap_comm={}", on(l.flags.overlap_comm.value_or(l.zero == 3)));
+  if (framework == Framework::nanotron && l.pp > 1)
+    text += fmt::format(", distributed_debug={}",
+                        l.flags.distributed_debug ? on(*l.flags.distributed_debug) : "on across hosts");
   if (l.recompute == Recompute::none) text += ", nothing recomputed";
   return text;
 }

@@ -1,7 +1,7 @@
 // Hugging Face's nanotron: Megatron's tensor parallel layers with asynchronous gathers, 1F1B with blocking
 // messages, gradients accumulated in f32. Without ZeRO, DDP's hooks reduce them in buckets during the last
-// backward pass; with ZeRO-1 there is no DDP: one blocking all_reduce of the whole buffer follows the last pass
-// (trainer.py, `make_ddp` and `sync_gradients_across_dp`).
+// backward pass; with ZeRO-1 there is no DDP: one blocking all_reduce of the whole buffer follows the last
+// pass (trainer.py, `make_ddp` and `sync_gradients_across_dp`).
 #include <fmt/format.h>
 
 #include "plan/frameworks.hpp"
@@ -25,8 +25,11 @@ class Nanotron {
   }
 
   Schedule make() {
-    // A bucket of DDP is reduced by all_reduce_coalesced: one all_reduce for each of its tensors.
-    buckets_ = fill_buckets(view_.tensors(), false, 1, 1);
+    // DDP fills its buckets with 16-bit gradients; the hook adds each to its f32 sum, which is reduced. The
+    // sums of a bucket are reduced by one all_reduce_coalesced.
+    const Flags& flags = view_.layout.flags;
+    buckets_ = fill_buckets(view_.tensors(), false, ceil_div(flags.first_bucket_bytes, view_.e),
+                            ceil_div(flags.bucket_bytes, view_.e));
     write_pipeline(view_, schedule_, 0, {.batched = false, .shape_exchange = true, .overlap = false},
                    [&](const Pass& pass) { return pass_block(pass); });
     step();
@@ -46,8 +49,8 @@ class Nanotron {
   }
 
   Schedule::BlockId pass_block(const Pass& pass) {
-    const bool reduces = !pass.forward && !sharded_ && view_.dp_group > 1 &&
-                         pass.micro_batch == view_.micro_batches - 1;
+    const bool reduces =
+        !pass.forward && !sharded_ && view_.dp_group > 1 && pass.micro_batch == view_.micro_batches - 1;
     BodyHooks hooks;
     if (reduces) hooks.after = [&](Count layer, bool) { return reductions(layer); };
     if (!pass.forward)
@@ -59,8 +62,8 @@ class Nanotron {
     return body_.block(pass.chunk, pass.forward, reduces ? 1 : 0, hooks);
   }
 
-  /// A loop over this rank's tensors that reads and writes `bytes` per element, in `kernels` kernels a tensor.
-  /// The accumulation after each micro-batch adds 16-bit gradients to f32 sums: 2 + 4 + 4 bytes.
+  /// A loop over this rank's tensors that reads and writes `bytes` per element, in `kernels` kernels a
+  /// tensor. The accumulation after each micro-batch adds 16-bit gradients to f32 sums: 2 + 4 + 4 bytes.
   Entry over_tensors(Count bytes, Count kernels, Phase phase, const char* module) const {
     const std::vector<LocalTensor> tensors = view_.tensors();
     Entry entry = memory_bound(product({elements(tensors, false), bytes}, module), phase, module);
@@ -73,9 +76,10 @@ class Nanotron {
     std::vector<Entry> out;
     for (const Bucket& b : buckets_) {
       if (b.last_layer != layer) continue;
-      out.push_back(async(comm(Op::all_reduce, "dp", view_.dp_group, gradient_bytes(b.elements), grad_,
-                               Phase::backward, "gradients", "the f32 gradient of each tensor of a full bucket is averaged"),
-                          token::gradients));
+      out.push_back(
+          async(comm(Op::all_reduce, "dp", view_.dp_group, gradient_bytes(b.elements), grad_, Phase::backward,
+                     "gradients", "the f32 gradients of a full bucket are averaged at once"),
+                token::gradients));
     }
     return out;
   }
@@ -113,14 +117,14 @@ class Nanotron {
     if (view_.last_stage()) add_comm(schedule_, 0, std::move(loss));
   }
 
-  // all_gather_coalesced: the slices of every rank are flattened, gathered as a list of tensors, which PyTorch
-  // gathers to one buffer and copies, and copied back tensor by tensor and rank by rank.
+  // all_gather_coalesced: the slices of every rank are flattened, gathered as a list of tensors, which
+  // PyTorch gathers to one buffer and copies, and copied back tensor by tensor and rank by rank.
   void gather_parameters(Count all) {
     schedule_.add(0, memory_bound(product({all, 4 * view_.e}, "parameters"), Phase::optimizer, "flatten"));
-    add_comm(schedule_, 0,
-             comm(Op::all_gather, "dp", view_.dp_group, product({all, view_.e}, "parameters"),
-                  view_.layout.dtype, Phase::optimizer, "parameters",
-                  "ZeRO-1: updated slices become whole parameters"));
+    add_comm(
+        schedule_, 0,
+        comm(Op::all_gather, "dp", view_.dp_group, product({all, view_.e}, "parameters"), view_.layout.dtype,
+             Phase::optimizer, "parameters", "ZeRO-1: updated slices become whole parameters"));
     schedule_.add(0, over_tensors(2 * view_.e, view_.dp_group, Phase::optimizer, "unflatten"));
   }
 

@@ -109,6 +109,26 @@ TEST(Cost, FullRecomputeCostsAboutAThird) {
   EXPECT_NEAR(step_us(model, layout, Framework::megatron, machine) / kept, 1.33, 0.07);
 }
 
+// TORCH_DISTRIBUTED_DEBUG=DETAIL: rank 0 of a group answers its ranks one by one, so that the host's time per
+// collective grows with the group. Only nanotron's pipelines over several hosts have it unless the layout
+// says so.
+TEST(Cost, DebugChecksKeepTheHostBusyWithEveryRankOfAGroup) {
+  const Model model = published::gpt(1024, 16, 16);
+  const Machine machine = find_machine("ec2-p5");
+  const auto us = [&](Layout layout, std::optional<bool> debug, Framework framework = Framework::nanotron) {
+    layout.flags.distributed_debug = debug;
+    return step_us(model, layout, framework, machine);
+  };
+  const Layout pipeline = layout_of(4, 2, 2, 8), one_host = layout_of(2, 2, 2, 8),
+               flat = layout_of(8, 2, 1, 8);
+  EXPECT_EQ(us(pipeline, std::nullopt), us(pipeline, true));
+  EXPECT_GT(us(pipeline, true), 1.5 * us(pipeline, false));
+  EXPECT_EQ(us(one_host, std::nullopt), us(one_host, false));
+  EXPECT_EQ(us(flat, std::nullopt), us(flat, false));
+  EXPECT_EQ(us(pipeline, std::nullopt, Framework::megatron), us(pipeline, false, Framework::megatron));
+  EXPECT_GT(us(layout_of(4, 4, 1, 8), true), 1.2 * us(layout_of(8, 2, 1, 8), true));
+}
+
 TEST(Cost, FlopsAreThoseOfThePapers) {
   const Model model = published::gpt(12288, 96, 96);
   Layout layout = layout_of(1, 8, 8, 64);

@@ -323,40 +323,6 @@ TEST(Fsdp, CopiesParametersAndGradientsAroundItsCollectives) {
   EXPECT_NEAR(copied(Framework::fsdp1, "gradients.copy"), 8, 0.1);
 }
 
-TEST(Nanotron, ReducesInTheLastBackwardPassOrAfterItWithZero) {
-  const Model m = gpt();
-  Layout l = layout(4, 2, 1);
-  l.global_batch = 16;
-  l.sp = true;
-  const auto plain = rows(m, l, Framework::nanotron);
-  const Total reduced = operations(plain, Op::all_reduce, "dp", Phase::backward);
-  EXPECT_GT(reduced.count, 1);
-  EXPECT_EQ(operations(plain, Op::all_reduce, "dp", Phase::grad_sync).count, 0);
-  l.zero = 1;  // no DDP: one blocking all_reduce of everything, then the gather of the parameters
-  const auto sharded = rows(m, l, Framework::nanotron);
-  EXPECT_EQ(operations(sharded, Op::all_reduce, "dp", Phase::backward).count, 0);
-  EXPECT_EQ(operations(sharded, Op::all_reduce, "dp", Phase::grad_sync).count, 1);
-  EXPECT_EQ(operations(sharded, Op::all_reduce, "dp", Phase::grad_sync).bytes, reduced.bytes);
-  EXPECT_EQ(operations(sharded, Op::all_gather, "dp", Phase::optimizer).bytes * 2, reduced.bytes);
-}
-
-TEST(Nanotron, CopiesEveryTensorOfEveryRankAfterTheGather) {
-  Layout l = layout(4, 1, 1);
-  l.zero = 1;
-  l.global_batch = 4;
-  const auto copies = [&](int dp) {
-    l.dp = dp;
-    l.global_batch = dp;
-    int kernels = 0;
-    make_schedule(gpt(), l, Framework::nanotron, 0).tally([&](const Entry& e, Count) {
-      if (e.module == "unflatten") kernels += e.loop ? e.kernels : 0;
-    });
-    return kernels;
-  };
-  EXPECT_GT(copies(4), 0);
-  EXPECT_EQ(copies(8), 2 * copies(4));
-}
-
 TEST(Defaults, AreThoseOfTodayAndSaid) {
   Layout l = layout(1, 1, 1);
   EXPECT_TRUE(l.flags.flash_attention);
@@ -365,6 +331,10 @@ TEST(Defaults, AreThoseOfTodayAndSaid) {
   EXPECT_THAT(assumptions(gpt(), l, Framework::ddp), HasSubstr("eager kernels"));
   l.flags.compile = true;
   EXPECT_THAT(assumptions(gpt(), l, Framework::ddp), HasSubstr("compiled kernels"));
+  l.pp = 2;
+  EXPECT_THAT(assumptions(gpt(), l, Framework::nanotron), HasSubstr("distributed_debug=on across hosts"));
+  l.flags.distributed_debug = false;
+  EXPECT_THAT(assumptions(gpt(), l, Framework::nanotron), HasSubstr("distributed_debug=off"));
 }
 
 TEST(Plan, ATrillionParametersAndNoOverflow) {
