@@ -37,12 +37,13 @@ TEST(Accuracy, HeldOutStepsOfVTrainAreWithinItsOwnError) {
     const PredictionError unseen = prediction_error(halves.held_out, machine);
     std::cout << name(framework) << ": fit " << 100 * seen.mape << " %, held out " << 100 * unseen.mape
               << " %, worst " << 100 * unseen.worst << " %\n";
-    EXPECT_LT(unseen.mape, 0.084) << name(framework);  // vTrain's own error on one node is 8.37 %
+    EXPECT_LT(unseen.mape,
+              framework == Framework::megatron ? 0.063 : 0.084);  // vTrain's own on one node: 8.37 %
   }
 }
 
 TEST(Accuracy, KorthikantisTableIsWithinCalculonsError) {
-  const Machine machine = find_machine("dgx-a100");
+  const Machine machine = find_machine("selene");
   double sum = 0, worst = 0;
   const auto rows = published::korthikanti();
   for (const auto& [name, step] : rows) {
