@@ -4,9 +4,10 @@
 bf16 autocast-free training as most small codebases run it: bf16 parameters, causal scaled_dot_product_attention, fused
 AdamW, the loss in f32. Eager and torch.compile. Writes one CSV in the columns that `medley plan calibrate` reads:
 
-    python bench/steps/measure_h200.py -o /tmp/h200_steps.csv --seconds 330 [--set blind]
+    python bench/steps/measure_h200.py -o /tmp/h200_steps.csv --seconds 330 [--set blind] [--each 4]
 
-The set `blind` has other models, sequences and micro-batches than the first, on which constants were fitted.
+The set `blind` has other models, sequences and micro-batches than the first, on which constants were fitted; the set
+`blind2` others than both. Its predictions were written down before it was measured (data/h200_blind2_predicted.csv).
 """
 import argparse
 import csv
@@ -42,6 +43,24 @@ SHAPES = {
     "qwen2.5-3b": (2048, 16, 2, 36, 11008, 151936, 1, 1),
     "minitron-4b": (3072, 24, 8, 32, 9216, 256000, 1, 0),
     "mistral-7b": (4096, 32, 8, 32, 14336, 32000, 1, 0),
+    # and for the second one
+    "opt-125m": (768, 12, 12, 12, 3072, 50272, 0, 1),
+    "smollm-135m": (576, 9, 3, 30, 1536, 49152, 1, 1),
+    "cerebras-256m": (1088, 17, 17, 14, 4352, 50257, 0, 1),
+    "pythia-410m": (1024, 16, 16, 24, 4096, 50304, 0, 0),
+    "danube3-500m": (1536, 16, 8, 16, 4096, 32000, 1, 0),
+    "bloom-560m": (1024, 16, 16, 24, 4096, 250880, 0, 1),
+    "cerebras-590m": (1536, 12, 12, 18, 6144, 50257, 0, 1),
+    "olmo-1b": (2048, 16, 16, 16, 8192, 50304, 1, 1),
+    "pythia-1.4b": (2048, 16, 16, 24, 8192, 50304, 0, 0),
+    "qwen2.5-1.5b": (1536, 12, 2, 28, 8960, 151936, 1, 1),
+    "smollm2-1.7b": (2048, 32, 32, 24, 8192, 49152, 1, 1),
+    "danube-1.8b": (2560, 32, 8, 24, 6912, 32000, 1, 0),
+    "pythia-2.8b": (2560, 32, 32, 32, 10240, 50304, 0, 0),
+    "phi-3-mini": (3072, 32, 32, 32, 8192, 32064, 1, 0),
+    "yi-6b": (4096, 32, 4, 32, 11008, 64000, 1, 0),
+    "opt-6.7b": (4096, 32, 32, 32, 16384, 50272, 0, 1),
+    "deepseek-7b": (4096, 32, 32, 30, 11008, 102400, 1, 0),
 }
 # shape, micro-batch, sequence, compiled
 CASES = {"first": [
@@ -56,6 +75,13 @@ CASES = {"first": [
     ("smollm-360m", 16, 2048, 1), ("mistral-7b", 2, 3072, 0), ("gpt2-medium", 8, 1024, 0), ("qwen2-0.5b", 4, 4096, 0),
     ("tinyllama-1.1b", 8, 2048, 1), ("minitron-4b", 1, 6144, 0), ("qwen3-1.7b", 1, 12288, 0), ("qwen2.5-3b", 2, 2048, 1),
     ("gemma-2b", 2, 3072, 1),
+], "blind2": [
+    ("opt-125m", 16, 2048, 0), ("smollm-135m", 16, 2048, 0), ("cerebras-256m", 8, 2048, 0), ("pythia-410m", 4, 4096, 0),
+    ("danube3-500m", 2, 8192, 0), ("bloom-560m", 4, 2048, 0), ("cerebras-590m", 8, 2048, 0), ("olmo-1b", 4, 4096, 0),
+    ("pythia-1.4b", 1, 8192, 0), ("qwen2.5-1.5b", 2, 6144, 0), ("smollm2-1.7b", 1, 16384, 0), ("danube-1.8b", 3, 3072, 0),
+    ("pythia-2.8b", 3, 2048, 0), ("phi-3-mini", 1, 4096, 0), ("yi-6b", 2, 2048, 0), ("opt-6.7b", 1, 2048, 0),
+    ("deepseek-7b", 1, 5120, 0), ("opt-125m", 32, 1024, 1), ("olmo-1b", 6, 2048, 1), ("danube3-500m", 1, 16384, 1),
+    ("cerebras-590m", 12, 1024, 1),
 ]}
 
 
@@ -165,6 +191,7 @@ def main():
     parser.add_argument("-o", "--output", default="h200_steps.csv")
     parser.add_argument("--gpu", default="h200-sxm", help="name of the GPU in the gpu column")
     parser.add_argument("--seconds", type=float, default=330, help="stop starting new cases after this long")
+    parser.add_argument("--each", type=float, default=4, help="seconds of measuring per case")
     parser.add_argument("--set", choices=CASES, default="first")
     arguments = parser.parse_args()
     began = time.monotonic()
@@ -177,7 +204,7 @@ def main():
                 break
             h, a, kv, layers, ffn, vocab, gated, tied = SHAPES[name]
             try:
-                ms, gb = measure(SHAPES[name], batch, seq, compiled, 4.0)
+                ms, gb = measure(SHAPES[name], batch, seq, compiled, arguments.each)
             except torch.cuda.OutOfMemoryError:
                 print(f"{name} {batch}x{seq}: out of memory")
                 continue
