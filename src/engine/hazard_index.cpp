@@ -8,6 +8,7 @@ namespace medley::core {
 namespace {
 
 constexpr std::size_t most_spare = 64;   // segments kept for reuse
+constexpr std::size_t least_bulk = 8;    // ranges of a fused message for which binary searches pay
 
 bool conflict(const Access& x, const Access& y) {
   return (x.write || y.write) && x.begin < y.end && y.begin < x.end;
@@ -61,6 +62,9 @@ void find_accesses(const fuse::Fusion& fusion, const Call& call, int ranks, Acce
     for (++i; i < all.size() && all[i].write == united.write && all[i].begin <= united.end; ++i) united.end = std::max(united.end, all[i].end);
     accesses.push_back(united);
   }
+  if (accesses.size() < least_bulk) return;
+  const auto reads = std::find_if(accesses.begin(), accesses.end(), [](const Access& one) { return one.write; }) - accesses.begin();
+  accesses.mark_sorted(static_cast<std::size_t>(reads));
 }
 
 bool conflict(const Accesses& a, const Accesses& b) {
@@ -168,6 +172,7 @@ void HazardIndex::index_few() {
 }
 
 bool HazardIndex::conflicts_inside(const Access& access) const {
+  if (std::any_of(bulks_.begin(), bulks_.end(), [&access](const Operation* bulk) { return bulk->accesses.conflict_in_order(access); })) return true;
   if (segments_.empty()) return conflicts_with_few(access);
   auto at = segments_.upper_bound(access.begin);
   if (at != segments_.begin() && std::prev(at)->second.end > access.begin) --at;
@@ -187,7 +192,13 @@ HazardIndex::Segments::iterator HazardIndex::drop(Segments::iterator at) {
   return next;
 }
 
+bool HazardIndex::conflicts_with_bulk(const Operation& bulk, const Operation& operation) {
+  return std::any_of(operation.accesses.begin(), operation.accesses.end(),
+                     [&bulk](const Access& access) { return bulk.accesses.conflict_in_order(access); });
+}
+
 void HazardIndex::remove_any(Operation& operation) {
+  if (operation.accesses.sorted() && std::erase(bulks_, &operation) > 0) return;
   std::size_t left = few_count_ > 0 ? operation.accesses.size() : 0;
   for (std::size_t i = 0; left > 0 && i < few_count_;) {
     if (few_[i].operation == &operation) {
@@ -210,6 +221,7 @@ void HazardIndex::remove_any(Operation& operation) {
 }
 
 void HazardIndex::clear() {
+  bulks_.clear();
   few_count_ = 0;
   segments_.clear();
 }

@@ -4,7 +4,8 @@
 // last writer and the readers since. A new operation waits for these alone, since the last writer itself waited for everything
 // before it. So the cost of an operation depends on how many segments it covers, not on how many operations are pending.
 //
-// While they are few and none conflicts, such as the messages of a pipeline, a short list of intervals suffices.
+// While they are few and none conflicts, such as the messages of a pipeline, a short list of intervals suffices. A fused message of many tensors
+// stays by itself: its ranges are sorted, so a look-up is a binary search, and adding it costs next to nothing.
 #pragma once
 
 #include <array>
@@ -22,6 +23,10 @@ class MEDLEY_API HazardIndex {
   /// follow directly. Two conflict if one of them writes what both touch.
   template <class Visit>
   void add(Operation& operation, Visit&& visit) {
+    for (Operation* bulk : bulks_) {
+      if (conflicts_with_bulk(*bulk, operation)) report(bulk, operation, visit);
+    }
+    if (operation.accesses.sorted() && segments_.empty() && bulks_.size() < most_bulks) return add_bulk(operation, visit);
     if (segments_.empty() && add_to_few(operation)) return;
     add_to_segments(operation, visit);
   }
@@ -39,7 +44,7 @@ class MEDLEY_API HazardIndex {
   }
   /// Whether a pending operation conflicts with this access.
   [[gnu::always_inline]] bool conflicts(const Access& access) const {
-    if (empty() || (segments_.empty() && outside_hull(access))) [[likely]] return false;
+    if (bulks_.empty() && ((few_count_ == 0 && segments_.empty()) || (segments_.empty() && outside_hull(access)))) [[likely]] return false;
     const Access copy = access;   // so that the caller's can stay in registers
     return conflicts_inside(copy);
   }
@@ -50,7 +55,7 @@ class MEDLEY_API HazardIndex {
     remove_any(operation);
   }
   void clear();
-  bool empty() const { return few_count_ == 0 && segments_.empty(); }
+  bool empty() const { return few_count_ == 0 && segments_.empty() && bulks_.empty(); }
   /// The number of segments.
   std::size_t size() const { return segments_.size(); }
 
@@ -82,6 +87,16 @@ class MEDLEY_API HazardIndex {
     earlier->last_dependent = operation.order;
     visit(*earlier);
   }
+  /// One that conflicts with a bulk is made to follow it, also where it follows another that has come between: harmless, for that one follows the
+  /// bulk too.
+  template <class Visit>
+  void add_bulk(Operation& operation, Visit&& visit) {
+    for (std::size_t i = 0; i < few_count_; ++i) {
+      if (operation.accesses.conflict_in_order(few_[i].access)) report(few_[i].operation, operation, visit);
+    }
+    bulks_.push_back(&operation);
+  }
+  static bool conflicts_with_bulk(const Operation& bulk, const Operation& operation);
   bool add_to_few(Operation& operation);
   void append_to_few(Operation& operation) {
     for (const Access& access : operation.accesses) append_to_few(operation, access);
@@ -132,6 +147,8 @@ class MEDLEY_API HazardIndex {
   /// Every entry of the list lies in here: what lies outside needs no look at the entries. It grows until the list is empty.
   const std::byte *hull_begin_ = nullptr, *hull_end_ = nullptr;
   Segments segments_;
+  static constexpr std::size_t most_bulks = 8;   // each is looked through for every new operation
+  std::vector<Operation*> bulks_;            ///< whose ranges are sorted; they are in none of the others
   std::vector<Segments::node_type> spare_;   ///< nodes of removed segments, reused: no allocations in the steady state
 };
 

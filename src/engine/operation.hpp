@@ -1,6 +1,7 @@
 // An issued operation as the engine keeps it until it is complete: its call, its dependencies, its result.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -30,16 +31,18 @@ struct Access {
   bool write;
 };
 
-/// All memory that an operation touches. Two ranges, stored inline, unless it is a v-collective.
+/// All memory that an operation touches. Two ranges, stored inline, unless it is a v-collective or a fused message.
 class Accesses {
  public:
   void clear() {
     count_ = 0;
+    sorted_ = false;
     many_.clear();
   }
   void assign(const Access& access) {
     few_[0] = access;
     count_ = 1;
+    sorted_ = false;
     if (!many_.empty()) many_.clear();
   }
   void push_back(const Access& access) {
@@ -52,13 +55,28 @@ class Accesses {
     ++count_;
   }
   std::size_t size() const { return count_; }
+  /// Promises that the first `reads` are reads and the others writes, and that the ranges of each kind are in order and do not overlap.
+  void mark_sorted(std::size_t reads) {
+    sorted_ = true;
+    reads_ = reads;
+  }
+  bool sorted() const { return sorted_; }
+  /// Of sorted ones: whether one of them conflicts with this access.
+  bool conflict_in_order(const Access& access) const {
+    return overlaps(begin() + reads_, end(), access) || (access.write && overlaps(begin(), begin() + reads_, access));
+  }
   const Access* begin() const { return many_.empty() ? few_.data() : many_.data(); }
   const Access* end() const { return begin() + count_; }
 
  private:
+  static bool overlaps(const Access* first, const Access* last, const Access& access) {
+    const Access* const at = std::lower_bound(first, last, access.begin, [](const Access& one, const std::byte* begin) { return one.end <= begin; });
+    return at != last && at->begin < access.end;
+  }
   std::array<Access, 2> few_;
   std::vector<Access> many_;
-  std::size_t count_ = 0;
+  std::size_t count_ = 0, reads_ = 0;
+  bool sorted_ = false;
 };
 
 /// Reference-counted: the engine holds one reference until the operation is complete, every Work holds one, and so does every

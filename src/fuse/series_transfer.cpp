@@ -30,8 +30,8 @@ class SeriesTransfer final : public Transfer {
   Poll poll() override {
     if (failed_) throw *failed_;
     bool moved = false;
-    for (int i = 0; i < started_per_poll; ++i) {
-      if (!poll_running()) break;
+    const int passes = most_ == 1 ? started_per_poll : 1;   // one after the other, the next may be complete at once
+    for (int i = 0; i < passes && poll_running(); ++i) {
       moved = true;
       if (!start_some()) return Poll::complete;
     }

@@ -47,7 +47,8 @@ class RandomHazards {
       const std::size_t begin = random_() % (bytes_ - 1), length = 1 + random_() % std::min<std::size_t>(40, bytes_ - begin);
       operation.accesses.push_back({arena + begin, arena + begin + length, random_() % 2 == 0});
     }
-    if (!compare_conflicts(operation)) return add_free(std::move(made));
+    if (random_() % 4 == 0) make_bulk(operation);
+    if (!compare_conflicts(operation) && !operation.accesses.sorted()) return add_free(std::move(made));
     std::set<std::size_t> reported;
     index_.add(operation, [&](Operation& earlier) {
       const std::size_t number = earlier.order - 1;
@@ -64,6 +65,20 @@ class RandomHazards {
     all_.push_back(std::move(made));
   }
 
+  /// Like a fused message: many ranges, those of a kind in order and apart.
+  void make_bulk(Operation& operation) {
+    operation.accesses.clear();
+    std::size_t reads = 0;
+    for (const bool write : {false, true}) {
+      for (std::size_t at = random_() % 20; at < bytes_ - 1; at += 1 + random_() % std::max<std::size_t>(bytes_ / 20, 2)) {
+        const std::size_t end = std::min<std::size_t>(at + 1 + random_() % 8, bytes_);
+        operation.accesses.push_back({arena + at, arena + end, write});
+        at = end;
+        if (!write) ++reads;
+      }
+    }
+    operation.accesses.mark_sorted(reads);
+  }
   /// Whether a pending operation conflicts with it, which the index must know of each access.
   bool compare_conflicts(const Operation& operation) {
     bool any = false;
