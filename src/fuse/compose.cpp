@@ -9,7 +9,6 @@ namespace {
 
 /// What moves without being combined moves as bytes, so that mixed types share a message.
 Call as_bytes(const Call& call) {
-  if (reduces(call.op)) return call;
   Call bytes = call;
   const auto element = static_cast<std::int64_t>(size_of(call.dtype));
   bytes.dtype = DType::u8;
@@ -78,9 +77,13 @@ std::vector<Composed> compose(std::span<const Member> members, int rank, int ran
     if (message.members.size() == 1) continue;
     message.fusion = std::make_shared<Fusion>();
     message.fusion->reserve(message.members.size());
-    const auto moved = [&](const Call& call) { return message.series ? call : as_bytes(call); };   // a series keeps the type, for its routes and codecs
-    for (const std::uint32_t i : message.members) message.fusion->add(moved(members[i].call), rank, ranks);
-    message.call = message.fusion->call_like(moved(message.first->call), rank, ranks);
+    const bool typed = message.series || reduces(message.call.op);   // a series keeps the type, for its routes and codecs
+    for (const std::uint32_t i : message.members) {
+      const Call& call = members[i].call;
+      if (typed) message.fusion->add(call, rank, ranks);
+      else message.fusion->add(as_bytes(call), rank, ranks);
+    }
+    message.call = message.fusion->call_like(typed ? message.first->call : as_bytes(message.first->call), rank, ranks);
     if (message.series) message.fusion->make_series();
   }
   for (Composed& message : composed) message.call.algorithm = message.first->algorithm;
