@@ -47,6 +47,7 @@ class HierarchicalTransfer final : public PhasedTransfer {
   Task all_gather();
   Task broadcast();
   Task all_to_all();
+  Task direct_all_to_all(std::int64_t part);
   void by_place(std::byte* to, const std::byte* from, std::int64_t part) const;
   void by_host(std::byte* to, const std::byte* from, std::int64_t part) const;
   std::byte* room(Scratch& scratch, std::int64_t count) const { return (scratch = Scratch(bytes(count))).data(); }

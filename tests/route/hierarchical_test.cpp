@@ -46,6 +46,8 @@ void exchanges(Comm& world, std::size_t count) {
   for (int r = 0; r < ranks; ++r) {
     for (int i = 0; i < n; ++i) ASSERT_EQ(taken[static_cast<std::size_t>(r * n + i)], 10000 * r + 1000 * rank + i);
   }
+  world.all_to_all(given, given, paired);   // in place
+  ASSERT_EQ(given, taken);
   for (int root = 0; root < ranks; ++root) {
     std::vector<std::int32_t> tensor(count, rank == root ? root + 7 : 0);
     world.broadcast(tensor, root, paired);
