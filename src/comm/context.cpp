@@ -27,7 +27,7 @@ namespace {
 fuse::Limits fuse_limits_of(const CommState& comm, const route::Table* table, const route::Shape& shape) {
   if (comm.size == 1) return {.host = 0, .cuda = 0};   // nothing travels: packing would only cost
   fuse::Limits limits;
-  const auto of_lane = [&](const LaneState& lane) { return fuse::default_host_limit(comm.size, lane.inside_host); };
+  const auto of_lane = [&](const LaneState& lane) { return fuse::default_host_limit(comm.size, shape.hosts, lane.inside_host); };
   for (const auto& lane : comm.lanes) {
     if (lane->host) limits.of_backend.emplace_back(lane->name, of_lane(*lane));
   }

@@ -35,11 +35,14 @@ struct Limits {
   }
 };
 
-/// Of a backend without a measured limit. Where messages are copies inside a host, one costs little, and more with every rank: two ranks gain
-/// 1.3 times at 2 KiB and lose from 4 KiB on; eight gain 8 times at 1 KiB and 1.1 times at 16 KiB (shm, bench/fusion).
-constexpr std::int64_t default_host_limit(int ranks, bool copies_inside_host) {
+/// Of a backend without a measured limit (bench/fusion, 16 cores). Where messages are copies inside a host, one costs little, and more with every
+/// rank: two ranks gain 1.3 times at 2 KiB and lose from 16 KiB on; eight gain 8 times at 1 KiB and 1.1 times at 16 KiB (shm). Between hosts
+/// eight ranks gain 2.8 times at 16 KiB and 1.1 times at 64 KiB (ucx). Libraries inside a host lie between.
+constexpr std::int64_t default_host_limit(int ranks, int hosts, bool copies_inside_host) {
+  if (hosts > 1) return 64 << 10;
+  if (!copies_inside_host) return 16 << 10;
   const std::int64_t most = Limits{}.host, inside = std::int64_t{1024} * ranks;
-  return copies_inside_host && inside < most ? inside : most;
+  return inside < most ? inside : most;
 }
 
 /// One collective, with the options of its call that decide its route.

@@ -52,10 +52,11 @@ TEST(Compose, MovesMixedTypesAsBytesWhereNothingIsCombined) {
 }
 
 TEST(Limits, GrowWithTheRanksWhereMessagesAreCopies) {
-  EXPECT_EQ(default_host_limit(2, true), 2 << 10);
-  EXPECT_EQ(default_host_limit(8, true), 8 << 10);
-  EXPECT_EQ(default_host_limit(128, true), 32 << 10);
-  EXPECT_EQ(default_host_limit(2, false), 32 << 10) << "a message of a library costs more";
+  EXPECT_EQ(default_host_limit(2, 1, true), 2 << 10);
+  EXPECT_EQ(default_host_limit(8, 1, true), 8 << 10);
+  EXPECT_EQ(default_host_limit(128, 1, true), 32 << 10);
+  EXPECT_EQ(default_host_limit(2, 1, false), 16 << 10) << "a message of a library costs more";
+  EXPECT_EQ(default_host_limit(2, 2, false), 64 << 10) << "and between hosts it costs most";
 }
 
 TEST(Limits, AreThoseOfTheBackendThatACallNames) {
