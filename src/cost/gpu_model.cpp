@@ -238,11 +238,17 @@ double GpuModel::sustained_us(const Gemm& gemm) const {
   // Power follows the arithmetic rate, and slow misaligned kernels do not reach the limit. On the H200,
   // products back to back for a second took 12 to 20 % longer than in a burst
   // (bench/shape/data/h200_held_out.csv), PyTorch layers 5 to 12 % longer than their parts on another day
-  // (h200_validate.csv); steps of four published tables on Hopper were too fast with less. Ampere at 400 W
-  // holds its clock better.
-  const double throttled_at_peak = state_->gpu.tma() ? 0.19 : 0.02;
+  // (h200_validate.csv). Weight gradients (NT) of real layers took 5 % longer again than forward products,
+  // and fp8 products with the split accumulator that Transformer Engine uses in backward 7 % longer than
+  // without (h200_steps.csv); Blackwell accumulates in f32 anyway. Ampere at 400 W holds its clock better.
+  const bool backward = gemm.layout != GemmLayout::TN;
+  double throttled_at_peak = state_->gpu.tma() ? 0.18 : 0.02;
+  if (state_->gpu.tma() && gemm.layout == GemmLayout::NT) throttled_at_peak += 0.05;
+  const bool split =
+      gemm.type == GemmType::fp8 && backward && state_->gpu.architecture == Architecture::hopper;
   const double limited = (1 + throttled_at_peak) * slower_by_power(state_->gpu) - 1;
-  const double us = predict_us(gemm), share = gemm.flops() / us * 1e-6 / peak_tflops(gemm.type);
+  const double us = predict_us(gemm) * (split ? 1.07 : 1),
+               share = gemm.flops() / us * 1e-6 / peak_tflops(gemm.type);
   return us * (1 + limited * share * share);
 }
 

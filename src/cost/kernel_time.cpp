@@ -83,10 +83,12 @@ double KernelTime::windowed_us(const plan::Attention& a, bool backward) {
                   model_.stream_us(StreamOp::elementwise, bytes) * (backward ? 2 : 1));
 }
 
-// The epilogue reads what it adds to while the tensor cores wait.
+// The epilogue reads what it adds to while other tiles are computed: on an H200, adding to bf16 takes no
+// longer than writing it, adding to f32 a quarter of the time of the additional bytes
+// (bench/shape/data/h200_steps.csv).
 double KernelTime::accumulation_us(const plan::Gemm& g) const {
   const double bytes = double(g.accumulated) * double(g.m) * double(g.n) * double(g.batch);
-  return model_.stream_us(StreamOp::elementwise, bytes) - model_.stream_us(StreamOp::elementwise, 0);
+  return 0.25 * (model_.stream_us(StreamOp::elementwise, bytes) - model_.stream_us(StreamOp::elementwise, 0));
 }
 
 double KernelTime::us(const Entry& entry) {

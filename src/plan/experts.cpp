@@ -99,29 +99,30 @@ void LayerWriter::combine(BlockId to, Phase phase, bool forward_direction) const
 }
 
 // Megatron-Core's grouped MLP (experts.py, fused_bias_geglu.py) clamps gate and up in eager PyTorch: two
-// clamps of strided halves and a concatenation, in backward comparisons and selections. The fused grouped MLP
-// does all of it inside its products.
+// clamps of strided halves and a concatenation, in backward comparisons and selections. On an H200 they take
+// as long as 7.9 and 16.1 passes at the rate of a copy (bench/shape/data/h200_steps.csv). The fused grouped
+// MLP does all of it inside its products.
 void LayerWriter::expert_activation(BlockId to, Count tokens, Count width, Phase phase) const {
   if (view_.layout.flags.fused_grouped_mlp) return;
   if (view_.model.clamped_gate) {
     const Count bytes = product({2, tokens, width, view_.e}, "clamped gate");
     const bool kept_apart = rules_.eager_experts;
     chain(to, bytes,
-          phase == Phase::backward ? Passes{7.5, kept_apart ? 7.5 : 0, 8, kept_apart ? 8 : 1}
-                                   : Passes{4, kept_apart ? 4.0 : 0, 3, kept_apart ? 3 : 1},
+          phase == Phase::backward ? Passes{16.1, kept_apart ? 16.1 : 0, 8, kept_apart ? 8 : 1}
+                                   : Passes{7.9, kept_apart ? 7.9 : 0, 3, kept_apart ? 3 : 1},
           phase, "mlp.experts.clamp");
   }
   activation(to, tokens, width, phase, "mlp.experts.activation");
 }
 
 // It also adds the biases of the experts' outputs expert by expert, weighted by the router's f32
-// probabilities: the outer product, the sum and the concatenation pass through memory in f32, 28 bytes per
-// element and 40 in backward.
+// probabilities: outer product, sum and concatenation pass through memory in f32, as long as 23.3 passes over
+// the outputs at the rate of a copy, and 29.8 in backward.
 void LayerWriter::expert_biases(BlockId to, Count tokens, Count local, Phase phase) const {
   if (!rules_.eager_experts || !view_.model.mlp_bias || view_.layout.flags.fused_grouped_mlp) return;
   const bool backward = phase == Phase::backward;
   const int kernels = static_cast<int>(backward ? 7 * local + 2 : 2 * local + 2);
-  const double passes = backward ? 20 : 14;
+  const double passes = backward ? 29.8 : 23.3;
   chain(to, product({tokens, view_.model.hidden, view_.e}, "expert outputs"),
         {passes, passes, kernels, kernels}, phase, "mlp.experts.bias");
 }

@@ -144,8 +144,8 @@ void LayerWriter::input_gradient(BlockId to, const Tensor& w, Count m, Count par
 }
 void LayerWriter::weight_gradient(BlockId to, const Tensor& w, Count m) const {
   Gemm shape{w.rows, w.columns, m, w.copies, "NT", fp8(view_, w)};
-  // read and written in their own type; the plain product writes 16 bits
-  if (rules_.main_gradients) shape.accumulated = 2 * static_cast<Count>(size_of(*rules_.main_gradients)) - 2;
+  // f32 is read and written, where the plain product writes 16 bits
+  if (rules_.main_gradients == DType::f32) shape.accumulated = 6;
   schedule_.add(to, gemm(w, view_.layout.dtype, Phase::backward, shape));
 }
 

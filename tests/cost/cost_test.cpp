@@ -43,13 +43,13 @@ TEST(Cost, MegatronsWeightGradientsAddToTheMainGradients) {
       const double bytes = static_cast<double>(most * entry.gemm.m * entry.gemm.n);
       EXPECT_NEAR(
           kernels.us(entry) - kernels.us(plain),
-          kernels.stream_us(StreamOp::elementwise, bytes) - kernels.stream_us(StreamOp::elementwise, 0),
+          (kernels.stream_us(StreamOp::elementwise, bytes) - kernels.stream_us(StreamOp::elementwise, 0)) / 4,
           1e-6);
     });
     return most;
   };
   EXPECT_EQ(accumulated(Framework::megatron, std::nullopt), 6);
-  EXPECT_EQ(accumulated(Framework::megatron, DType::bf16), 2);
+  EXPECT_EQ(accumulated(Framework::megatron, DType::bf16), 0);
   EXPECT_EQ(accumulated(Framework::ddp, std::nullopt), 0);
 }
 

@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <map>
 #include <medley/error.hpp>
+#include <sstream>
 
 #include "shape/sweep.hpp"
 
@@ -138,6 +143,35 @@ TEST(GpuModel, StreamsReachMostOfTheBandwidth) {
 TEST(GpuModel, MalformedCalibrationIsRefused) {
   for (const char* text : {"", "{}", "{\"gemm\": {\"constants\": {}, \"trees\": []}}"})
     EXPECT_THROW(GpuModel(find_gpu("h200-sxm"), text), Error) << text;
+}
+
+// bench/shape/data/h200_steps.csv: products of real layers back to back, by the pass they belong to.
+TEST(GpuModel, SustainedProductsOfEveryPassTakeWhatWasMeasured) {
+  const GpuModel h200 = GpuModel::named("h200-sxm");
+  std::ifstream file(MEDLEY_SOURCE_DIR "/bench/shape/data/h200_steps.csv");
+  std::map<std::string, std::pair<double, int>> errors;
+  for (std::string line; std::getline(file, line);) {
+    std::array<std::string, 3> cells;  // kind, case, µs
+    std::istringstream row(line);
+    for (std::string& cell : cells) std::getline(row, cell, ',');
+    const std::string& kind = cells[0];
+    const bool gradient = kind == "wgrad bf16", forward = kind.ends_with(" sustained");
+    if (!gradient && !forward) continue;
+    Gemm gemm{.name = {}, .type = kind.starts_with("fp8") ? GemmType::fp8 : GemmType::bf16};
+    std::int64_t m = 0, n = 0, k = 0;
+    ASSERT_EQ(std::sscanf(cells[1].c_str(), "%ldx%ldx%ld", &m, &n, &k), 3);
+    if (gradient) {  // tokens x outputs x inputs
+      gemm.m = k, gemm.n = n, gemm.k = m, gemm.layout = GemmLayout::NT;
+    } else {
+      gemm.m = n, gemm.n = m, gemm.k = k;
+      gemm.layout = kind.starts_with("fp8 split") ? GemmLayout::NN : GemmLayout::TN;
+    }
+    const double error = std::abs(h200.sustained_us(gemm) / std::stod(cells[2]) - 1);
+    errors[kind].first += error;
+    ++errors[kind].second;
+  }
+  ASSERT_EQ(errors.size(), 4u);
+  for (const auto& [kind, sum] : errors) EXPECT_LT(sum.first / sum.second, 0.05) << kind;
 }
 
 TEST(GpuModel, ALowerPowerLimitSlowsWhatRunsLongAndKeepsTheCalibration) {

@@ -119,9 +119,14 @@ TEST(ExpertKernels, BiasesAndClampsPassThroughMemory) {
   Layout l = spread(64, 1, 64, 0);
   l.seq = 4096;
   const Count rows = 4096 * 4;  // top 4
-  EXPECT_EQ(streamed(m, l, "mlp.experts.bias", Phase::forward), 36 * rows * 2880 * 28);
-  EXPECT_EQ(streamed(m, l, "mlp.experts.bias", Phase::backward), 36 * rows * 2880 * 40);
-  EXPECT_EQ(streamed(m, l, "mlp.experts.clamp", Phase::forward), 36 * rows * 2 * 2880 * 8);
+  const double one_pass = 36.0 * static_cast<double>(rows) * 2880 * 2;
+  const auto passes = [&](std::string_view module, Phase phase) {
+    return static_cast<double>(streamed(m, l, module, phase)) / one_pass;
+  };
+  EXPECT_NEAR(passes("mlp.experts.bias", Phase::forward), 23.3, 0.01);
+  EXPECT_NEAR(passes("mlp.experts.bias", Phase::backward), 29.8, 0.01);
+  EXPECT_NEAR(passes("mlp.experts.clamp", Phase::forward), 2 * 7.9, 0.01);
+  EXPECT_NEAR(passes("mlp.experts.clamp", Phase::backward), 2 * 16.1, 0.01);
   EXPECT_EQ(streamed(*model_from_zoo("qwen3-30b-a3b"), l, "mlp.experts.bias", Phase::forward), 0);
   const Count activation = streamed(m, l, "mlp.experts.activation", Phase::forward);
   l.flags.recompute_modules.expert_activation = true;
