@@ -86,6 +86,7 @@ class CommState {
   std::vector<std::pair<std::string, std::string>> refusals;
   Routing routing;
   LaneState* last_named = nullptr;                 ///< the lane of the last message whose call named a backend
+  bool short_messages = true;                      ///< whether to try Engine::send_now() and receive(): the last message went inside a host
   bool exact = false;                              ///< every receive has the size of its message (CommOptions::exact)
   LaneState* inside = nullptr;                     ///< with exact sizes on several hosts: the lane of messages inside this host
   std::shared_ptr<MessageSizes> message_sizes;     ///< with exact sizes, where messages take several lanes

@@ -209,13 +209,14 @@ class Engine final : private Progress::Events {
                          std::uint64_t completed);
   Transfer* try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists,
                        const Route& route, const Options& options, int& source, Record*& recorded);
-  Operation* start_message(Operation* message, const std::shared_ptr<CommState>& comm, const Options& options, const Route& route,
+  Operation* start_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, const Route& route,
                            const Access& access, int& source);
   Operation* poll_started(Operation* message, const std::shared_ptr<CommState>& comm, const Options& options, const Route& route,
                           const Access& access, Transfer* transfer, std::uint64_t begun, int& source);
   void adopt_message(Operation& message, const std::shared_ptr<CommState>& shared, const CommState& comm, const Options& options,
                      const Access& access, LaneState& lane, Transfer* transfer, std::uint64_t begun);
-  Operation* fail_message(Operation* message, const std::shared_ptr<CommState>& comm, const Options& options, const Route& route,
+  void end_at_issue(const CommState& comm, const Call& call, const Options& options, const Route& route, const Access& access, std::uint64_t begun);
+  Operation* fail_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, const Route& route,
                           Transfer* transfer, std::uint64_t begun, const Error& error);
   void settle_message(Operation& message);
   OperationRef make_operation(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, LaneState& lane,

@@ -57,13 +57,12 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
   {
     const Hold hold(*this);
     const Route& route = admit_message(comm, call, options.backend);
+    comm.short_messages = route.lane->inside_host;
     count_message(comm, call, options.backend);
     if (!options.async && quiet() && !comm.checked) {
       message = issue_alone(shared, call, options, route, source);
     } else if (const Access access = access_of(call); scheduler_.may_start(call, access, *route.lane)) [[likely]] {
-      message = OperationPool::take();
-      message->call = call;
-      message = start_message(message, shared, options, route, access, source);
+      message = start_message(shared, call, options, route, access, source);
     } else {
       message = enlist_behind(shared, call, options, route, {}, {});
     }
@@ -71,12 +70,10 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
   return options.async || !message ? message : wait_for_issued(message, options, source);
 }
 
-/// Takes over the message, an operation of the pool whose `call` is set.
-Operation* Engine::start_message(Operation* message, const std::shared_ptr<CommState>& shared, const Options& options, const Route& route,
-                                 const Access& access, int& source) {
+[[gnu::always_inline]] inline Operation* Engine::start_message(const std::shared_ptr<CommState>& shared, const Call& call, const Options& options,
+                                                               const Route& route, const Access& access, int& source) {
   CommState& comm = *shared;
   LaneState& lane = *route.lane;
-  const Call& call = message->call;
   const std::uint64_t begun = ticks();
   // Inside a host it is a copy in memory, which no library can be stuck in.
   const bool shown = !lane.inside_host && comm.status;
@@ -85,14 +82,21 @@ Operation* Engine::start_message(Operation* message, const std::shared_ptr<CommS
   try {
     transfer = lane.filled->start(call);
   } catch (...) {
-    return fail_message(message, shared, options, route, nullptr, begun, current_error());
+    return fail_message(shared, call, options, route, nullptr, begun, current_error());
   }
-  Operation* const pending = poll_started(message, shared, options, route, access, transfer, begun, source);
+  Operation* pending = nullptr;
+  if (transfer) {
+    pending = OperationPool::take();
+    pending->call = call;
+    pending = poll_started(pending, shared, options, route, access, transfer, begun, source);
+  } else {
+    end_at_issue(comm, call, options, route, access, begun);
+  }
   if (shown) board_.hide_inline();
   return pending;
 }
 
-/// The message is with its library, or complete (without a transfer). Null if it is complete at its first poll.
+/// The message, an operation of the pool whose `call` is set, is with its library. Null if it is complete at its first poll.
 Operation* Engine::poll_started(Operation* message, const std::shared_ptr<CommState>& shared, const Options& options, const Route& route,
                                 const Access& access, Transfer* transfer, std::uint64_t begun, int& source) {
   CommState& comm = *shared;
@@ -100,40 +104,47 @@ Operation* Engine::poll_started(Operation* message, const std::shared_ptr<CommSt
   const Call& call = message->call;
   bool waits = false;
   try {
-    waits = transfer && transfer->poll_when_ready(progress_.ready(), *message);
-    if (transfer && !waits && transfer->poll() == Poll::complete) {
+    waits = transfer->poll_when_ready(progress_.ready(), *message);
+    if (!waits && transfer->poll() == Poll::complete) {
       check_size(comm, call, *transfer);
       source = sender_of(call, *transfer);
       transfer->release();
       transfer = nullptr;
     }
   } catch (...) {
-    return fail_message(message, shared, options, route, transfer, begun, current_error());
+    const Call failed = call;
+    OperationPool::keep(*message);
+    return fail_message(shared, failed, options, route, transfer, begun, current_error());
   }
-  if (transfer) {
-    message->record = number_of(record_message(comm, call, route, options.async, begun, 0));
-    if (!call.algorithm.empty()) [[unlikely]] {   // the caller's string may be gone before it ends
-      message->algorithm = call.algorithm;
-      message->call.algorithm = message->algorithm;
-    }
-    adopt_message(*message, shared, comm, options, access, lane, transfer, begun);
-    waits ? progress_.add_waiting(*message) : progress_.add(*message);
-    if (thread_ && options.async) thread_->nudge();   // a caller that waits makes the progress itself
-    return message;
+  if (!transfer) {
+    end_at_issue(comm, call, options, route, access, begun);
+    OperationPool::keep(*message);
+    return nullptr;
   }
+  message->record = number_of(record_message(comm, call, route, options.async, begun, 0));
+  if (!call.algorithm.empty()) [[unlikely]] {   // the caller's string may be gone before it ends
+    message->algorithm = call.algorithm;
+    message->call.algorithm = message->algorithm;
+  }
+  adopt_message(*message, shared, comm, options, access, lane, transfer, begun);
+  waits ? progress_.add_waiting(*message) : progress_.add(*message);
+  if (thread_ && options.async) thread_->nudge();   // a caller that waits makes the progress itself
+  return message;
+}
+
+/// A message that is complete for its caller.
+[[gnu::always_inline]] inline void Engine::end_at_issue(const CommState& comm, const Call& call, const Options& options, const Route& route,
+                                                        const Access& access, std::uint64_t begun) {
+  LaneState& lane = *route.lane;
   // A copy of a line takes as long as reading the clock: it ends when it begins.
   const bool brief = lane.inside_host && bytes_of(access) <= one_line;
   record_message(comm, call, route, options.async, begun, brief ? begun : ticks());
-  OperationPool::keep(*message);
   if (lane.has_undelivered()) watch_undelivered(lane);
-  return nullptr;
 }
 
-/// It becomes a pending operation that ends with the error, as if it had failed later; that one is returned.
-[[gnu::cold]] Operation* Engine::fail_message(Operation* message, const std::shared_ptr<CommState>& comm, const Options& options,
+/// It becomes a pending operation that ends with the error, as if it had failed later.
+[[gnu::cold]] Operation* Engine::fail_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
                                               const Route& route, Transfer* transfer, std::uint64_t begun, const Error& error) {
-  const Call call = message->call;
-  OperationPool::keep(*message);
   board_.hide_inline();
   Record* const recorded = record(*comm, call, route, options, begun);
   Operation* const operation = enlist(make_operation(comm, call, options, *route.lane, begun), options);

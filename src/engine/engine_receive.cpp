@@ -38,7 +38,9 @@ bool Engine::receive(const std::shared_ptr<CommState>& shared, const Buffer& buf
   try {
     transfer = lane.filled->start(call);
   } catch (...) {
-    pending = fail_message(message, shared, options, *route, nullptr, begun, current_error());
+    const Call failed = call;
+    OperationPool::keep(*message);
+    pending = fail_message(shared, failed, options, *route, nullptr, begun, current_error());
     return true;
   }
   if (!transfer->poll_when_ready(progress_.ready(), *message)) {   // its message is there
