@@ -93,8 +93,8 @@ def step_case(table, row):
                  "--global-batch", row["global_batch"], "--seq", row["seq"], "--machine", machine]
     # The playbook's figure is torch's peak in GiB.
     memory = float(row["memory_gb"]) if row.get("memory_gb") else None
-    # pure bf16 training (measure_h200.py) has no f32 state, which plan assumes
-    memory = None if row["source"].startswith("torch ") else memory
+    if memory and row["source"].startswith("torch "):  # measure_h200.py's are GB
+        memory *= 1e9 / 2**30
     return Case(table, row["model"], gpus, int(row["seq"]), layout, arguments, float(row["tokens_per_s_per_gpu"]), memory,
                 (row["model"], gpus, row["global_batch"]))
 
@@ -299,7 +299,7 @@ def main():
     print("\nfitted on: vTrain's fit half (src/cost/calibrate.hpp) for dgx-a100; mpt-1b on 8 GPUs of llm-foundry for fsdp1; a 125M GPT "
           "on one H200 and Qwen3-30B-A3B on 8 B200 for the host. Chosen with their errors in view, so not blind: the playbook (host times of nanotron, tensors held "
           "while the host is ahead, links of ec2-p5, the debug checks of its runs with pipelines or 16M tokens), NeMo (slowdown beside collectives; its recipes were read after its errors), Korthikanti (throttling and collectives of "
-          "selene), llm-foundry (share of flash1), the power limit (products and steps of h200_held_out.csv and h200_blind_steps.csv).")
+          "selene), llm-foundry (share of flash1), the power limit (products and steps of h200_held_out.csv and h200_blind_steps.csv), eager loss and rotation (both blind sets, after their predictions).")
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump(everything, file)

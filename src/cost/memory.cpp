@@ -155,8 +155,9 @@ Memory memory_per_gpu(const Model& m, const Layout& layout, Framework framework,
   // sums.
   const DType narrow = megatron ? plan::megatron_gradients(l) : l.grad_dtype.value_or(l.dtype);
   const Count gradient = static_cast<Count>(size_of(narrow)) + (nanotron ? 4 : 0);
-  // Adam keeps two f32 moments, plus an f32 copy of narrower parameters.
-  const Count state = l.dtype == DType::f32 ? 8 : 12;
+  // Adam keeps two f32 moments, plus an f32 copy of narrower parameters; torch.optim alone two moments of the
+  // parameters' type.
+  const Count state = framework == Framework::ddp ? 2 * v.e : l.dtype == DType::f32 ? 8 : 12;
   Memory memory;
   for (const bool expert : {false, true}) {
     const Count all = elements(tensors, expert),

@@ -106,12 +106,11 @@ void LayerWriter::absorbed(BlockId to, Phase phase) const {
 void LayerWriter::core(BlockId to, Phase phase, Span span) const {
   const Count heads = view_.local.heads;
   if (view_.model.positions == Positions::rotary) {
-    // In eager mode x·cos + rotate(x)·sin is two products, a rotated copy and a sum. Latent attention rotates
-    // part of a head.
+    // Latent attention rotates part of a head.
     const Count width = view_.model.latent_attention()
                             ? (heads + 1) * view_.model.latent.qk_rope_head_dim
                             : (heads + view_.local.kv_heads) * view_.model.head_dim;
-    chain(to, product({view_.tokens, width, view_.e}), {9, 2, 4}, phase, "attention.rotary");
+    chain(to, product({view_.tokens, width, view_.e}), rules_.rotary, phase, "attention.rotary");
   }
   if (view_.layout.mode == Mode::decode) return core_kernel(to, phase, span, 1, view_.cached, heads);
   if (view_.layout.cp == 1) return core_kernel(to, phase, span, view_.sequence, view_.sequence, heads);

@@ -44,8 +44,12 @@ struct TensorRules {
   enum class LossOrder : std::uint8_t { megatron, dtensor } loss_order = LossOrder::megatron;
   bool shard_loss =
       true;  ///< the cross entropy reduces over vocabulary shards; else logits are gathered (DTensor)
-  /// Bytes per logit of the loss: cast to f32, log-softmax, and their gradients.
-  Passes loss_forward{14, 6, 3}, loss_backward{18, 6, 3};
+  /// Bytes per logit of the loss: cast to f32, log-softmax, and their gradients, of which the label's fills a
+  /// tensor with zeros first. In eager mode, the softmax reads rows longer than its registers once more.
+  Passes loss_forward{18, 6, 3}, loss_backward{26, 6, 4};
+  /// Of the rotation, per element of queries and keys: x·cos + rotate(x)·sin is two products, a rotated copy
+  /// and a sum.
+  Passes rotary{9, 2, 4};
   /// Weight gradients are added to main gradients of this type by the product itself (Megatron's
   /// gradient_accumulation_fusion).
   std::optional<DType> main_gradients;
