@@ -141,6 +141,28 @@ TEST(Links, RingsAndTreesOverManyHostsTakeWhatWasPublished) {
   }
 }
 
+// nccl-tests on p5.48xlarge, crazyguitar/aws-gpu-communication-benchmark: 32, 128 and 512 MB, in ms.
+TEST(Links, AllToAllOverHostsTakesWhatWasPublished) {
+  const LinkTime links(find_machine("ec2-p5-2025"));
+  struct Published {
+    Count hosts;
+    double ms_32, ms_128, ms_512;
+  };
+  for (const Published& p : {Published{2, 0.70, 1.83, 6.64},
+                             {4, 0.94, 2.47, 9.66},
+                             {8, 1.15, 3.65, 11.35},
+                             {16, 1.35, 4.24, 13.29},
+                             {32, 1.70, 4.95, 16.18}}) {
+    const GroupShape group{.size = 8 * p.hosts, .hosts = p.hosts, .per_host = 8};
+    const auto ms = [&](double mb) {
+      return 1e-3 * links.collective_us(Op::all_to_all, mb * 1048576, group);
+    };
+    EXPECT_NEAR(ms(32), p.ms_32, 0.25 * p.ms_32) << p.hosts;
+    EXPECT_NEAR(ms(128), p.ms_128, 0.2 * p.ms_128) << p.hosts;
+    EXPECT_NEAR(ms(512), p.ms_512, 0.2 * p.ms_512) << p.hosts;
+  }
+}
+
 // 512 MiB on 4 and 8 GPUs of a host, ai-dynamo/aiconfigurator comm/nccl/2.29.2.
 TEST(Links, AllToAllInsideAHostMovesItsOwnPartToo) {
   for (const auto& [machine, four, eight] :
