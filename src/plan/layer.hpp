@@ -71,8 +71,8 @@ class LayerWriter {
   void head_backward(BlockId to) const;
 
  private:
-  // Parts of a layer (layer.cpp), attention and its context parallelism (attention.cpp), experts
-  // (experts.cpp).
+  // Parts of a layer (layer.cpp), embedding and head (ends.cpp), attention and its context parallelism
+  // (attention.cpp), experts (experts.cpp).
   /// `parts`: the chunks in which the product overlaps its collective.
   void linear(BlockId to, const Tensor& weight, Count m, Phase phase, Count parts = 1) const;
   void cast(BlockId to, const Tensor& weight, Count elements,
