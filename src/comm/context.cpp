@@ -29,7 +29,9 @@ fuse::Limits fuse_limits_of(const CommState& comm, const route::Table* table, co
   fuse::Limits limits;
   const auto of_lane = [&](const LaneState& lane) { return fuse::default_host_limit(comm.size, shape.hosts, lane.inside_host); };
   for (const auto& lane : comm.lanes) {
-    if (lane->host) limits.of_backend.emplace_back(lane->name, of_lane(*lane));
+    if (!lane->host) continue;
+    const auto measured = table ? table->fusion_limit(Memory::host, shape, lane->name) : std::nullopt;
+    limits.of_backend.emplace_back(lane->name, measured.value_or(of_lane(*lane)));
   }
   Call small;
   small.op = Op::all_reduce;

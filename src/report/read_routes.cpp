@@ -75,7 +75,9 @@ Json read_routes(const Node& file) {
   if (!table.machine.fabric.empty()) machine += ", " + table.machine.fabric;
   Json out = {{"machine", machine}, {"cells", Json::array()}, {"fusion", Json::array()}};
   for (const route::Cell& cell : table.cells()) out["cells"].push_back(cell_json(cell));
-  for (const route::FusionRow& row : table.fusion()) out["fusion"].push_back(fusion_json(row));
+  for (const route::FusionRow& row : table.fusion()) {
+    if (row.backend.empty()) out["fusion"].push_back(fusion_json(row));   // what calls take that name no backend
+  }
   out["tuned"] = table.step ? step_json(*table.step) : Json();
   return out;
 }

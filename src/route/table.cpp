@@ -82,7 +82,7 @@ std::int64_t FusionRow::limit() const noexcept {
 
 void Table::put(FusionRow row) {
   std::sort(row.sizes.begin(), row.sizes.end(), [](const FusionTiming& a, const FusionTiming& b) { return a.bytes < b.bytes; });
-  const auto key = [](const FusionRow& one) { return std::pair(one.memory, one.shape); };
+  const auto key = [](const FusionRow& one) { return std::tuple(one.memory, one.shape, std::string_view(one.backend)); };
   const auto at = std::lower_bound(fusion_.begin(), fusion_.end(), row,
                                    [&](const FusionRow& a, const FusionRow& b) { return key(a) < key(b); });
   if (at != fusion_.end() && key(*at) == key(row)) {
@@ -92,9 +92,9 @@ void Table::put(FusionRow row) {
   }
 }
 
-std::optional<std::int64_t> Table::fusion_limit(Memory memory, const Shape& shape) const noexcept {
+std::optional<std::int64_t> Table::fusion_limit(Memory memory, const Shape& shape, std::string_view backend) const noexcept {
   for (const FusionRow& row : fusion_) {
-    if (row.memory == memory && row.shape == shape) return row.limit();
+    if (row.memory == memory && row.shape == shape && row.backend == backend) return row.limit();
   }
   return std::nullopt;
 }

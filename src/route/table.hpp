@@ -45,6 +45,7 @@ struct FusionTiming {
 struct MEDLEY_API FusionRow {
   Memory memory = Memory::host;
   Shape shape{};
+  std::string backend{};                 ///< of calls that name it; empty: over the table's own routes
   std::vector<FusionTiming> sizes{};     ///< ascending, never empty
   /// The largest size up to which tensors were faster fused at every size; 0: they never were.
   std::int64_t limit() const noexcept;
@@ -79,12 +80,12 @@ class MEDLEY_API Table {
   /// Adds the cell or replaces the one with its key; sorts its routes.
   void put(Cell cell);
 
-  /// Sorted by memory and shape.
+  /// Sorted by memory, shape and backend.
   const std::vector<FusionRow>& fusion() const noexcept { return fusion_; }
-  /// Adds the row or replaces the one for its memory and shape; sorts its sizes.
+  /// Adds the row or replaces the one for its memory, shape and backend; sorts its sizes.
   void put(FusionRow row);
   /// Bytes of the largest tensors to fuse on a comm of this shape, where that was measured.
-  std::optional<std::int64_t> fusion_limit(Memory memory, const Shape& shape) const noexcept;
+  std::optional<std::int64_t> fusion_limit(Memory memory, const Shape& shape, std::string_view backend = {}) const noexcept;
 
   /// Sorted by memory, shape and library.
   const std::vector<MixingCost>& mixing() const noexcept { return mixing_; }

@@ -76,6 +76,7 @@ FusionRow read_fusion(const Place& place) {
   FusionRow row;
   row.shape = read_shape(place);
   row.memory = read_memory(place.at("memory"));
+  if (place.value.contains("backend")) row.backend = place.at("backend").named();
   const Place sizes = place.at("sizes");
   const std::size_t count = sizes.length();
   if (count == 0 || count > most_routes) sizes.refuse(fmt::format("it has {} sizes", count));
@@ -141,7 +142,7 @@ Table Table::parse(std::string_view text, const std::string& name) {
   if (whole.contains("fusion")) {   // from version 2 on, where it was measured
     const Place rows = top.at("fusion");
     for (std::size_t i = 0, count = rows.length(); i < count; ++i) table.put(read_fusion(rows.at(i)));
-    if (table.fusion_.size() != rows.length()) rows.refuse("a shape is there twice");
+    if (table.fusion_.size() != rows.length()) rows.refuse("a shape is there twice for one backend");
   }
   if (whole.contains("mixing")) {
     const Place costs = top.at("mixing");

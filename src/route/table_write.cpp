@@ -50,8 +50,9 @@ std::string text_of(const Cell& cell) {
 }
 
 std::string text_of(const FusionRow& row) {
-  std::string text = fmt::format("    {{\"hosts\": {}, \"ranks_per_host\": {}, \"memory\": \"{}\", \"sizes\": [", row.shape.hosts,
-                                 row.shape.ranks_per_host, name(row.memory));
+  const std::string backend = row.backend.empty() ? std::string{} : fmt::format("\"backend\": \"{}\", ", row.backend);
+  std::string text = fmt::format("    {{\"hosts\": {}, \"ranks_per_host\": {}, \"memory\": \"{}\", {}\"sizes\": [", row.shape.hosts,
+                                 row.shape.ranks_per_host, name(row.memory), backend);
   const char* between = "\n";
   for (const FusionTiming& timing : row.sizes) {
     text += fmt::format("{}      {{\"bytes\": {}, \"separate_us\": {:.3f}, \"fused_us\": {:.3f}}}", between, timing.bytes,

@@ -28,7 +28,7 @@ std::optional<std::string> fusion_text(const route::Table& table, const Explanat
   if (!limit || !fuse::fusable(out.asked.op)) return std::nullopt;
   if (*limit == 0) return "lists and fuse scopes send every tensor on its own: fusing was slower at every size measured";
   const auto row = std::find_if(table.fusion().begin(), table.fusion().end(), [&](const route::FusionRow& one) {
-    return one.memory == out.asked.memory && one.shape == out.shape;
+    return one.memory == out.asked.memory && one.shape == out.shape && one.backend.empty();
   });
   return fmt::format("in lists and fuse scopes, tensors of up to {} travel together: at {} all_reduce was {:.1f} times as fast as one by one",
                      size_text(*limit), size_text(row->sizes.front().bytes), row->sizes.front().separate_us / row->sizes.front().fused_us);

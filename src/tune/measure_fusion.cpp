@@ -35,13 +35,13 @@ Choice route_of(const route::Table& table, const route::Shape& shape, std::int64
 
 class FusionRace {
  public:
-  FusionRace(Comm comm, const route::Shape& shape, const route::Table& table, std::int64_t bytes)
+  FusionRace(Comm comm, const route::Shape& shape, const route::Table& table, const std::string& backend, std::int64_t bytes)
       : comm_(std::move(comm)),
         tensors_(static_cast<std::size_t>(std::clamp<std::int64_t>(message_bytes / bytes, 4, most_tensors)),
                  std::vector<float>(static_cast<std::size_t>(bytes / 4))),
         packed_(tensors_.size() * tensors_.front().size()),
-        alone_(route_of(table, shape, bytes)),
-        together_(route_of(table, shape, static_cast<std::int64_t>(packed_.size() * sizeof(float)))) {}
+        alone_(backend.empty() ? route_of(table, shape, bytes) : Choice{.backend = backend}),
+        together_(backend.empty() ? route_of(table, shape, static_cast<std::int64_t>(packed_.size() * sizeof(float))) : alone_) {}
 
   route::FusionTiming run() {
     std::vector<double> separate, fused;
@@ -91,11 +91,11 @@ class FusionRace {
 
 }  // namespace
 
-route::FusionRow measure_fusion(Comm comm, const route::Shape& shape, const route::Table& table, double seconds) {
-  route::FusionRow row{.memory = Memory::host, .shape = shape};
+route::FusionRow measure_fusion(Comm comm, const route::Shape& shape, const route::Table& table, const std::string& backend, double seconds) {
+  route::FusionRow row{.memory = Memory::host, .shape = shape, .backend = backend};
   const auto begin = Clock::now();
   for (const std::int64_t bytes : fusion_sizes) {
-    const route::FusionTiming own = FusionRace(comm, shape, table, bytes).run();
+    const route::FusionTiming own = FusionRace(comm, shape, table, backend, bytes).run();
     const bool over = own.fused_us > own.separate_us || us_since(begin) > seconds * 1e6;
     std::vector<double> shared = {own.separate_us, own.fused_us, over ? 1.0 : 0.0};
     comm.broadcast(shared, 0);

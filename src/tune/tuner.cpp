@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "route/choose.hpp"
@@ -120,13 +121,28 @@ class Tuner {
     keep(key, race);
   }
 
-  /// Where all_reduce was measured: from the same routes, when fusion pays. Takes a small share of the time.
+  /// Those that have a route for an all_reduce of the shape in the table.
+  std::set<std::string> backends_of(const ShapedComm& group) const {
+    std::set<std::string> names;
+    for (const route::Cell& cell : table_.cells()) {
+      if (cell.key.op != Op::all_reduce || cell.key.memory != Memory::host || cell.key.shape != group.shape) continue;
+      for (const route::Timing& timing : cell.routes) names.insert(timing.route.backend);
+    }
+    return names;
+  }
+
+  /// Where all_reduce was measured: when fusion pays over the table's routes, and over each backend alone. Takes a small share of the time.
   void measure_fusions() {
     const bool wanted = options_.memory == Memory::host && options_.exactly.empty() &&
                         std::find(options_.ops.begin(), options_.ops.end(), Op::all_reduce) != options_.ops.end();
     for (const ShapedComm& group : groups_) {
-      if (!wanted || !group.comm || group.comm.size() == 1 || table_.fusion_limit(Memory::host, group.shape)) continue;
-      table_.put(measure_fusion(group.comm, group.shape, table_, share_of_fusion * options_.seconds / static_cast<double>(groups_.size())));
+      if (!wanted || !group.comm || group.comm.size() == 1) continue;
+      std::vector<std::string> each{""};
+      for (const std::string& backend : backends_of(group)) each.push_back(backend);
+      const double seconds = share_of_fusion * options_.seconds / static_cast<double>(groups_.size() * each.size());
+      for (const std::string& backend : each) {
+        if (!table_.fusion_limit(Memory::host, group.shape, backend)) table_.put(measure_fusion(group.comm, group.shape, table_, backend, seconds));
+      }
     }
     if (wanted) share_table(world_, table_);   // rank 0 may not be in every group
   }

@@ -59,8 +59,11 @@ TEST(Table, KnowsUpToWhichSizeFusionPays) {
   EXPECT_EQ(again.fusion_limit(Memory::host, {1, 2}), 16384) << "the last before the first size that is slower";
   EXPECT_EQ(again.fusion_limit(Memory::host, {2, 1}), 0);
   EXPECT_EQ(again.fusion_limit(Memory::cuda, {1, 2}), std::nullopt);
+  table.put(FusionRow{.shape = {1, 2}, .backend = "mpi", .sizes = {{65536, 40, 30}}});
+  EXPECT_EQ(Table::parse(table.text(), "t").fusion_limit(Memory::host, {1, 2}, "mpi"), 65536);
+  EXPECT_EQ(Table::parse(table.text(), "t").fusion_limit(Memory::host, {1, 2}), 16384) << "of calls that name no backend";
   table.put(FusionRow{.shape = {1, 2}, .sizes = {{1024, 90, 10}}});
-  EXPECT_EQ(table.fusion().size(), 2u) << "replaced";
+  EXPECT_EQ(table.fusion().size(), 3u) << "replaced";
   EXPECT_EQ(table.fusion_limit(Memory::host, {1, 2}), 1024);
   std::string broken = again.text();
   broken.replace(broken.find("\"separate_us\": 90.000"), 21, "\"separate_us\": -90.00");
