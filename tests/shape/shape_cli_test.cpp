@@ -70,7 +70,7 @@ TEST_F(ShapeCommand, SustainedProductsAreSlowerWhereTheyAreDense) {
     return held[i]["predicted_us"].get<double>() / burst[i]["predicted_us"].get<double>();
   };
   EXPECT_GT(ratio(0), 1.05);
-  EXPECT_LT(ratio(0), 1.15);  // the power limit adds at most 15 % on Hopper
+  EXPECT_LT(ratio(0), 1.18);  // the power limit adds at most 18 % to forward products on Hopper
   EXPECT_NEAR(ratio(1), 1, 0.01);
   EXPECT_NEAR(held[0]["tflops"].get<double>() * ratio(0), burst[0]["tflops"].get<double>(), 0.1);
 }
