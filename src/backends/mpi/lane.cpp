@@ -74,12 +74,29 @@ Channel MpiLane::next_rest() {
   return {comms_.internal, first_rest_tag + (rests_ = (rests_ + 1) % tags)};
 }
 
+/// A send or receive whose transfer makes the MPI calls; `calls` returns MPI's code.
+template <class Calls>
+Transfer* MpiLane::start_message(const char* called, Calls calls) {
+  auto transfer = take();
+  try {
+    const Library::Guard guard(library_.lock());
+    require_peers();
+    if (const int code = calls(*transfer); code != MPI_SUCCESS) transfer->note_failure(code, called);
+  } catch (...) {
+    transfer.release()->release();
+    throw;
+  }
+  return transfer.release();
+}
+
 Transfer* MpiLane::send(const Call& call) {
   const Channel channel = channel_of(call);
   const auto bytes = static_cast<std::size_t>(call.in_count) * size_of(call.dtype);
+  if (!wire_.is_whole(bytes)) {
+    return start_message("MPI_Isend", [&](MpiTransfer& transfer) { return transfer.send_long(call, bytes, channel, next_rest()); });
+  }
   const Library::Guard guard(library_.lock());
   require_peers();
-  if (!wire_.is_whole(bytes)) return send_long(call, bytes, channel);
   MPI_Request request = MPI_REQUEST_NULL;
   const char* called = "MPI_Isend";
   int code = MPI_Isend(call.in, static_cast<int>(bytes), MPI_BYTE, call.root, channel.tag, channel.comm, &request), done = 0;
@@ -98,22 +115,9 @@ Transfer* MpiLane::send(const Call& call) {
   return transfer.release();
 }
 
-Transfer* MpiLane::send_long(const Call& call, std::size_t bytes, Channel first) {
-  auto transfer = take();
-  transfer->is_send(call.root);
-  const int code = transfer->send_long(call, bytes, first, next_rest());
-  if (code != MPI_SUCCESS) transfer->note_failure(code, "MPI_Isend");
-  return transfer.release();
-}
-
 Transfer* MpiLane::receive(const Call& call) {
   const Channel channel = channel_of(call);
-  const Library::Guard guard(library_.lock());
-  require_peers();
-  auto transfer = take();
-  const int code = transfer->post(call, channel);
-  if (code != MPI_SUCCESS) transfer->note_failure(code, "MPI_Irecv");
-  return transfer.release();
+  return start_message("MPI_Irecv", [&](MpiTransfer& transfer) { return transfer.post(call, channel); });
 }
 
 Transfer* MpiLane::collective(const Call& call) {

@@ -47,7 +47,8 @@ class MpiLane final : public Lane {
   Channel channel_of(const Call& call) const;
   Channel next_rest();
   Transfer* send(const Call& call);
-  Transfer* send_long(const Call& call, std::size_t bytes, Channel first);
+  template <class Calls>
+  Transfer* start_message(const char* called, Calls calls);
   Transfer* receive(const Call& call);
   Transfer* collective(const Call& call);
   std::unique_ptr<MpiTransfer> take();

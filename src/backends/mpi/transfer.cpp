@@ -24,6 +24,7 @@ std::byte* MpiTransfer::first() {
 }
 
 int MpiTransfer::send_long(const Call& call, std::size_t bytes, Channel begin, Channel rest) {
+  peer_ = call.root;
   const std::size_t here = lane_.wire().with_header(bytes);
   if (here > 0) std::memcpy(first(), call.in, here);
   write_header(first() + here, {static_cast<std::int64_t>(bytes), rest.tag});
