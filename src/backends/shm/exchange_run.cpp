@@ -268,7 +268,7 @@ Task Exchanger::take_copies(const Exchange& exchange, bool& took_direct, std::ve
     if (mode == Mode::streamed) {
       streaming.push_back(r);
     } else if (const int place = scattered_place(r); mode == Mode::staged || place >= 0) {
-      took_direct = place >= 0;   // its giver waits for it as for those that read directly
+      took_direct = took_direct || place >= 0;   // the giver of a scattered part waits for its reader as for those that read directly
       const std::size_t where = place >= 0 ? static_cast<std::size_t>(place) * offered.bytes : offered.where;
       const std::byte* from = place >= 0 ? view_.staging(rank_, sequence_) : view_.staging(r, sequence_) + offered.where;
       for (std::size_t done = 0; done < to.bytes;) {

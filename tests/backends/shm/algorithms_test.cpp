@@ -77,6 +77,22 @@ TEST_P(ShmAlgorithms, FollowEachOtherFromChangingRoots) {
   });
 }
 
+// A rank that reads one part directly and the next from a slot tells the first giver that it has finished.
+TEST_P(ShmAlgorithms, GiveOneLargeAndSmallPartsInOneExchange) {
+  with_ranks(GetParam(), [](Comm& comm) {
+    constexpr std::int64_t large = (5 << 20) / 4;   // beyond all that goes through the segment
+    for (int giver = 0; giver < comm.size(); ++giver) {
+      std::vector<std::int64_t> counts(static_cast<std::size_t>(comm.size()), 2000);
+      counts[static_cast<std::size_t>(giver)] = large;
+      std::vector<std::int32_t> mine(static_cast<std::size_t>(counts[static_cast<std::size_t>(comm.rank())]), comm.rank() + 1), all;
+      for (int r = 0; r < comm.size(); ++r) all.insert(all.end(), static_cast<std::size_t>(counts[static_cast<std::size_t>(r)]), r + 1);
+      std::vector<std::int32_t> got(all.size());
+      comm.all_gatherv(mine, got, {counts}, {.deadline = std::chrono::seconds(20)});
+      EXPECT_EQ(got, all) << "rank " << comm.rank();
+    }
+  });
+}
+
 TEST_P(ShmAlgorithms, RefuseOtherCountsOnOtherRanks) {
   for (const std::string_view name : shm::Algorithm::names(Op::broadcast, true)) {
     with_ranks(GetParam(), [name](Comm& comm) {
