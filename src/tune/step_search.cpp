@@ -20,9 +20,11 @@ constexpr double part_of_time = 0.15;                       // of what is left, 
 constexpr double too_slow_to_win = 2;        // after three samples, an assignment this far behind cannot win
 constexpr std::size_t samples_to_exclude = 3;
 constexpr double far_too_slow = 5;      // a library that other work slowed down at first gets another chance, unless it is this far behind
-// Threads of a library keep running for milliseconds after its last operation (gloo's), which slows what follows. So slow assignments are
-// the last of a round, and what follows them is run for that long before it counts.
-constexpr double slow_ratio = 5, aftermath_us = 5000;
+// The threads of a slow library (gloo's) keep running for milliseconds after its last operation and displace those of other ranks, which
+// slows what follows: right after gloo, a step over mpi took 2.7 times its own time on 4 x 2 ranks and 16 cores. So slow assignments are the
+// last of a round, the slowest at its end, and what follows one of them is run for that long before it counts.
+constexpr double slow_ratio = too_slow_to_win, aftermath_us = 20'000;
+constexpr double most_resting = 0.01;   // of the time that is left, for one rest
 constexpr double near_library = 1.1;    // a library this close to the best one may be the best one
 constexpr std::size_t first_check = few_samples, most_pairs = 512;   // of the comparison; each check has twice the pairs of the one before
 constexpr double equal_within = 0.01;   // an interval of the gain this close to 1 counts as equal
@@ -67,15 +69,18 @@ bool StepSearch::run_round(const Pool& pool, double share, Samples& samples) {
   for (const StepCandidate* one : pool) {
     if (!one->us.empty()) least = std::min(least, at_best(one->us));
   }
-  const auto is_slow = [&](std::size_t i) { return !pool[i]->us.empty() && at_best(pool[i]->us) > slow_ratio * least; };
+  /// 0: not slow.
+  const auto slowness = [&](std::size_t i) {
+    const double best = pool[i]->us.empty() ? 0 : at_best(pool[i]->us);
+    return best > slow_ratio * least ? best : 0;
+  };
   std::vector<std::size_t> order = interleaved_order(pool.size(), rounds_++);
-  std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !is_slow(i); });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return slowness(a) < slowness(b); });
   for (const std::size_t i : order) {
     if (lab_.over(share)) return false;
-    const bool slow = is_slow(i);
-    for (double rested = after_slow_ && !slow ? 0 : aftermath_us; rested < aftermath_us;)
-      rested += cost_us(lab_.time_us(pool[i]->assignment));
-    after_slow_ = slow;
+    const double rest_us = after_slow_ && after_slow_ != pool[i] ? std::min(aftermath_us, most_resting * lab_.left_us(1)) : 0;
+    for (double rested = 0; rested < rest_us;) rested += cost_us(lab_.time_us(pool[i]->assignment));
+    after_slow_ = slowness(i) > 0 ? pool[i] : nullptr;
     const double us = lab_.time_us(pool[i]->assignment);
     samples[i].push_back(us);
     pool[i]->us.push_back(us);

@@ -84,7 +84,7 @@ class StepSearch {
   std::deque<StepCandidate> candidates_;   // a deque: pointers stay valid
   std::set<std::string> tried_;            // the routes of all candidates
   std::size_t rounds_ = 0;
-  bool after_slow_ = false;                // threads of a slow library may still be running
+  const StepCandidate* after_slow_ = nullptr;   // the slow assignment that ran last: its threads may still be running
   double first_round_us_ = 0;              // what one sample of each candidate took at first
   std::size_t changes_ = 0;                // of one slot, that a leader can have
   StepCandidate* leader_ = nullptr;
