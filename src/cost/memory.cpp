@@ -44,8 +44,10 @@ Count kept_activations(const View& v, LayerKind kind) {
   // gate and up before and after their clamps
   if (moe && v.model.clamped_gate && !l.flags.fused_grouped_mlp) kept += 2;
   if (moe && l.flags.recompute_modules.expert_activation) kept = 2;
+  // A rank computes the whole width for its own tokens, or a slice for those of all ranks that share the
+  // expert.
   const Count wide =
-      moe ? product({v.routed_tokens(), v.local.moe_ffn, l.expert_tensor()}) : product({tokens, v.local.ffn});
+      moe ? product({v.routed_tokens(), v.model.moe_ffn}) : product({tokens, v.local.ffn});
   bytes = sum(bytes, product({wide, kept, v.e}));
   if (moe) bytes = sum(bytes, product({v.routed_tokens(), v.model.hidden, 2 * v.e}));
   if (moe) bytes = sum(bytes, product({tokens, v.local.shared_ffn, kept, v.e}));

@@ -42,6 +42,18 @@ TEST(Memory, TheFullestRankDecides) {
   EXPECT_GE(fullest.memory.total(), memory_per_gpu(m, l, Framework::megatron, 0).total());
 }
 
+TEST(Memory, WholeExpertsKeepTheirOwnRanksTokensAlone) {
+  // DeepSpeed's tensor ranks have whole experts and drop each other's tokens; Megatron's have a slice and all tokens.
+  Model m = *model_from_zoo("mixtral-8x7b"), narrow = m;
+  narrow.moe_ffn /= 2;
+  Layout l = plan::layout(1, 2, 1);
+  check(l, m);
+  const auto kept_by_experts = [&](Framework framework) {
+    return memory_per_gpu(m, l, framework, 0).activations - memory_per_gpu(narrow, l, framework, 0).activations;
+  };
+  EXPECT_EQ(kept_by_experts(Framework::deepspeed), kept_by_experts(Framework::megatron));
+}
+
 TEST(Memory, TheSentenceSaysMarginAndReason) {
   const Memory memory{
       .parameters = 10'000'000'000, .gradients = 0, .optimizer = 0, .activations = 60'000'000'000};
