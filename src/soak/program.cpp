@@ -66,6 +66,27 @@ std::vector<Interval> accesses(const Program& program, const Step& step, int wor
   return list;
 }
 
+Side tensor_of(const Side& side, DType dtype, int tensor, int tensors) {
+  const std::int64_t begin = side.count * tensor / tensors, end = side.count * (tensor + 1) / tensors;
+  return {.at = side.at + begin * static_cast<std::int64_t>(size_of(dtype)), .count = end - begin};
+}
+
+std::vector<std::vector<Interval>> operations(const Program& program, const Step& step, int world_rank) {
+  std::vector<std::vector<Interval>> list;
+  const int me = rank_in(program.comms[static_cast<std::size_t>(step.comm)], world_rank);
+  for (const Packet& p : step.packets) {
+    if (p.from == me) add(list.emplace_back(), p.from_at, p.count, step.dtype, false);
+    if (p.to == me) add(list.emplace_back(), p.to_at, p.room, step.dtype, true);
+  }
+  for (int t = 0; t < step.tensors; ++t) {
+    const Share& share = step.shares[static_cast<std::size_t>(me)];
+    add_side(list.emplace_back(), tensor_of(share.in, step.dtype, t, step.tensors), step.dtype, false);
+    add_side(list.back(), tensor_of(share.out, step.dtype, t, step.tensors), step.dtype, true);
+  }
+  if (list.empty()) list.push_back(accesses(program, step, world_rank));
+  return list;
+}
+
 bool rounds(const Step& step) {
   return step.kind == Kind::collective && compress::is_compressed(step.algorithm) && compress::parse_spec(step.algorithm.substr(1)).lossy();
 }

@@ -120,6 +120,10 @@ bool is_comm_maker(Kind kind);
 bool takes_part(const Program& program, const Step& step, int world_rank);
 /// The memory the step touches on a rank; `packet` selects one of its messages, -1 all of them.
 std::vector<Interval> accesses(const Program& program, const Step& step, int world_rank, int packet = -1);
+/// The same by operation: the sends and receives of a step are operations of their own, and so are the tensors of a list or a fuse scope.
+std::vector<std::vector<Interval>> operations(const Program& program, const Step& step, int world_rank);
+/// One of the tensors that a side is divided into.
+Side tensor_of(const Side& side, DType dtype, int tensor, int tensors);
 /// Whether a collective is compressed by a codec that rounds.
 bool rounds(const Step& step);
 /// Whether a rank works on memory of its own first, synchronously: a receive from any source, or a collective that rounds.

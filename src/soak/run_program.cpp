@@ -247,11 +247,10 @@ class Runner {
     const Side& to = broadcast ? from : share.out;
     std::vector<ConstBuffer> in;
     std::vector<Buffer> out;
-    const auto element = static_cast<std::int64_t>(size_of(s.dtype));
     for (int t = 0; t < s.tensors; ++t) {
-      const std::int64_t begin = from.count * t / s.tensors, count = from.count * (t + 1) / s.tensors - begin;
-      in.push_back(memory_.buffer(from.at + begin * element, count, s.dtype));
-      out.push_back(memory_.buffer(to.at + begin * element, count, s.dtype));
+      const Side input = tensor_of(from, s.dtype, t, s.tensors), output = tensor_of(to, s.dtype, t, s.tensors);
+      in.push_back(memory_.buffer(input.at, input.count, s.dtype));
+      out.push_back(memory_.buffer(output.at, output.count, s.dtype));
     }
     if (!s.in_scope) return broadcast ? c.broadcast(out, s.root, options) : c.all_reduce(in, out, s.reduce, options);
     std::vector<Work>& works = of_tensors_[static_cast<std::size_t>(action.step)];

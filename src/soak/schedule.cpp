@@ -198,41 +198,25 @@ class Scheduler {
     return stream;
   }
 
-  /// Whether the rank may drop a step's Work: a later step that touches the same memory and keeps its Work
-  /// implies its completion.
+  /// Whether the rank may drop a step's Work: for each of the step's operations, a later one that touches the same memory and keeps its
+  /// Work implies that it is complete.
   bool droppable(int rank, int number) {
     const Wishes& wishes = wishes_[static_cast<std::size_t>(rank)];
     if (!wishes.style[static_cast<std::size_t>(number)].dropped) return false;
-    bool later = false, covered = false;
+    std::vector<std::vector<Interval>> uncovered = operations(program_, step(number), rank);
+    bool later = false;
     for (const auto& phase : wishes.order) {
       for (const auto& thread : phase) {
         for (int other : thread) {
-          const bool kept = !wishes.style[static_cast<std::size_t>(other)].dropped;
-          if (later && conflict(touched(step(number), rank), touched(step(other), rank))) {
-            if (immediate(step(other), rank)) return false;  // the rank itself must wait for it
-            covered = covered || (kept && step(other).kind == Kind::collective &&
-                                  waits_for_all_of(rank, step(number), step(other)));
-          }
+          const std::vector<Interval> memory = later ? touched(step(other), rank) : std::vector<Interval>{};
+          if (immediate(step(other), rank) && conflict(touched(step(number), rank), memory)) return false;  // the rank itself must wait for it
+          if (!wishes.style[static_cast<std::size_t>(other)].dropped && step(other).kind == Kind::collective)
+            std::erase_if(uncovered, [&](const auto& one) { return conflict(one, memory); });
           later = later || other == number;
         }
       }
     }
-    return covered;
-  }
-
-  /// Whether a later collective starts only after everything the rank does in the first step. The messages of
-  /// a batch are separate operations, and so are the send and the receive of a message to the rank itself: the
-  /// collective must touch the memory of each of them.
-  bool waits_for_all_of(int rank, const Step& first, const Step& later) {
-    const int me = rank_in(program_.comms[static_cast<std::size_t>(first.comm)], rank);
-    for (std::size_t i = 0; i < first.packets.size(); ++i) {
-      const Packet& p = first.packets[i];
-      if (p.from != me && p.to != me) continue;
-      for (const Interval& one : accesses(program_, first, rank, static_cast<int>(i))) {
-        if (!conflict({one}, touched(later, rank))) return false;
-      }
-    }
-    return true;
+    return uncovered.empty();
   }
 
   void finish_all(int rank, std::vector<int> pending, Stream& stream) {

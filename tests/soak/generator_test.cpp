@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -61,28 +62,59 @@ std::vector<std::pair<int, bool>> issued_by(const Program& program, int rank) {
   return issued;
 }
 
-// The send and the receive of a message to the rank itself are two operations: a later collective on the send's memory alone does
-// not imply that the receive is complete. (Programs 36102781 and 36110274 found that.)
-TEST(Generator, a_later_collective_touches_all_memory_of_dropped_messages) {
-  std::vector<std::uint64_t> seeds{36102781, 36110274};
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) seeds.push_back(seed);
-  for (const std::uint64_t seed : seeds) {
-    const Program program = generate(seed, 2, {.backends = {"shm", "ucx"}});
+// A dropped Work is waited for by a later collective on its memory, and what is waited for is the operation that uses that memory. The
+// messages of a step are operations of their own, also the send and the receive of a message to the rank itself (programs 36102781 and
+// 36110274 found that), and so are the tensors of a list or a scope: large ones do not share a message (program 2921629657).
+TEST(Generator, later_collectives_touch_every_dropped_operation) {
+  struct Case {
+    std::uint64_t seed;
+    int ranks;
+    std::vector<std::string> backends;
+  };
+  std::vector<Case> cases{{36102781, 2, {"shm", "ucx"}}, {36110274, 2, {"shm", "ucx"}}, {2921629657, 3, {"mpi", "shm"}}};
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) cases.push_back({seed, 2, {"shm", "ucx"}});
+  int messages = 0, tensors = 0;
+  for (const auto& [seed, ranks, backends] : cases) {
+    const Program program = generate(seed, ranks, {.backends = backends});
     for (int rank = 0; rank < program.ranks; ++rank) {
       const auto issued = issued_by(program, rank);
       for (std::size_t i = 0; i < issued.size(); ++i) {
         const Step& dropped = program.steps[static_cast<std::size_t>(issued[i].first)];
-        if (!issued[i].second || dropped.packets.empty()) continue;   // a collective is one operation: any of its memory will do
-        for (const Interval& one : accesses(program, dropped, rank)) {
+        if (!issued[i].second) continue;
+        messages += !dropped.packets.empty();
+        tensors += dropped.tensors > 1;
+        for (const std::vector<Interval>& one : operations(program, dropped, rank)) {
           const bool covered = std::any_of(issued.begin() + static_cast<std::ptrdiff_t>(i) + 1, issued.end(), [&](const auto& later) {
             const Step& step = program.steps[static_cast<std::size_t>(later.first)];
-            return !later.second && step.kind == Kind::collective && conflict({one}, accesses(program, step, rank));
+            return !later.second && step.kind == Kind::collective && conflict(one, accesses(program, step, rank));
           });
-          EXPECT_TRUE(covered || one.begin == one.end) << "program " << seed << ", rank " << rank << ", step " << issued[i].first;
+          EXPECT_TRUE(covered) << "program " << seed << ", rank " << rank << ", step " << issued[i].first;
         }
       }
     }
   }
+  EXPECT_GT(messages, 0);   // there are such steps
+  EXPECT_GT(tensors, 0);
+}
+
+TEST(Generator, the_tensors_of_a_step_are_operations_that_cover_its_memory) {
+  const Program program = generate(2921629657, 3, {.backends = {"mpi", "shm"}});
+  const Step& step = program.steps[7];
+  ASSERT_EQ(step.tensors, 12);
+  ASSERT_TRUE(step.in_scope);
+  const auto all = operations(program, step, 0);
+  ASSERT_EQ(all.size(), 12u);
+  std::vector<Interval> end = accesses(program, step, 0);   // input and output
+  for (Interval& side : end) side.end = side.begin;
+  for (const auto& one : all) {
+    ASSERT_EQ(one.size(), end.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      EXPECT_EQ(one[i].begin, end[i].end);
+      EXPECT_EQ(one[i].write, end[i].write);
+      end[i].end = one[i].end;
+    }
+  }
+  for (std::size_t i = 0; i < end.size(); ++i) EXPECT_EQ(end[i].end, accesses(program, step, 0)[i].end);
 }
 
 RC_GTEST_PROP(Generator, every_rank_does_each_of_its_steps_once, ()) {
