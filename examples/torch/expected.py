@@ -93,10 +93,10 @@ def tensor_parallel(rank: Rank, batch: int, layers: range, group: str = "world")
     return norms
 
 
-def norm_gradients(rank: Rank, norms: int, group: str = "world") -> None:
+def norm_gradients(rank: Rank, norms: int, group: str = "world", reads: int = 3) -> None:
     """Each rank has the gradients of its part of the sequence. DTensor keeps them as partial sums and adds them up
-    whenever they are read: AdamW three times, once for the mean and twice for the square."""
-    rank.sends("all_reduce", gpt.WIDTH * F32, "AdamW reads a partial gradient of a norm", "optimizer", 3 * 2 * norms, group)
+    whenever they are read: by AdamW three times, once for the mean and twice for the square; by fused AdamW once."""
+    rank.sends("all_reduce", gpt.WIDTH * F32, "AdamW reads a partial gradient of a norm", "optimizer", reads * 2 * norms, group)
 
 
 def tp(rank: Rank, step: int) -> None:
@@ -105,7 +105,7 @@ def tp(rank: Rank, step: int) -> None:
 
 def tp_dp(rank: Rank, step: int) -> None:
     """tp_dp_gpt.py on 2 ranks, which are all tensor parallel."""
-    norm_gradients(rank, tensor_parallel(rank, BATCH, range(gpt.LAYERS)))
+    norm_gradients(rank, tensor_parallel(rank, BATCH, range(gpt.LAYERS)), reads=1)
 
 
 def pipeline(rank: Rank, stage: int, stages: list[int], size: int, micro_batches: int, group: str) -> None:

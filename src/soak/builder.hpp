@@ -34,6 +34,7 @@ class Builder {
   std::string rules_by_size(bool exact);
   /// Whether the step runs on nccl: named explicitly, or chosen because the memory is CUDA.
   bool over_nccl(const Step& step) const;
+  bool may_compress(const Step& step) const;
   bool may_take_any_source(const Step& step) const;
   void choose_reduction(Step& step);
   void choose_rounding(Step& step);

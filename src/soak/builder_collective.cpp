@@ -5,6 +5,7 @@
 #include "algorithms/compressed.hpp"
 #include "algorithms/registry.hpp"
 #include "compress/codec.hpp"
+#include "route/pair_name.hpp"
 #include "soak/builder.hpp"
 #include "soak/values.hpp"
 
@@ -42,12 +43,20 @@ bool Builder::add_collective(Step& step, const Section& section) {
   return true;
 }
 
+/// On CUDA memory, pairs and splits carry it themselves and do not compress; a step without a named backend may take one.
+bool Builder::may_compress(const Step& step) const {
+  if (options_.memory != Memory::cuda) return true;
+  const auto carries_it = [](const std::string& backend) { return route::is_made_of_two(backend); };
+  if (step.backend.empty() ? std::any_of(options_.backends.begin(), options_.backends.end(), carries_it) : carries_it(step.backend)) return false;
+  return !over_nccl(step) || algorithms::compresses_in_streams(step.op);
+}
+
 /// Lossy compression, where its result has a bound: of finite floats that are copied or summed.
 void Builder::choose_rounding(Step& step) {
   const bool small_float = step.dtype == DType::f32 || step.dtype == DType::f16 || step.dtype == DType::bf16;
   const bool summed = !reduces(step.op) || step.reduce == sum || step.reduce == avg;
   if (!small_float || !summed || step.op == Op::barrier || is_v_form(step.op) || step.tensors > 0 || !step.algorithm.empty() ||
-      size_of_comm(step.comm) == 1 || (over_nccl(step) && !algorithms::compresses_in_streams(step.op)) || !random_.chance(80)) {
+      size_of_comm(step.comm) == 1 || !may_compress(step) || !random_.chance(80)) {
     return;
   }
   const auto largest = oracle_.largest_input(step);
