@@ -52,7 +52,10 @@ class DLRM(nn.Module):
             return torch.stack([self.tables[str(t)](indices[:, t]) for t in range(TABLES)], 1)
         part = len(indices) // self.ranks
         mine = [t for t in range(TABLES) if self.owner[t] == self.rank]
-        found = torch.stack([self.tables[str(t)](indices[:, t]) for t in mine]) if mine else indices.new_empty(0)
+        if mine:
+            found = torch.stack([self.tables[str(t)](indices[:, t]) for t in mine])
+        else:   # more ranks than tables; it takes part in the exchange of the gradients, too
+            found = self.bottom[0].weight.new_zeros(0, len(indices), WIDTH).requires_grad_()
         blocks = [found[:, r * part:(r + 1) * part].flatten() for r in range(self.ranks)]
         out_splits = [sum(owner == r for owner in self.owner) * part * WIDTH for r in range(self.ranks)]
         flat = Exchange.apply(torch.cat(blocks), [len(block) for block in blocks], out_splits)

@@ -50,6 +50,11 @@ def test_eight_ranks_in_three_dimensions():
     ranks.run(8, run_example, "parallel_3d", "medley", timeout=400)
 
 
+def test_eight_ranks_share_five_tables():
+    """Three ranks have none, and take part in all exchanges. In ./test --full, for its time."""
+    ranks.run(8, run_example, "dlrm", "medley", timeout=400)
+
+
 @pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="deepspeed is not installed")
 def test_deepspeeds_experts():
     """Its layer sends tokens to experts by all_to_all over a group that DeepSpeed makes; the program
