@@ -5,7 +5,6 @@
 #include "algorithms/compressed.hpp"
 #include "algorithms/registry.hpp"
 #include "compress/codec.hpp"
-#include "route/pair_name.hpp"
 #include "soak/builder.hpp"
 #include "soak/values.hpp"
 
@@ -43,11 +42,9 @@ bool Builder::add_collective(Step& step, const Section& section) {
   return true;
 }
 
-/// On CUDA memory, pairs and splits carry it themselves and do not compress; a step without a named backend may take one.
+/// On CUDA memory, routes over two libraries carry it themselves and do not compress.
 bool Builder::may_compress(const Step& step) const {
-  if (options_.memory != Memory::cuda) return true;
-  const auto carries_it = [](const std::string& backend) { return route::is_made_of_two(backend); };
-  if (step.backend.empty() ? std::any_of(options_.backends.begin(), options_.backends.end(), carries_it) : carries_it(step.backend)) return false;
+  if (options_.memory == Memory::cuda && step.backend.empty() && options_.over_two) return false;
   return !over_nccl(step) || algorithms::compresses_in_streams(step.op);
 }
 

@@ -58,6 +58,7 @@ Program generate(std::uint64_t seed, int ranks, const GenerateOptions& options) 
   int left = random.between(std::min(3, most), most);
   GenerateOptions plain = options;
   plain.backends = options.libraries();
+  plain.over_two = !options.rules().empty();
   Builder builder(program, random, plain);
   for (int phase = 0; left > 0; ++phase) {
     const int steps = random.between(1, left);
