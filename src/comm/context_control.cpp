@@ -247,12 +247,11 @@ void ContextState::on_message(int from, const control::Message& message) {
   const json body = json::parse(message.body, nullptr, false);
   if (body.is_discarded() || !body.contains("comm")) return;
   if (message.kind == "failed") {
-    const Error reported(static_cast<ErrorKind>(body["kind"].get<int>()),
-                     fmt::format("rank {} says: {}", body["by"].get<int>(), body["what"].get<std::string>()),
-                     {.ranks = body["ranks"]});
+    Error reported(static_cast<ErrorKind>(body["kind"].get<int>()),
+                   fmt::format("rank {} says: {}", body["by"].get<int>(), body["what"].get<std::string>()), {.ranks = body["ranks"]});
     const auto members = body["members"].get<std::vector<int>>();
     if (std::find(members.begin(), members.end(), rank) == members.end()) return;
-    events_.post(CommFailed{body["comm"], reported});
+    events_.post(CommFailed{body["comm"], std::move(reported)});
   } else if (message.kind == "sizes") {
     hear_message_sizes(from, body);
   } else if (message.kind == "call") {
