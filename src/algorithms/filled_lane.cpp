@@ -28,7 +28,7 @@ class FilledTransfer final : public Transfer {
         call_(call),
         sequence_(sequence),
         device_{std::move(frames)},
-        messages_(*lane.inner_, call_, tag()),
+        messages_(*lane.inner_, call_, lane.tag_of(sequence)),
         job_{call_, lane.rank_, lane.size_, messages_, device_.frames ? &device_ : nullptr},
         task_(run(algorithm)) {}
   ~FilledTransfer() override = default;   // uses no lane
@@ -55,7 +55,6 @@ class FilledTransfer final : public Transfer {
 
  private:
   friend class FilledLane;
-  int tag() const { return -1 - static_cast<int>(sequence_ % collective_tags); }
   Poll step() {
     try {
       return task_.poll();
@@ -154,7 +153,7 @@ Transfer* FilledLane::start_filled(const Call& call, std::uint64_t sequence, std
 }
 
 bool FilledLane::may_run(std::uint64_t sequence) const {
-  return running_.empty() || running_.begin()->first + collective_tags > sequence;
+  return running_.empty() || running_.begin()->first + tags_ > sequence;
 }
 
 void FilledLane::adopt_messages_of(FilledTransfer& transfer) noexcept {

@@ -20,15 +20,15 @@ class FilledTransfer;
 /// The internal tags for filled-in collectives; the rest belong to the size agreement (engine/size_agreement.hpp).
 inline constexpr int collective_tags = internal_tags - 8;
 
+/// Which half of them a lane uses. A private lane of a backend made of two carries its own collectives and messages of the comm's: two
+/// ranks may start them in different orders, so they must differ in their tags.
+enum class TagHalf { of_comm, of_private_lane };
+
 class MEDLEY_API FilledLane final : public Lane {
  public:
-  FilledLane(std::unique_ptr<Lane> inner, const core::Capabilities& capabilities, std::string backend,
-             int rank, int size)
-      : inner_(std::move(inner)),
-        capabilities_(capabilities),
-        backend_(std::move(backend)),
-        rank_(rank),
-        size_(size) {}
+  FilledLane(std::unique_ptr<Lane> inner, const core::Capabilities& capabilities, std::string backend, int rank, int size,
+             TagHalf half = TagHalf::of_comm)
+      : inner_(std::move(inner)), capabilities_(capabilities), backend_(std::move(backend)), rank_(rank), size_(size), half_(half) {}
   ~FilledLane() override;
 
   /// Throws Error(invalid) when the call names an algorithm that this lane does not have for it.
@@ -70,6 +70,9 @@ class MEDLEY_API FilledLane final : public Lane {
   }
   void check_compression(const Call& call, Memory memory) const;
   const Algorithm& algorithm_of(const Call& call) const;
+  int tag_of(std::uint64_t sequence) const {
+    return -1 - static_cast<int>(sequence % tags_ + (half_ == TagHalf::of_private_lane ? tags_ : 0));
+  }
   /// Whether number `sequence` may use its tag: the previous collective with that tag is complete.
   bool may_run(std::uint64_t sequence) const;
   /// Takes over the incomplete messages of a collective.
@@ -79,7 +82,9 @@ class MEDLEY_API FilledLane final : public Lane {
   std::unique_ptr<Lane> inner_;
   core::Capabilities capabilities_;
   std::string backend_;
+  static constexpr std::uint64_t tags_ = collective_tags / 2;
   int rank_, size_;
+  TagHalf half_;
   std::uint64_t collectives_ = 0;         ///< started so far, the same on all ranks
   std::map<std::uint64_t, FilledTransfer*> running_;   ///< by number
   /// Messages of failed collectives, until the lane is aborted, with the collective that owns their memory.

@@ -6,7 +6,7 @@ namespace medley::algorithms {
 
 std::unique_ptr<Lane> connect_half(const Half& half, const CommParams& group, const DevicePart& on_device, Lane** on_host) {
   auto lane = std::make_unique<FilledLane>(half.backend->connect(group), half.capabilities, std::string(half.backend->name()),
-                                           group.rank, group.size);
+                                           group.rank, group.size, TagHalf::of_private_lane);
   if (on_host) *on_host = lane.get();
   if (on_device.stages(half)) return on_device.stage(std::move(lane), group.rank, group.size);
   return lane;

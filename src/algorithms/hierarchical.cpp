@@ -56,6 +56,7 @@ std::unique_ptr<Lane> HierarchicalBackend::connect(const CommParams& group) {
   const int host = group.rank / block, place = group.rank % block;
   HierarchicalLane::Lanes parts;
   parts.inside = connect_part(inside_, group, {fmt::format("host{}", host), host * block, 1, block});
+  if (!on_device_.device) parts.leaving = connect_part(inside_, group, {fmt::format("leaving{}", host), host * block, 1, block});
   parts.between = connect_part(between_, group, {fmt::format("place{}", place), place, block, hosts}, &parts.on_host);
   parts.all = connect_part(between_, group, {"all", 0, 1, group.size}, &parts.on_host);
   parts.own_reductions = between_.capabilities.has(Trait::slow_reductions);

@@ -3,11 +3,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "algorithms/device_phases.hpp"
 #include "algorithms/hierarchical_transfer.hpp"
+#include "algorithms/joined_transfer.hpp"
+#include "algorithms/split_share.hpp"
 
 namespace medley::algorithms {
+namespace {
+
+// Large tensors travel in segments of this size for each host: while one crosses the network, the ranks of a host reduce the next one and
+// gather the one before. all_reduce over shm+mpi on 16 cores, against whole tensors: 8 MiB 0.88 of the time on 2 hosts x 2 ranks, 0.81 on 2 x 4, 0.85
+// on 4 x 2; 2 MiB 0.9 to 1.1; segments of half this size 1.05 to 1.4, since small messages between hosts cost more.
+constexpr std::int64_t segment_bytes_per_host = 512 << 10;
+// More would add to every poll and gain little: the first and the last segment, which overlap nothing, are an eighth of the tensor.
+constexpr std::int64_t most_segments = 16;
+
+}  // namespace
+
+HierarchicalLane::HierarchicalLane(Lanes parts, int host, int place, int hosts, int places)
+    : parts_(std::move(parts)), lanes_{parts_.inside.get(), parts_.between.get(), parts_.all.get()}, host_(host), place_(place), hosts_(hosts),
+      places_(places) {
+  if (parts_.leaving) lanes_.push_back(parts_.leaving.get());
+}
 
 /// Starts the first phase.
 Transfer* HierarchicalLane::begin(PhasedTransfer* transfer) {
@@ -23,7 +42,30 @@ Transfer* HierarchicalLane::begin(PhasedTransfer* transfer) {
 
 Transfer* HierarchicalLane::start(const Call& call) {
   if (parts_.device) return start_on_device(call);
-  return is_collective(call.op) ? begin(new HierarchicalTransfer(*this, call)) : start_message(call);
+  if (!is_collective(call.op)) return start_message(call);
+  if (!divisible(call.op)) return begin(new HierarchicalTransfer(*this, call));
+  const std::int64_t most = segment_bytes_per_host * hosts_;
+  const std::int64_t bytes = std::max(call.in_count, call.out_count) * static_cast<std::int64_t>(size_of(call.dtype));
+  return start_in_segments(call, std::clamp<std::int64_t>((bytes + most - 1) / most, 1, most_segments));
+}
+
+/// Equal segments, so that none is small.
+Transfer* HierarchicalLane::start_in_segments(const Call& call, std::int64_t segments) {
+  if (segments == 1) return begin(new HierarchicalTransfer(*this, call));
+  const std::int64_t count = std::max(call.in_count, call.out_count);
+  auto* whole = new JoinedTransfer(orphans_);
+  try {
+    for (std::int64_t i = 0; i < segments; ++i) {
+      const std::int64_t at = count * i / segments, end = count * (i + 1) / segments;
+      whole->add(begin(new HierarchicalTransfer(*this, part_of(call, at, end - at))));
+    }
+  } catch (...) {
+    whole->release();
+    throw;
+  }
+  if (!whole->done()) return whole;
+  whole->release();
+  return nullptr;
 }
 
 Transfer* HierarchicalLane::start_on_device(const Call& call) {
@@ -42,15 +84,15 @@ Transfer* HierarchicalLane::start_message(const Call& call) {
 }
 
 void HierarchicalLane::progress() {
-  for (Lane* lane : lanes()) lane->progress();
+  for (Lane* lane : lanes_) lane->progress();
 }
 
 bool HierarchicalLane::undelivered() const {
-  return parts_.inside->undelivered() || parts_.between->undelivered() || parts_.all->undelivered();
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const Lane* lane) { return lane->undelivered(); });
 }
 
 void HierarchicalLane::check() {
-  for (Lane* lane : lanes()) {
+  for (Lane* lane : lanes_) {
     try {
       lane->check();
     } catch (const Error& error) {
@@ -58,16 +100,16 @@ void HierarchicalLane::check() {
       ErrorContext context = error.context();
       for (int& rank : context.ranks) rank = whole_rank(lane, rank);
       throw Error(error.kind(), fmt::format("{} (a rank of this {} is meant)", error.what(),
-                                            lane == parts_.inside.get() ? "host" : "place on every host"), context);
+                                            is_inside(lane) ? "host" : "place on every host"), context);
     }
   }
 }
 
 void HierarchicalLane::abort(const Error& why) noexcept {
-  for (Lane* lane : lanes()) {
+  for (Lane* lane : lanes_) {
     ErrorContext context = why.context();
     context.ranks.clear();
-    const int ranks = lane == parts_.inside.get() ? places_ : lane == parts_.between.get() ? hosts_ : hosts_ * places_;
+    const int ranks = is_inside(lane) ? places_ : lane == parts_.between.get() ? hosts_ : hosts_ * places_;
     for (int rank = 0; rank < ranks; ++rank) {
       const auto& meant = why.context().ranks;
       if (std::find(meant.begin(), meant.end(), whole_rank(lane, rank)) != meant.end()) context.ranks.push_back(rank);
@@ -78,7 +120,7 @@ void HierarchicalLane::abort(const Error& why) noexcept {
 
 bool HierarchicalLane::poll_abort() noexcept {
   bool over = true;
-  for (Lane* lane : lanes()) over = lane->poll_abort() && over;
+  for (Lane* lane : lanes_) over = lane->poll_abort() && over;
   if (over) abandon_orphans();
   return over;
 }
@@ -87,12 +129,12 @@ bool HierarchicalLane::poll_close() noexcept {
   if (!orphans_.empty() && !closing_) abort(Error(ErrorKind::aborted, "its comm was closed"));
   closing_ = true;
   bool over = orphans_.empty() || poll_abort();
-  for (Lane* lane : lanes()) over = lane->poll_close() && over;
+  for (Lane* lane : lanes_) over = lane->poll_close() && over;
   return over;
 }
 
 void HierarchicalLane::abandon_orphans() noexcept {
-  for (PhasedTransfer* orphan : orphans_) orphan->abandon({});
+  for (Transfer* orphan : orphans_) orphan->abandon({});
   orphans_.clear();
 }
 

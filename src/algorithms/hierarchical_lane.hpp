@@ -1,12 +1,14 @@
-// The lane of a hierarchical backend: private lanes inside the host, between hosts and among all ranks, and the phases that run
-// on them. It runs one collective at a time, so that all ranks start the phases of all collectives in the same order.
+// The lane of a hierarchical backend: private lanes inside the host, between hosts and among all ranks, and the phases that run on them. On
+// host memory several collectives are under way, as in a pipeline: while one is between hosts, the next is inside the host. Each private lane
+// gets their phases in issue order (PhaseOrder). On CUDA memory it runs one collective at a time.
 #pragma once
 
-#include <array>
 #include <medley/backend.hpp>
 #include <medley/sdk/device.hpp>
 #include <memory>
 #include <vector>
+
+#include "algorithms/phase_order.hpp"
 
 namespace medley::algorithms {
 
@@ -15,7 +17,8 @@ class PhasedTransfer;
 class HierarchicalLane final : public Lane {
  public:
   struct Lanes {
-    std::unique_ptr<Lane> inside;    ///< the ranks of this host
+    std::unique_ptr<Lane> inside;    ///< the ranks of this host; on host memory for phases before those between hosts
+    std::unique_ptr<Lane> leaving;   ///< on host memory, the same ranks for phases behind those between hosts; else null
     std::unique_ptr<Lane> between;   ///< the ranks with this local index on every host
     std::unique_ptr<Lane> all;       ///< for messages to other hosts, and all user messages
     /// Whether reductions between hosts use Medley's algorithms although the library has its own.
@@ -24,14 +27,13 @@ class HierarchicalLane final : public Lane {
     const std::shared_ptr<Device>* device = nullptr;
     Lane* on_host = nullptr;         ///< on CUDA memory: where a barrier without a stream runs (part of `all`)
   };
-  HierarchicalLane(Lanes parts, int host, int place, int hosts, int places)
-      : parts_(std::move(parts)), host_(host), place_(place), hosts_(hosts), places_(places) {}
+  HierarchicalLane(Lanes parts, int host, int place, int hosts, int places);
   ~HierarchicalLane() override;
 
   Transfer* start(const Call& call) override;
   void progress() override;
   bool undelivered() const override;
-  bool concurrent_collectives() const override { return false; }
+  bool concurrent_collectives() const override { return !parts_.device; }
   bool takes_lists() const override { return parts_.device != nullptr; }
   /// Where both halves are stream-ordered, all phases launch when the collective starts.
   bool in_streams() const override { return parts_.inside->in_streams() && parts_.between->in_streams(); }
@@ -44,17 +46,20 @@ class HierarchicalLane final : public Lane {
   friend class PhasedTransfer;
   void abandon_orphans() noexcept;
   Transfer* start_message(const Call& call);
+  Transfer* start_in_segments(const Call& call, std::int64_t segments);
   Transfer* start_on_device(const Call& call);
   static Transfer* begin(PhasedTransfer* transfer);
-  std::array<Lane*, 3> lanes() const { return {parts_.inside.get(), parts_.between.get(), parts_.all.get()}; }
+  bool is_inside(const Lane* part) const { return part == parts_.inside.get() || part == parts_.leaving.get(); }
   /// Converts a rank of one of the lanes to a rank of the whole comm.
   int whole_rank(const Lane* part, int rank) const {
-    return part == parts_.inside.get() ? host_ * places_ + rank : part == parts_.between.get() ? rank * places_ + place_ : rank;
+    return is_inside(part) ? host_ * places_ + rank : part == parts_.between.get() ? rank * places_ + place_ : rank;
   }
   Lanes parts_;
+  std::vector<Lane*> lanes_;               ///< all that there are
   int host_, place_, hosts_, places_;
+  PhaseOrder order_;
   void* stream_ = nullptr;                 ///< on CUDA memory: where the dependencies of a collective meet
-  std::vector<PhasedTransfer*> orphans_;   ///< failed transfers, until the lane is aborted
+  std::vector<Transfer*> orphans_;   ///< failed transfers, until the lane is aborted
   bool closing_ = false;
 };
 

@@ -1,5 +1,6 @@
 #include "algorithms/hierarchical_transfer.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace medley::algorithms {
@@ -19,13 +20,15 @@ Task HierarchicalTransfer::all_reduce() {
   Call& scatter = phase(Op::reduce_scatterv, in(), count, out(own_offset()), own_count());
   scatter.in_counts = counts_.data();
   scatter.in_offsets = offsets_.data();
-  co_await inside();
+  co_await entering();
   if (own_count() > 0) {
     phase(Op::all_reduce, out(own_offset()), own_count(), out(own_offset()), own_count());
     co_await between();
+  } else {
+    pass(Stage::between);
   }
   gather_slices(out(), count);
-  co_await inside();
+  co_await leaving();
 }
 
 /// Copies parts from [host][place] to [place][host] order.
@@ -50,8 +53,9 @@ Task HierarchicalTransfer::reduce_scatter() {
   std::byte* packed = room(first_, whole);
   std::byte* parts = room(second_, part * hosts());
   by_place(packed, in(), part);
+  pass(Stage::leave);
   phase(Op::reduce_scatter, packed, whole, parts, part * hosts());
-  co_await inside();
+  co_await entering();
   phase(Op::reduce_scatter, parts, part * hosts(), out(), part);
   co_await between();
 }
@@ -60,11 +64,12 @@ Task HierarchicalTransfer::all_gather() {
   const std::int64_t part = call_.in_count, whole = call_.out_count;
   if (part == 0) co_return;
   std::byte* column = room(first_, part * hosts());
+  pass(Stage::enter);
   phase(Op::all_gather, in(), part, column, part * hosts());
   co_await between();
   std::byte* packed = room(second_, whole);
   phase(Op::all_gather, column, part * hosts(), packed, whole);
-  co_await inside();
+  co_await leaving();
   by_host(out(), packed, part);
 }
 
@@ -78,43 +83,59 @@ Task HierarchicalTransfer::broadcast() {
   const std::byte* own = root ? in(own_offset()) : out(own_offset());
   if (at_root_host) {
     scatter_slices(count, root_place);
-    co_await inside();
+    co_await entering();
+  } else {
+    pass(Stage::enter);
   }
   if (own_count() > 0) {
     phase(Op::broadcast, at_root_host ? own : nullptr, at_root_host ? own_count() : 0, at_root_host ? nullptr : out(own_offset()),
           at_root_host ? 0 : own_count(), root_host);
     co_await between();
+  } else {
+    pass(Stage::between);
   }
   if (at_root_host) {
     phase(Op::broadcast, root ? call_.in : nullptr, root ? count : 0, root ? nullptr : call_.out, root ? 0 : count, root_place);
   } else {
     gather_slices(out(), count);
   }
-  co_await inside();
+  co_await leaving();
 }
 
-/// Parts for this host go inside it, those for other hosts directly to their ranks, at the same time.
+/// Parts for this host go inside it, those for other hosts directly to their ranks, at the same time. Neither waits for the other.
 Task HierarchicalTransfer::direct_all_to_all(std::int64_t part) {
-  const std::int64_t here = part * places() * host();
-  phase(Op::all_to_all, in(here), part * places(), out(here), part * places());
-  start_phase(*lanes().inside);
-  Transfer* const near = running_.empty() ? nullptr : running_.list().front();
+  pass(Stage::leave);
   counts_.assign(static_cast<std::size_t>(hosts() * places()), part);
-  offsets_.clear();
   for (int r = 0; r < hosts() * places(); ++r) {
     if (r / places() == host()) counts_[static_cast<std::size_t>(r)] = 0;
     offsets_.push_back(part * r);
   }
-  Call& far = phase(Op::all_to_allv, call_.in, call_.in_count, call_.out, call_.out_count);
-  far.in_counts = far.out_counts = counts_.data();
-  far.in_offsets = far.out_offsets = offsets_.data();
-  start_phase(*lanes().all);
-  co_await until([this, near] {
+  bool near_started = false, far_started = false;
+  Transfer* near = nullptr;
+  co_await until([&] {
+    if (!far_started && may_start(Stage::between)) {
+      Call& far = phase(Op::all_to_allv, call_.in, call_.in_count, call_.out, call_.out_count);
+      far.in_counts = far.out_counts = counts_.data();
+      far.in_offsets = far.out_offsets = offsets_.data();
+      start_phase(*lanes().all);
+      pass(Stage::between);
+      far_started = moved_ = true;
+    }
+    if (!near_started && may_start(Stage::enter)) {
+      const std::int64_t here = part * places() * host();
+      phase(Op::all_to_all, in(here), part * places(), out(here), part * places());
+      const std::size_t before = running_.list().size();
+      start_phase(*lanes().inside);
+      near = running_.list().size() > before ? running_.list().back() : nullptr;
+      near_started = moved_ = true;
+    }
     lanes().inside->progress();
     lanes().all->progress();
-    const bool over = running_.poll(moved_);
-    if (!over) at_ = running_.list().back() == near ? lanes().inside.get() : lanes().all.get();   // whose ranks are awaited
-    return over;
+    running_.poll(moved_);
+    const auto& left = running_.list();
+    if (near_started && std::find(left.begin(), left.end(), near) == left.end()) pass(Stage::enter);
+    if (!left.empty()) at_ = left.back() == near ? lanes().inside.get() : lanes().all.get();   // whose ranks are awaited
+    return near_started && far_started && left.empty();
   });
 }
 
@@ -128,8 +149,9 @@ Task HierarchicalTransfer::all_to_all() {
   std::byte* packed = room(first_, whole);
   std::byte* met = room(second_, whole);
   by_place(packed, in(), part);
+  pass(Stage::leave);
   phase(Op::all_to_all, packed, whole, met, whole);   // everything for my local index, from all of my host
-  co_await inside();
+  co_await entering();
   by_host(packed, met, part);
   phase(Op::all_to_all, packed, whole, out(), whole);
   co_await between();

@@ -8,7 +8,7 @@ namespace medley::algorithms {
 
 class HierarchicalTransfer final : public PhasedTransfer {
  public:
-  HierarchicalTransfer(HierarchicalLane& lane, const Call& call) : PhasedTransfer(lane, call), task_(run()) {}
+  HierarchicalTransfer(HierarchicalLane& lane, const Call& call) : PhasedTransfer(lane, call), number_(order_of_phases().add()), task_(run()) {}
 
   Poll poll() override {
     moved_ = false;
@@ -26,21 +26,30 @@ class HierarchicalTransfer final : public PhasedTransfer {
       case Op::broadcast: co_await broadcast(); break;
       default: co_await all_to_all(); break;
     }
+    order_of_phases().pass_all(number_);
   }
 
-  auto over(Lane& lane) {
+  bool may_start(Stage stage) const { return order_of_phases().may_start(number_, stage); }
+  void pass(Stage stage) { order_of_phases().pass(number_, stage); }
+  /// Starts the prepared phase once all earlier collectives have passed this stage, and waits for it. A lane that runs one collective at a
+  /// time is free for the next only behind it.
+  Task over(Lane& lane, Stage stage) {
+    co_await until([this, stage] { return may_start(stage); });
     start_phase(lane);
-    return until([this] {
+    if (lane.concurrent_collectives()) pass(stage);
+    co_await until([this] {
       if (running_.empty()) return true;
       at_->progress();   // the event_count for a collective does not check whether its phases are filled in
       return running_.poll(moved_);
     });
+    pass(stage);
   }
-  auto inside() { return over(*lanes().inside); }
-  auto between() {
+  Task entering() { return over(*lanes().inside, Stage::enter); }
+  Task between() {
     name_own_reduction();
-    return over(*lanes().between);
+    return over(*lanes().between, Stage::between);
   }
+  Task leaving() { return over(*lanes().leaving, Stage::leave); }
 
   Task all_reduce();
   Task reduce_scatter();
@@ -53,6 +62,7 @@ class HierarchicalTransfer final : public PhasedTransfer {
   std::byte* room(Scratch& scratch, std::int64_t count) const { return (scratch = Scratch(bytes(count))).data(); }
 
   Scratch first_, second_;
+  PhaseOrder::Number number_;   ///< its place in the order of each stage
   Task task_;
 };
 

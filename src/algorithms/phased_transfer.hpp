@@ -44,6 +44,7 @@ class PhasedTransfer : public Transfer {
   int host() const { return lane_.host_; }
   int place() const { return lane_.place_; }
   HierarchicalLane::Lanes& lanes() const { return lane_.parts_; }
+  PhaseOrder& order_of_phases() const { return lane_.order_; }
   std::size_t bytes(std::int64_t count) const { return static_cast<std::size_t>(count) * size_of(call_.dtype); }
   const std::byte* in(std::int64_t at = 0) const { return static_cast<const std::byte*>(call_.in) + bytes(at); }
   std::byte* out(std::int64_t at = 0) const { return static_cast<std::byte*>(call_.out) + bytes(at); }

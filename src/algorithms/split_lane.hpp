@@ -9,8 +9,6 @@
 
 namespace medley::algorithms {
 
-class SplitTransfer;
-
 class MEDLEY_API SplitLane final : public Lane {
  public:
   struct Lanes {
@@ -34,13 +32,12 @@ class MEDLEY_API SplitLane final : public Lane {
   bool poll_close() noexcept override;
 
  private:
-  friend class SplitTransfer;
   Transfer* start_part(const Call& call, bool second);
   void abandon_orphans() noexcept;
 
   Lanes lanes_;
   int ranks_;
-  std::vector<SplitTransfer*> orphans_;   ///< failed transfers, until the lane is aborted
+  std::vector<Transfer*> orphans_;   ///< failed transfers, until the lane is aborted
   bool closing_ = false;
 };
 

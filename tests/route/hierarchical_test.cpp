@@ -190,6 +190,24 @@ TEST(Hierarchical, CollectivesThatArePendingTogetherKeepApart) {
   }
 }
 
+/// Tensors of several segments and of an odd length, pending together with small ones that follow them.
+TEST(Hierarchical, SumsAndBroadcastsLargeTensorsInSegments) {
+  if (!on_two_hosts([](Context& context) {
+        Comm world = context.world();
+        const int rank = world.rank();
+        const Options later{.backend = "shm+gloo", .async = true};
+        std::vector<std::int64_t> sums(700'001), copies(430'007, rank == 3 ? 5 : 0), few(3, rank);
+        std::iota(sums.begin(), sums.end(), rank);
+        Work first = world.all_reduce(sums, sum, later), second = world.broadcast(copies, 3, later), third = world.all_reduce(few, max, later);
+        third.wait(), second.wait(), first.wait();
+        for (std::size_t i = 0; i < sums.size(); ++i) ASSERT_EQ(sums[i], ranks * static_cast<std::int64_t>(i) + 6);
+        for (const std::int64_t value : copies) ASSERT_EQ(value, 5);
+        EXPECT_EQ(few, (std::vector<std::int64_t>{3, 3, 3}));
+      })) {
+    GTEST_SKIP() << test::no_hosts;
+  }
+}
+
 TEST(Hierarchical, IsNotOfferedWhereItMakesNoSense) {
   if (!on_two_hosts([](Context& context) {
         Comm pair = context.world().split(context.rank() / places, context.rank());
