@@ -20,6 +20,8 @@ std::vector<std::string> GenerateOptions::libraries() const {
   std::vector<std::string> names;
   for (const std::string& backend : backends) {
     for (const std::string_view half : route::halves_of(backend)) {
+      // On host memory the first half of a pair such as shm+gloo serves the ranks of one host, and comms span hosts.
+      if (memory == Memory::host && route::is_pair(backend) && half == route::inside_of(backend)) continue;
       if (std::find(names.begin(), names.end(), half) == names.end()) names.emplace_back(half);
     }
   }
