@@ -60,7 +60,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=6)
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
     dist.init_process_group("medley")
     samples, run = trainer(arguments.example, arguments.steps)
     candidates = arguments.candidates.split(",")

@@ -103,8 +103,11 @@ Task HierarchicalTransfer::broadcast() {
 }
 
 /// Parts for this host go inside it, those for other hosts directly to their ranks, at the same time. Neither waits for the other.
+/// Whether a rank works in place is known to it alone, so it must not decide which phases there are: its input is copied.
 Task HierarchicalTransfer::direct_all_to_all(std::int64_t part) {
   pass(Stage::leave);
+  const std::byte* from = in();
+  if (call_.in == call_.out) from = static_cast<const std::byte*>(std::memcpy(room(first_, call_.in_count), call_.in, bytes(call_.in_count)));
   counts_.assign(static_cast<std::size_t>(hosts() * places()), part);
   for (int r = 0; r < hosts() * places(); ++r) {
     if (r / places() == host()) counts_[static_cast<std::size_t>(r)] = 0;
@@ -114,7 +117,7 @@ Task HierarchicalTransfer::direct_all_to_all(std::int64_t part) {
   Transfer* near = nullptr;
   co_await until([&] {
     if (!far_started && may_start(Stage::between)) {
-      Call& far = phase(Op::all_to_allv, call_.in, call_.in_count, call_.out, call_.out_count);
+      Call& far = phase(Op::all_to_allv, from, call_.in_count, call_.out, call_.out_count);
       far.in_counts = far.out_counts = counts_.data();
       far.in_offsets = far.out_offsets = offsets_.data();
       start_phase(*lanes().all);
@@ -123,7 +126,7 @@ Task HierarchicalTransfer::direct_all_to_all(std::int64_t part) {
     }
     if (!near_started && may_start(Stage::enter)) {
       const std::int64_t here = part * places() * host();
-      phase(Op::all_to_all, in(here), part * places(), out(here), part * places());
+      phase(Op::all_to_all, from + bytes(here), part * places(), out(here), part * places());
       const std::size_t before = running_.list().size();
       start_phase(*lanes().inside);
       near = running_.list().size() > before ? running_.list().back() : nullptr;
@@ -142,7 +145,7 @@ Task HierarchicalTransfer::direct_all_to_all(std::int64_t part) {
 Task HierarchicalTransfer::all_to_all() {
   const std::int64_t part = call_.in_count / (hosts() * places()), whole = call_.in_count;
   if (part == 0) co_return;
-  if (bytes(part) >= direct_part_bytes(places()) && call_.in != call_.out) {
+  if (bytes(part) >= direct_part_bytes(places())) {
     co_await direct_all_to_all(part);
     co_return;
   }

@@ -62,7 +62,7 @@ class StepSearch {
   const std::deque<StepCandidate>& candidates() const { return candidates_; }
 
   /// Of the time, when each part must have ended. Single operations are measured by the tuner, between the first two.
-  static constexpr double share_at_first = 0.15, share_of_cells = 0.5, share_of_improving = 0.75;
+  static constexpr double share_at_first = 0.15, share_of_cells = 0.4, share_of_improving = 0.7;
   /// A step of this length absorbs by itself what the one before left in caches and threads; a shorter one is run untimed first.
   static constexpr double long_step_us = 10'000;
 
