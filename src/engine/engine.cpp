@@ -59,7 +59,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
   if (call.memory == Memory::cuda) return issue_on_device(shared, call, options);
   CommState& comm = *shared;
   Operation* operation = nullptr;
-  {
+  try {
     const Hold hold(*this);
     const Route* route = &admit(comm, call, options.backend);
     count(comm, call, options.backend);
@@ -75,6 +75,9 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
     } else {
       operation = enlist_behind(shared, call, options, chosen, std::move(open), ticket);
     }
+  } catch (...) {
+    if (!options.async) await_abort(comm);   // until then its libraries may write to the caller's memory
+    throw;
   }
   return options.async ? operation : wait_for_issued(operation, options, source);
 }

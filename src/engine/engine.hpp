@@ -111,6 +111,7 @@ class Engine final : private Progress::Events {
   void run_progress_thread(ProgressThread& thread);
   /// Makes all operations of a comm fail, now and later, and announces it to the other ranks.
   void fail(CommState& comm, const Error& why);
+  void await_abort(CommState& comm);
   /// The same when another rank announced it: announces nothing.
   void fail_from_peer(CommState& comm, const Error& why);
   /// What this rank is doing, for ranks that ask.

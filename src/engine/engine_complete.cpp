@@ -239,6 +239,14 @@ void Engine::fail(CommState& comm, const Error& why) {
   {
     const Hold hold(*this);
     fail_locked(comm, why);
+  }
+  await_abort(comm);
+}
+
+/// Returns when the lanes of the comm no longer use any memory, if it has failed.
+void Engine::await_abort(CommState& comm) {
+  {
+    const Hold hold(*this);
     if (!comm.aborting) return;
   }
   progress_until([&comm] { return !comm.aborting; });
