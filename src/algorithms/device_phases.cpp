@@ -5,15 +5,13 @@
 namespace medley::algorithms {
 
 Poll DevicePhases::poll() {
-  moved_ = false;
-  const Poll seen = task_.poll();
+  const Poll seen = step(task_);
   if (last_ && !chained_ && at_ && at_->in_streams() && running_.launched()) {
     // The next collective of the lane begins behind this point, whichever library carries its first phase.
     running_.order(stream_);
     chained_ = true;
   }
-  if (seen == Poll::complete) complete_ = true;
-  return seen == Poll::waiting && moved_ ? Poll::moved : seen;
+  return seen;
 }
 
 /// A last phase that the host stages launches nothing in a stream.

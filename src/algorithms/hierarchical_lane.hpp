@@ -45,6 +45,8 @@ class HierarchicalLane final : public Lane {
  private:
   friend class PhasedTransfer;
   void abandon_orphans() noexcept;
+  /// An error of one of the lanes, with its ranks as ranks of the whole comm.
+  Error in_whole_ranks(const Lane* part, const Error& error) const;
   Transfer* start_message(const Call& call);
   Transfer* start_in_segments(const Call& call, std::int64_t segments);
   Transfer* start_on_device(const Call& call);
@@ -54,6 +56,8 @@ class HierarchicalLane final : public Lane {
   int whole_rank(const Lane* part, int rank) const {
     return is_inside(part) ? host_ * places_ + rank : part == parts_.between.get() ? rank * places_ + place_ : rank;
   }
+  /// In the errors of a private lane, and back: a rank of the comm that this lane does not have, such as the one that called abort.
+  static int elsewhere(int rank) { return -1 - rank; }
   Lanes parts_;
   std::vector<Lane*> lanes_;               ///< all that there are
   int host_, place_, hosts_, places_;

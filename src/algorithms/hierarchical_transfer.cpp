@@ -16,7 +16,7 @@ constexpr std::size_t direct_part_bytes(int ranks_per_host) { return ranks_per_h
 /// Each local rank reduces a slice inside its host, then with its counterparts on the other hosts; then the host all-gathers.
 Task HierarchicalTransfer::all_reduce() {
   const std::int64_t count = call_.out_count;
-  slice(count);
+  slice(count, skew_);
   Call& scatter = phase(Op::reduce_scatterv, in(), count, out(own_offset()), own_count());
   scatter.in_counts = counts_.data();
   scatter.in_offsets = offsets_.data();
@@ -50,12 +50,14 @@ void HierarchicalTransfer::by_host(std::byte* to, const std::byte* from, std::in
 Task HierarchicalTransfer::reduce_scatter() {
   const std::int64_t part = call_.out_count, whole = call_.in_count;
   if (part == 0) co_return;
+  pass(Stage::leave);
+  co_await turn(Stage::enter);
   std::byte* packed = room(first_, whole);
   std::byte* parts = room(second_, part * hosts());
   by_place(packed, in(), part);
-  pass(Stage::leave);
   phase(Op::reduce_scatter, packed, whole, parts, part * hosts());
   co_await entering();
+  first_ = Scratch();
   phase(Op::reduce_scatter, parts, part * hosts(), out(), part);
   co_await between();
 }
@@ -63,10 +65,12 @@ Task HierarchicalTransfer::reduce_scatter() {
 Task HierarchicalTransfer::all_gather() {
   const std::int64_t part = call_.in_count, whole = call_.out_count;
   if (part == 0) co_return;
-  std::byte* column = room(first_, part * hosts());
   pass(Stage::enter);
+  co_await turn(Stage::between);
+  std::byte* column = room(first_, part * hosts());
   phase(Op::all_gather, in(), part, column, part * hosts());
   co_await between();
+  co_await turn(Stage::leave);
   std::byte* packed = room(second_, whole);
   phase(Op::all_gather, column, part * hosts(), packed, whole);
   co_await leaving();
@@ -79,7 +83,7 @@ Task HierarchicalTransfer::broadcast() {
   const int root_host = call_.root / places(), root_place = call_.root % places();
   const bool at_root_host = host() == root_host, root = at_root_host && place() == root_place;
   const std::int64_t count = root ? call_.in_count : call_.out_count;
-  slice(count);
+  slice(count, skew_);
   const std::byte* own = root ? in(own_offset()) : out(own_offset());
   if (at_root_host) {
     scatter_slices(count, root_place);
@@ -114,30 +118,27 @@ Task HierarchicalTransfer::direct_all_to_all(std::int64_t part) {
     offsets_.push_back(part * r);
   }
   bool near_started = false, far_started = false;
-  Transfer* near = nullptr;
   co_await until([&] {
     if (!far_started && may_start(Stage::between)) {
       Call& far = phase(Op::all_to_allv, from, call_.in_count, call_.out, call_.out_count);
       far.in_counts = far.out_counts = counts_.data();
       far.in_offsets = far.out_offsets = offsets_.data();
       start_phase(*lanes().all);
-      pass(Stage::between);
+      if (lanes().all->concurrent_collectives()) pass(Stage::between);
       far_started = moved_ = true;
     }
     if (!near_started && may_start(Stage::enter)) {
       const std::int64_t here = part * places() * host();
       phase(Op::all_to_all, from + bytes(here), part * places(), out(here), part * places());
-      const std::size_t before = running_.list().size();
-      start_phase(*lanes().inside);
-      near = running_.list().size() > before ? running_.list().back() : nullptr;
+      near_ = start_phase(*lanes().inside);
+      at_ = lanes().all.get();   // of every other phase
       near_started = moved_ = true;
     }
     lanes().inside->progress();
     lanes().all->progress();
     running_.poll(moved_);
     const auto& left = running_.list();
-    if (near_started && std::find(left.begin(), left.end(), near) == left.end()) pass(Stage::enter);
-    if (!left.empty()) at_ = left.back() == near ? lanes().inside.get() : lanes().all.get();   // whose ranks are awaited
+    if (near_started && std::find(left.begin(), left.end(), near_) == left.end()) near_ = nullptr, pass(Stage::enter);
     return near_started && far_started && left.empty();
   });
 }
@@ -149,10 +150,11 @@ Task HierarchicalTransfer::all_to_all() {
     co_await direct_all_to_all(part);
     co_return;
   }
+  pass(Stage::leave);
+  co_await turn(Stage::enter);
   std::byte* packed = room(first_, whole);
   std::byte* met = room(second_, whole);
   by_place(packed, in(), part);
-  pass(Stage::leave);
   phase(Op::all_to_all, packed, whole, met, whole);   // everything for my local index, from all of my host
   co_await entering();
   by_host(packed, met, part);

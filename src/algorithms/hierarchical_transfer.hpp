@@ -8,17 +8,15 @@ namespace medley::algorithms {
 
 class HierarchicalTransfer final : public PhasedTransfer {
  public:
-  HierarchicalTransfer(HierarchicalLane& lane, const Call& call) : PhasedTransfer(lane, call), number_(order_of_phases().add()), task_(run()) {}
+  /// `skew`: of its slices, for a tensor or segment that is divided among the ranks of a host.
+  HierarchicalTransfer(HierarchicalLane& lane, const Call& call, std::int64_t skew = 0)
+      : PhasedTransfer(lane, call), skew_(skew), number_(order_of_phases().add()), task_(run()) {}
 
-  Poll poll() override {
-    moved_ = false;
-    const Poll seen = task_.poll();
-    if (seen == Poll::complete) complete_ = true;
-    return seen == Poll::waiting && moved_ ? Poll::moved : seen;
-  }
+  Poll poll() override { return step(task_); }
 
  private:
   Task run() {
+    co_await until([this] { return order_of_phases().may_begin(number_); });
     switch (call_.op) {
       case Op::all_reduce: co_await all_reduce(); break;
       case Op::reduce_scatter: co_await reduce_scatter(); break;
@@ -26,20 +24,24 @@ class HierarchicalTransfer final : public PhasedTransfer {
       case Op::broadcast: co_await broadcast(); break;
       default: co_await all_to_all(); break;
     }
-    order_of_phases().pass_all(number_);
+    order_of_phases().end(number_);
   }
 
+  Lane* lane_of(const Transfer* phase) const override { return phase && phase == near_ ? lanes().inside.get() : at_; }
   bool may_start(Stage stage) const { return order_of_phases().may_start(number_, stage); }
   void pass(Stage stage) { order_of_phases().pass(number_, stage); }
-  /// Starts the prepared phase once all earlier collectives have passed this stage, and waits for it. A lane that runs one collective at a
-  /// time is free for the next only behind it.
+  /// Suspends until all earlier collectives have passed this stage. Before scratch is taken, so that waiting collectives hold none.
+  auto turn(Stage stage) {
+    return until([this, stage] { return may_start(stage); });
+  }
+  /// Starts the prepared phase in its turn, and waits for it. A lane that runs one collective at a time is free for the next only behind it.
   Task over(Lane& lane, Stage stage) {
-    co_await until([this, stage] { return may_start(stage); });
+    co_await turn(stage);
     start_phase(lane);
     if (lane.concurrent_collectives()) pass(stage);
     co_await until([this] {
       if (running_.empty()) return true;
-      at_->progress();   // the event_count for a collective does not check whether its phases are filled in
+      at_->progress();   // between polls the engine progresses a lane only for messages and for what it has filled in itself
       return running_.poll(moved_);
     });
     pass(stage);
@@ -62,7 +64,9 @@ class HierarchicalTransfer final : public PhasedTransfer {
   std::byte* room(Scratch& scratch, std::int64_t count) const { return (scratch = Scratch(bytes(count))).data(); }
 
   Scratch first_, second_;
-  PhaseOrder::Number number_;   ///< its place in the order of each stage
+  std::int64_t skew_;
+  PhaseOrder::Number number_;          ///< its place in the order of each stage
+  const Transfer* near_ = nullptr;     ///< the part of a direct all_to_all inside the host, while it is under way
   Task task_;
 };
 

@@ -43,9 +43,8 @@ class JoinedTransfer final : public Transfer {
   Poll poll() override {
     bool moved = false;
     if (progressed_) progressed_->progress();
-    const std::size_t before = parts_.list().size();
     if (parts_.poll(moved)) return Poll::complete;
-    return moved || parts_.list().size() < before ? Poll::moved : Poll::waiting;
+    return moved ? Poll::moved : Poll::waiting;
   }
   std::vector<int> awaited() const override {
     std::vector<int> ranks;

@@ -2,8 +2,10 @@
 // share. Ranks are hosts x places (local ranks): number = host * places + place.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <medley/error.hpp>
 #include <medley/sdk/task.hpp>
 #include <memory>
 #include <utility>
@@ -19,8 +21,10 @@ class PhasedTransfer : public Transfer {
  public:
   ~PhasedTransfer() override = default;   // uses no lane
   std::vector<int> awaited() const override {
-    std::vector<int> ranks = running_.empty() ? std::vector<int>{} : running_.list().back()->awaited();
-    for (int& rank : ranks) rank = lane_.whole_rank(at_, rank);
+    if (running_.empty()) return {};
+    const Transfer* const last = running_.list().back();
+    std::vector<int> ranks = last->awaited();
+    for (int& rank : ranks) rank = lane_.whole_rank(lane_of(last), rank);
     return ranks;
   }
   void release() noexcept override {
@@ -45,6 +49,20 @@ class PhasedTransfer : public Transfer {
   int place() const { return lane_.place_; }
   HierarchicalLane::Lanes& lanes() const { return lane_.parts_; }
   PhaseOrder& order_of_phases() const { return lane_.order_; }
+  /// The lane of a phase under way.
+  virtual Lane* lane_of(const Transfer*) const { return at_; }
+
+  /// One poll of the collective. Ranks in errors become those of the whole comm.
+  Poll step(Task& task) {
+    moved_ = false;
+    try {
+      const Poll seen = task.poll();
+      if (seen == Poll::complete) complete_ = true;
+      return seen == Poll::waiting && moved_ ? Poll::moved : seen;
+    } catch (const Error& error) {
+      throw lane_.in_whole_ranks(lane_of(running_.failed()), error);
+    }
+  }
   std::size_t bytes(std::int64_t count) const { return static_cast<std::size_t>(count) * size_of(call_.dtype); }
   const std::byte* in(std::int64_t at = 0) const { return static_cast<const std::byte*>(call_.in) + bytes(at); }
   std::byte* out(std::int64_t at = 0) const { return static_cast<std::byte*>(call_.out) + bytes(at); }
@@ -69,18 +87,23 @@ class PhasedTransfer : public Transfer {
   void name_own_reduction() {
     if (reduces(part_.op) && lanes().own_reductions) part_.algorithm = choose(part_, hosts()).name;
   }
-  void start_phase(Lane& lane) {
+  /// Null if it was complete at once.
+  Transfer* start_phase(Lane& lane) {
     at_ = &lane;
-    running_.add(lane.start(part_));
+    Transfer* const started = lane.start(part_);
+    running_.add(started);
+    return started;
   }
 
-  /// Splits a tensor into one slice for each local rank of a host.
-  void slice(std::int64_t count) {
+  /// Splits a tensor into one slice for each local rank of a host: equal ones, but for `skew` elements more in the first than in the second.
+  void slice(std::int64_t count, std::int64_t skew = 0) {
     counts_.clear(), offsets_.clear();
     for (int p = 0; p < places(); ++p) {
       offsets_.push_back(count * p / places());
       counts_.push_back(count * (p + 1) / places() - offsets_.back());
     }
+    const std::int64_t moved = std::min(skew, counts_[1]);
+    counts_[0] += moved, counts_[1] -= moved, offsets_[1] += moved;
   }
   std::int64_t own_count() const { return counts_[static_cast<std::size_t>(place())]; }
   std::int64_t own_offset() const { return offsets_[static_cast<std::size_t>(place())]; }

@@ -22,18 +22,21 @@ class RunningTransfers {
   /// Releases those that are complete; true when all are. Sets `moved` where one made progress.
   bool poll(bool& moved) {
     for (std::size_t i = 0; i < list_.size();) {
-      const Poll seen = list_[i]->poll();
-      moved = moved || seen == Poll::moved;
+      polled_ = list_[i];
+      const Poll seen = polled_->poll();
+      moved = moved || seen != Poll::waiting;
       if (seen != Poll::complete) {
         ++i;
         continue;
       }
-      Transfer* const done = list_[i];
       list_.erase(list_.begin() + static_cast<std::ptrdiff_t>(i));
-      done->release();
+      polled_->release();
     }
+    polled_ = nullptr;
     return list_.empty();
   }
+  /// The one whose poll threw; null: none.
+  const Transfer* failed() const { return polled_; }
   bool launched() const {
     return std::all_of(list_.begin(), list_.end(), [](Transfer* one) { return one->launched(); });
   }
@@ -47,6 +50,7 @@ class RunningTransfers {
 
  private:
   std::vector<Transfer*> list_;
+  Transfer* polled_ = nullptr;
 };
 
 }  // namespace medley::algorithms

@@ -30,11 +30,25 @@ TEST(PhaseOrder, DoesNotWaitForStagesThatACollectiveLeavesOut) {
   order.pass(gather, Stage::enter);   // an all_gather begins between hosts
   EXPECT_TRUE(order.may_start(sum, Stage::enter));
   EXPECT_FALSE(order.may_start(sum, Stage::between));
-  order.pass_all(gather);
+  order.end(gather);
   EXPECT_TRUE(order.may_start(sum, Stage::between));
-  order.pass_all(sum);
+  order.end(sum);
   const auto last = order.add();
   for (const Stage stage : {Stage::enter, Stage::between, Stage::leave}) EXPECT_TRUE(order.may_start(last, stage));
+}
+
+TEST(PhaseOrder, LetsACollectiveBeginWhenFewEarlierOnesHaveNotEnded) {
+  PhaseOrder order;
+  std::vector<PhaseOrder::Number> all;
+  for (std::size_t i = 0; i <= most_under_way; ++i) all.push_back(order.add());
+  EXPECT_TRUE(order.may_begin(all[most_under_way - 1]));
+  EXPECT_FALSE(order.may_begin(all[most_under_way]));
+  for (const Stage stage : {Stage::enter, Stage::between, Stage::leave}) order.pass(all[0], stage);
+  EXPECT_FALSE(order.may_begin(all[most_under_way]));   // its last phase may still run
+  order.end(all[1]);
+  EXPECT_FALSE(order.may_begin(all[most_under_way]));
+  order.end(all[0]);
+  EXPECT_TRUE(order.may_begin(all[most_under_way]));
 }
 
 TEST(PhaseOrder, KeepsIssueOrderWhateverOrderCollectivesAreLookedAtIn) {

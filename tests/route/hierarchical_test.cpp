@@ -210,6 +210,76 @@ TEST(Hierarchical, SumsAndBroadcastsLargeTensorsInSegments) {
   }
 }
 
+/// The error of a call, which must have one.
+template <class Called>
+Error error_of(Called&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return Error(ErrorKind::invalid, "none");
+}
+
+/// 2, 3 and 4 MiB have segments of one size on two hosts, so their first segments alone would fit each other.
+TEST(Hierarchical, OtherCountsAreAnErrorOfTheirHostThoughSegmentsAreAsLarge) {
+  if (!on_two_hosts([](Context& context) {
+        constexpr std::size_t mib = (1 << 20) / sizeof(float);
+        Comm world = context.world();
+        for (const std::size_t other : {1, 2, 3}) {
+          Comm comm = world.dup();
+          const bool differs = comm.rank() == 3;
+          std::vector<float> values((differs ? other : 4) * mib);
+          const Error error = error_of([&] {
+            for (std::size_t sent = 0; sent < 4; sent += differs ? other : 4) comm.all_reduce(values, sum, paired);   // as many bytes
+          });
+          EXPECT_EQ(error.kind(), ErrorKind::mismatch) << error.what();
+          for (const int rank : error.context().ranks) EXPECT_GE(rank, comm.rank() < places ? 0 : places) << error.what();
+          world.barrier();   // before any rank leaves the failed comm, which would be news too
+        }
+      })) {
+    GTEST_SKIP() << test::no_hosts;
+  }
+}
+
+/// Segments are inside the host, between hosts and waiting for their turn when the deadline passes; then their memory is the program's again.
+TEST(Hierarchical, EndsPendingSegmentsWithAnErrorWhenARankStaysAway) {
+  if (!on_two_hosts([](Context& context) {
+        for (const int absent : {3, 0}) {
+          Comm comm = context.world().dup();
+          if (comm.rank() == absent) {
+            const Error error = error_of([&] { comm.barrier({.backend = "gloo"}); });   // which nobody joins
+            EXPECT_EQ(error.kind(), ErrorKind::timeout) << error.what();
+            continue;
+          }
+          const auto limit = std::chrono::milliseconds(700);
+          const Options later{.backend = "shm+gloo", .async = true, .deadline = limit};
+          std::vector<Work> works;
+          {
+            std::vector<float> sums(3'000'000, 1), copies(3'000'000), given(1'000'000), taken(1'000'000), parts(250'000);
+            works.push_back(comm.all_reduce(sums, sum, later));
+            works.push_back(comm.broadcast(copies, 1, later));
+            works.push_back(comm.all_to_all(given, taken, later));
+            works.push_back(comm.all_to_all(taken, taken, later));   // in place
+            works.push_back(comm.reduce_scatter(copies, std::span(sums).first(750'000), sum, later));
+            for (int i = 0; i < 20; ++i) works.push_back(comm.all_reduce(parts, max, later));
+            for (Work& work : works) {
+              const Error error = error_of([&] { work.wait(); });
+              EXPECT_EQ(error.kind(), ErrorKind::timeout) << error.what();
+            }
+          }
+          const Error error = error_of([&] { comm.barrier(); });
+          EXPECT_NE(std::string(error.what()).find("failed earlier"), std::string::npos) << error.what();
+        }
+        std::vector<float> values(2'000'000, 1);
+        context.world().all_reduce(values, sum, paired);
+        EXPECT_EQ(values.back(), ranks);
+      })) {
+    GTEST_SKIP() << test::no_hosts;
+  }
+}
+
 TEST(Hierarchical, IsNotOfferedWhereItMakesNoSense) {
   if (!on_two_hosts([](Context& context) {
         Comm pair = context.world().split(context.rank() / places, context.rank());
