@@ -49,9 +49,9 @@ std::chrono::nanoseconds Backoff::next_sleep(const Waiting& waiting) {
   return somebody_lost_ ? std::chrono::nanoseconds(1ms) : own;
 }
 
-bool Backoff::check_due(Deadline now) {
-  if (now - last_check_ < longest_sleep && !somebody_lost_) return false;
-  last_check_ = now;
+bool Backoff::check_due(Deadline now, Deadline& last) const {
+  if (now - last < longest_sleep && !somebody_lost_) return false;
+  last = now;
   return true;
 }
 

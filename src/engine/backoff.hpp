@@ -20,7 +20,6 @@ class MEDLEY_API Backoff {
   static constexpr std::chrono::milliseconds longest_sleep{20};   ///< how soon a lost rank or an abort is noticed
   static constexpr std::chrono::microseconds short_nap{50};       ///< where there is no event count
 
-  explicit Backoff(Deadline last_check = {}) : last_check_(last_check) {}
   /// One step of waiting; true when it is time to sleep.
   bool step(const Waiting& waiting);
   /// Something moved: an answer may come at once again.
@@ -28,9 +27,8 @@ class MEDLEY_API Backoff {
   /// How long the next sleep lasts; each is twice as long as the one before.
   std::chrono::nanoseconds next_sleep(const Waiting& waiting);
 
-  /// Whether it is time to check for events without a doorbell: deadlines and lost ranks.
-  bool check_due(Deadline now);
-  Deadline last_check() const { return last_check_; }
+  /// Whether it is time to check for events without a doorbell: deadlines and lost ranks. `last`: when that was done last, by whichever wait.
+  bool check_due(Deadline now, Deadline& last) const;
   /// A member is lost; its last bytes are received within the grace period: checks and sleeps are short.
   void expect_loss(bool somebody_lost) { somebody_lost_ = somebody_lost; }
   bool loss_expected() const { return somebody_lost_; }
@@ -41,7 +39,6 @@ class MEDLEY_API Backoff {
   int spins_ = 0;
   int yields_ = 0;
   std::chrono::milliseconds sleep_{1};
-  Deadline last_check_{};
   bool somebody_lost_ = false;
 };
 

@@ -118,6 +118,7 @@ class CommState {
 
   std::uint64_t children = 0;                      ///< comms made from this one
   bool checked = false;                            ///< the consistency checker compares collectives before they start
+  Deadline last_check{};                           ///< when its lanes were last asked for lost ranks and aborts
   Deadline lost_since{};                           ///< since when a member is known to be lost
   std::optional<Error> failure;                    ///< why the comm no longer works
   bool aborting = false;                           ///< its lanes have not finished their abort

@@ -340,7 +340,7 @@ class Engine final : private Progress::Events {
   bool some_complete_ = false;             ///< since the lock was taken: releasing it wakes sleepers
   std::vector<std::function<void()>> due_callbacks_;   ///< callbacks of complete operations, run when the lock is released
   std::vector<EventCount*> sleepers_;          ///< threads asleep in wait()
-  Deadline last_look_{};                   ///< when progress() last checked deadlines and lost ranks
+  Deadline last_check_{};                  ///< when the deadlines of all pending operations were checked last
   std::atomic<int> callers_{0};            ///< threads inside wait(); relaxed: the last one leaves under the lock, others only save polls
   std::mutex thread_mutex_;                ///< guards starting and stopping the thread
   std::unique_ptr<ProgressThread> thread_;

@@ -120,7 +120,9 @@ Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Backoff&
   CommState& comm = *operation.comm;
   if (comm.failure) return Verdict::go_on;   // it completes with the abort
   if (now >= deadline) return Verdict::late;
-  if (!backoff.check_due(now)) return Verdict::go_on;
+  backoff.expect_loss(comm.lost_since != Deadline{});
+  // Once for all waits: each lane's check is system calls or messages, and a program may have thousands of short waits a second.
+  if (!backoff.check_due(now, comm.last_check)) return Verdict::go_on;
   show_awaited();
   try {
     look_for_lost(comm, now);
@@ -150,7 +152,7 @@ void Engine::fail_late(Operation& operation) {
 /// The first operation past its deadline, if any, with a reference. Operations that await lost ranks fail here.
 OperationRef Engine::expire_all(Backoff& backoff) {
   const Deadline now = steady_clock::now();
-  if (!backoff.check_due(now)) return nullptr;
+  if (!backoff.check_due(now, last_check_)) return nullptr;
   std::vector<OperationRef> of_each_comm;   // lost ranks are checked once per comm
   for (Operation& operation : pending_) {
     if (operation.comm->failure) continue;
@@ -182,9 +184,8 @@ void Engine::progress() {
     const Hold hold(*this);
     progress_locked();
     if (pending_.empty()) return;
-    Backoff backoff(last_look_);
+    Backoff backoff;
     late = expire_all(backoff);
-    last_look_ = backoff.last_check();
   }
   if (late) fail_late(*late);
 }

@@ -190,11 +190,13 @@ TEST(BackoffSteps, polls_then_yields_then_sleeps_longer_each_time) {
 TEST(BackoffSteps, looks_for_deaths_every_20_ms_and_at_once_when_one_is_expected) {
   using namespace std::chrono_literals;
   const Deadline now = std::chrono::steady_clock::now();
+  Deadline last{};
   Backoff backoff;
-  EXPECT_TRUE(backoff.check_due(now));
-  EXPECT_FALSE(backoff.check_due(now + 19ms));
+  EXPECT_TRUE(backoff.check_due(now, last));
+  EXPECT_FALSE(Backoff().check_due(now + 19ms, last)) << "also in another wait";
   backoff.expect_loss(true);
-  EXPECT_TRUE(backoff.check_due(now + 19ms));
+  EXPECT_TRUE(backoff.check_due(now + 19ms, last));
+  EXPECT_EQ(last, now + 19ms);
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ void TagMatcher::check() {
   {
     const std::lock_guard lock(mutex_);
     if (auto error = trouble()) throw *error;
+    if (!question_due()) return;
   }
   for (auto& peer : peers_) {
     if (!peer) continue;

@@ -11,6 +11,10 @@
 namespace medley::gloo_backend {
 namespace {
 
+// A question and its answer wake two threads on each side, and all ranks ask all others: a rank that asks must have waited for long. Asked
+// at every check instead, 16 ranks switched context 369,000 times a second, and steps over other libraries took three times as long.
+constexpr std::chrono::milliseconds first_question_after(50), longest_question_interval(200);
+
 std::span<const std::byte> bytes_in(const Call& call, std::size_t bytes) {
   return {static_cast<const std::byte*>(call.in), bytes};
 }
@@ -162,6 +166,16 @@ void TagMatcher::begin_collective(const Doing& doing) {
   const std::lock_guard lock(mutex_);
   doing_ = doing;
   in_collective_ = true;
+  question_interval_ = first_question_after;
+  next_question_ = deadline_after(question_interval_);
+}
+
+/// Called with the mutex held.
+bool TagMatcher::question_due() {
+  if (!in_collective_ || std::chrono::steady_clock::now() < next_question_) return false;
+  question_interval_ = std::min(2 * question_interval_, longest_question_interval);
+  next_question_ = deadline_after(question_interval_);
+  return true;
 }
 
 void TagMatcher::end_collective() {

@@ -83,6 +83,7 @@ class TagMatcher {
   void forget(Receive& receive) noexcept;
   void forget(Send& send) noexcept;
   bool awaits(const Peer& peer) const;
+  bool question_due();
   std::optional<Error> trouble() const;
 
   // wire.cpp: envelopes and the threads that read them
@@ -107,6 +108,8 @@ class TagMatcher {
   std::list<Arrival> unexpected_;
   Doing doing_;
   bool in_collective_ = false;
+  Deadline next_question_{};                 ///< when to ask the peers which collective they are in, while this rank is in one
+  std::chrono::milliseconds question_interval_{};
   bool stopped_ = false;  ///< nothing is delivered any more
   bool closing_ = false;  ///< connections that close now close in order
   Deadline goodbye_limit_{};
