@@ -75,7 +75,7 @@ std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const MixOpti
   for (const std::string& mix : options.mixes) {
     MixStep step(world, mix, options.memory, route::shape_of(clock.hosts()));
     MixWorkload workload(step);
-    Race race;
+    Race race(after_step);
     for (const Candidate& usable : routes) race.add(usable.route);
     race.warm_up(clock, workload, 0, 1);
     const double end = clock.seconds() + options.seconds / static_cast<double>(options.mixes.size());

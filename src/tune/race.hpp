@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "route/choose.hpp"
+#include "tune/aftermath.hpp"
 #include "tune/known_cell.hpp"
 #include "tune/sample_clock.hpp"
 #include "tune/interleave.hpp"
@@ -29,6 +30,7 @@ class Race {
   };
   std::vector<Candidate> candidates;
 
+  explicit Race(const Aftermath& aftermath = after_operation) : aftermath_(aftermath) {}
   void add(const Choice& route) { candidates.push_back({route}); }
 
   /// Before the rounds: checks the result of each route and times it roughly, for batches that last about `batch_us`.
@@ -53,7 +55,7 @@ class Race {
     bool rested = false;
     for (Candidate* one : quickest_first) {
       if (one->first_us <= far_behind_at_first * std::max(least, 1.)) continue;
-      if (!std::exchange(rested, true)) workload.run(quickest_first.front()->route, operations_in(aftermath_us, least));
+      if (!std::exchange(rested, true)) workload.run(quickest_first.front()->route, operations_in(aftermath_.rest_us, least));
       try_calls(clock, workload, *one, 2);
       least = std::min(least, one->first_us);
       one->out = one->first_us > far_behind_at_first * std::max(least, 1.);
@@ -62,14 +64,13 @@ class Race {
   }
   static constexpr double far_behind_at_first = 10;
 
-  /// One sample of every remaining route, in an order that changes; returns the last. Untimed operations first absorb the after-effects
-  /// of the previous route (caches, threads of its library). Slow routes come last: gloo's threads keep running
-  /// for milliseconds after them.
+  /// One sample of every remaining route, in an order that changes, the slow ones last; returns the last. Untimed operations first absorb the
+  /// after-effects of the previous route (caches, threads of its library).
   template <class Clock, class Workload>
   Sample run_round(Clock& clock, Workload& workload, std::size_t round) {
     double least = INFINITY;
     for (const Candidate& one : candidates) least = std::min(least, one.first_us);
-    const auto is_slow = [&](const Candidate& one) { return one.first_us > std::max(slow_us, slow_ratio * least); };
+    const auto is_slow = [&](const Candidate& one) { return one.first_us > std::max(aftermath_.slow_us, aftermath_.slow_ratio * least); };
     std::vector<std::size_t> order = interleaved_order(candidates.size(), round);
     std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !is_slow(candidates[i]); });
     Sample last{};
@@ -77,7 +78,7 @@ class Race {
       Candidate& one = candidates[i];
       if (one.out || (one.rare && round % rare_rounds != 0)) continue;
       const bool slow = is_slow(one);
-      const int untimed = slow ? 0 : after_slow_ ? operations_in(aftermath_us, one.first_us) : 1;
+      const int untimed = slow ? 0 : after_slow_ ? operations_in(aftermath_.rest_us, one.first_us) : 1;
       if (untimed > 0) workload.run(one.route, untimed);
       last = workload.time(clock, one.route, one.batch);
       one.samples_us.push_back(last.us);
@@ -85,7 +86,6 @@ class Race {
     }
     return last;
   }
-  static constexpr double slow_us = 100, slow_ratio = 5, aftermath_us = 5000;
   static constexpr std::size_t rare_rounds = 16;
   static int operations_in(double us, double each_us) { return static_cast<int>(std::clamp(us / each_us, 1., 1000.)); }
 
@@ -143,6 +143,7 @@ class Race {
     one.first_us = *std::min_element(one.tried_us.begin(), one.tried_us.end());
   }
 
+  Aftermath aftermath_;
   bool after_slow_ = true;
 };
 

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "tune/aftermath.hpp"
 #include "tune/interleave.hpp"
 #include "tune/known_cell.hpp"
 #include "tune/size_text.hpp"
@@ -20,10 +21,6 @@ constexpr double part_of_time = 0.15;                       // of what is left, 
 constexpr double too_slow_to_win = 2;        // after three samples, an assignment this far behind cannot win
 constexpr std::size_t samples_to_exclude = 3;
 constexpr double far_too_slow = 5;      // a library that other work slowed down at first gets another chance, unless it is this far behind
-// The threads of a slow library (gloo's) keep running for milliseconds after its last operation and displace those of other ranks, which
-// slows what follows: right after gloo, a step over mpi took 2.7 times its own time on 4 x 2 ranks and 16 cores. So slow assignments are the
-// last of a round, the slowest at its end, and what follows one of them is run for that long before it counts.
-constexpr double slow_ratio = too_slow_to_win, aftermath_us = 20'000;
 constexpr double most_resting = 0.01;   // of the time that is left, for one rest
 constexpr double near_library = 1.1;    // a library this close to the best one may be the best one
 constexpr std::size_t first_check = few_samples, most_pairs = 512;   // of the comparison; each check has twice the pairs of the one before
@@ -72,13 +69,13 @@ bool StepSearch::run_round(const Pool& pool, double share, Samples& samples) {
   /// 0: not slow.
   const auto slowness = [&](std::size_t i) {
     const double best = pool[i]->us.empty() ? 0 : at_best(pool[i]->us);
-    return best > slow_ratio * least ? best : 0;
+    return best > after_step.slow_ratio * least ? best : 0;   // the slowest is the last of a round
   };
   std::vector<std::size_t> order = interleaved_order(pool.size(), rounds_++);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return slowness(a) < slowness(b); });
   for (const std::size_t i : order) {
     if (lab_.over(share)) return false;
-    const double rest_us = after_slow_ && after_slow_ != pool[i] ? std::min(aftermath_us, most_resting * lab_.left_us(1)) : 0;
+    const double rest_us = after_slow_ && after_slow_ != pool[i] ? std::min(after_step.rest_us, most_resting * lab_.left_us(1)) : 0;
     for (double rested = 0; rested < rest_us;) rested += cost_us(lab_.time_us(pool[i]->assignment));
     after_slow_ = slowness(i) > 0 ? pool[i] : nullptr;
     const double us = lab_.time_us(pool[i]->assignment);
@@ -119,10 +116,11 @@ StepSearch::Pool StepSearch::sorted(const Pool& pool, const Samples& samples) {
   return out;
 }
 
-/// How many rounds a first rung can afford.
+/// How many rounds a first rung can afford. What was not measured yet is about as fast as the leader, from which it differs in one slot.
 std::size_t StepSearch::rounds_for(const Pool& pool, double share) const {
+  const double unknown_us = leader_ && !leader_->us.empty() ? cost_us(median(leader_->us)) : 0;
   double round_us = 0;
-  for (const StepCandidate* one : pool) round_us += one->us.empty() ? 0 : cost_us(median(one->us));
+  for (const StepCandidate* one : pool) round_us += one->us.empty() ? unknown_us : cost_us(median(one->us));
   const double rounds = round_us > 0 ? part_of_time * lab_.left_us(share) / round_us : 0;
   return static_cast<std::size_t>(std::clamp(rounds, static_cast<double>(least_rounds), static_cast<double>(most_rounds)));
 }
@@ -225,12 +223,18 @@ StepCandidate* StepSearch::close_library(const StepCandidate& best) const {
   return const_cast<StepCandidate*>(close);
 }
 
+std::vector<const StepCandidate*> StepSearch::libraries_to_measure_again() const {
+  std::vector<const StepCandidate*> found;
+  for (const StepCandidate& one : candidates_) {
+    if (one.library && !one.us.empty() && at_best(one.us) <= far_too_slow * at_best(best_library()->us)) found.push_back(&one);
+  }
+  return found;
+}
+
 /// The few samples at first may all have met other work on the machine. False when the time is over.
 bool StepSearch::measure_libraries_again() {
   Pool pool;
-  for (StepCandidate& one : candidates_) {
-    if (one.library && !one.us.empty() && at_best(one.us) <= far_too_slow * at_best(best_library()->us)) pool.push_back(&one);
-  }
+  for (const StepCandidate* one : libraries_to_measure_again()) pool.push_back(const_cast<StepCandidate*>(one));
   Samples samples;
   for (std::size_t round = 0; round < rounds_again; ++round) {
     if (!run_round(pool, 1, samples)) return false;
@@ -321,8 +325,10 @@ double StepSearch::needed_seconds() const {
     pairs = std::max(pairs, 2 * static_cast<double>(gains.size()) * (wide / off) * (wide / off));
   }
   pairs = std::min(pairs, static_cast<double>(most_pairs));
+  double comparing_us = static_cast<double>(1 + std::max<std::size_t>(rivals_.size(), 1)) * pairs * sample_us;
+  for (const StepCandidate* one : libraries_to_measure_again()) comparing_us += rounds_again * cost_us(median(latest(*one)));
   const double parts_us[] = {rounds_at_first * first_round_us_ / share_at_first, improving_us / (share_of_improving - share_of_cells),
-                             static_cast<double>(1 + std::max<std::size_t>(rivals_.size(), 1)) * pairs * sample_us / (1 - share_of_improving)};
+                             comparing_us / (1 - share_of_improving)};
   return *std::max_element(std::begin(parts_us), std::end(parts_us)) / 1e6;
 }
 

@@ -70,6 +70,7 @@ class StepSearch {
   using Pool = std::vector<StepCandidate*>;
   /// One sample of each, in an order that changes; false when the time is over.
   bool run_round(const Pool& pool, double share, std::vector<std::vector<double>>& samples);
+  std::vector<const StepCandidate*> libraries_to_measure_again() const;
   bool measure_libraries_again();
   std::size_t rounds_for(const Pool& pool, double share) const;
   std::size_t affordable(double share) const;
