@@ -53,6 +53,11 @@ def left_out(what, why):
     print(f"compare: {what} is left out: {why}", file=sys.stderr)
 
 
+def nonblocking(mpi):
+    """The same MPI by calls that do not block."""
+    return f"{mpi} nonblocking"
+
+
 def bare(options):
     """The libraries themselves, by name."""
     found = {}
@@ -64,6 +69,7 @@ def bare(options):
             found[mpi] = Messenger(mpi, on_hosts("mpirun_ranks", {}, [program]))
         elif not options.hosts and (one := candidates.mpi(mpi, 2, options.out, program)):
             found[mpi] = Messenger(mpi, one.command, about=one.about)
+            found[nonblocking(mpi)] = Messenger(nonblocking(mpi), ["env", "MESSAGES_NONBLOCKING=1", *one.command])
         else:
             left_out(mpi, "it runs on one host only here" if options.hosts else "it is not installed")
     program = options.programs / "messages_ucx"
@@ -94,13 +100,15 @@ def everyone(options):
     found = []
     for backend in options.only.split(","):
         if backend == "mpi":
-            found += [Messenger(f"medley/{mpi}", medley(options, "mpi", mpi), [mpi]) for mpi in candidates.BANNERS if mpi in libraries]
+            found += [Messenger(f"medley/{mpi}", medley(options, "mpi", mpi), [name for name in (mpi, nonblocking(mpi)) if name in libraries])
+                      for mpi in candidates.BANNERS if mpi in libraries]
         elif backend == "shm" and options.hosts:
             left_out("medley/shm", "it serves ranks of one host")
         elif backend not in ("shm", "ucx"):
             raise candidates.Failure(f"--only: '{backend}' is not one of shm, mpi, ucx")
         elif backend == "shm" or backend in libraries:
-            found.append(Messenger(f"medley/{backend}", medley(options, backend), list(libraries) if backend == "shm" else [backend]))
+            rivals = [name for name in libraries if name == backend or (backend == "shm" and "MESSAGES_NONBLOCKING=1" not in libraries[name].command)]
+            found.append(Messenger(f"medley/{backend}", medley(options, backend), rivals))
     if not any(one.rivals for one in found):
         raise candidates.Failure("nothing to compare Medley with: install Open MPI, MPICH or UCX and build with -DMEDLEY_BENCH=ON")
     used = {name for one in found for name in one.rivals}

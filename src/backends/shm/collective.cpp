@@ -150,6 +150,7 @@ void Collective::plan_reduce(const Call& call, std::size_t bytes) {
   std::byte* mine = root ? static_cast<std::byte*>(call.out) + offset : scratch_.data();
   first_.give.set_listed(call.in, counts_.data(), offsets_.data(), first_.element);
   first_.mode = reducing_mode(bytes, bytes / static_cast<std::size_t>(exchanger_.ranks()), false);
+  first_.all_meet = true;   // each reduces a part
   combine_into(first_, call, mine, static_cast<const std::byte*>(call.in) + offset, part);
   second_.reset(call);
   second_.identity.count = first_.identity.count;

@@ -180,8 +180,7 @@ bool Exchanger::readers_near() const {
 }
 
 void Exchanger::ended(const Exchange& exchange) {
-  // In these every rank has met all others, so all reach the same conclusion.
-  if (exchange.mode != Mode::in_line && !rooted(exchange.identity.op)) all_near_ = met_cache_local_;
+  if (exchange.mode != Mode::in_line && exchange.all_meet) all_near_ = met_cache_local_;
   if (exchange.waits_for_all && checked_ + 1 == sequence_) checked_ = sequence_;
 }
 

@@ -49,6 +49,7 @@ struct Exchange {
   int divisor = 1;
   std::size_t piece_at = 0;           ///< in line: where this rank's part starts in the line of a giver
   bool waits_for_all = true;          ///< false: only for the ranks it takes from (rooted forms)
+  bool all_meet = true;               ///< every rank meets all others, so all learn the same about their cache distances
   bool past_cache = false;            ///< results too large for the cache are written around it
   int scattered = 0;                  ///< direct: so many of the next ranks find their parts in their own slots instead; see scatter_out()
   int timed = -1;                     ///< the bucket of PathChoices that this giver times it for; -1: none
@@ -68,6 +69,7 @@ struct Exchange {
     element = size_of(call.dtype);
     divisor = 1;
     waits_for_all = true;
+    all_meet = !rooted(call.op);
     past_cache = false;
     scattered = 0;
     timed = -1;
