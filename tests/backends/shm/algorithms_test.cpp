@@ -77,6 +77,23 @@ TEST_P(ShmAlgorithms, FollowEachOtherFromChangingRoots) {
   });
 }
 
+// The first exchange of a large reduce tells all ranks how near they are, so all of them change their way with the same call.
+TEST_P(ShmAlgorithms, ChangeTheWayOfLargeReducesTogether) {
+  with_ranks(GetParam(), [](Comm& comm) {
+    const int ranks = comm.size();
+    for (int i = 0; i < 80; ++i) {
+      const int root = i / 5 % ranks;
+      const std::size_t count = (std::size_t{6} << 10) << (i % 5);   // 24 to 384 KiB
+      const std::vector<std::int32_t> in(count, comm.rank() + i);
+      std::vector<std::int32_t> out(comm.rank() == root ? count : 0);
+      comm.reduce(in, out, sum, root, {.deadline = std::chrono::seconds(20)});
+      const int expected = ranks * i + ranks * (ranks - 1) / 2;
+      ASSERT_EQ(std::count(out.begin(), out.end(), expected), static_cast<std::ptrdiff_t>(out.size())) << "reduce " << i;
+    }
+    comm.barrier();
+  });
+}
+
 // A rank that reads one part directly and the next from a slot tells the first giver that it has finished.
 TEST_P(ShmAlgorithms, GiveOneLargeAndSmallPartsInOneExchange) {
   with_ranks(GetParam(), [](Comm& comm) {
