@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <medley/sdk/recycled.hpp>
 #include <utility>
 
 #include "algorithms/device_phases.hpp"
@@ -23,6 +24,33 @@ constexpr std::int64_t most_segments = 16;
 constexpr std::int64_t skew_per_segment = 16;
 
 }  // namespace
+
+/// A message between ranks of one host. Its library numbers them within the host.
+class HierarchicalLane::LocalMessage final : public Transfer, public Recycled<LocalMessage> {
+ public:
+  LocalMessage(const HierarchicalLane& lane, Transfer& message) : lane_(lane), message_(message) {}
+  Poll poll() override {
+    return lane_.in_whole_ranks(lane_.parts_.inside.get(), [this] { return message_.poll(); });
+  }
+  std::vector<int> awaited() const override {
+    std::vector<int> ranks = message_.awaited();
+    for (int& rank : ranks) rank = lane_.whole_rank(lane_.parts_.inside.get(), rank);
+    return ranks;
+  }
+  std::int64_t received() const override { return message_.received(); }
+  void release() noexcept override {
+    message_.release();
+    delete this;
+  }
+  void abandon(std::shared_ptr<const void> memory) noexcept override {
+    message_.abandon(std::move(memory));
+    delete this;
+  }
+
+ private:
+  const HierarchicalLane& lane_;
+  Transfer& message_;
+};
 
 HierarchicalLane::HierarchicalLane(Lanes parts, int host, int place, int hosts, int places)
     : parts_(std::move(parts)), lanes_{parts_.inside.get(), parts_.between.get(), parts_.all.get()}, host_(host), place_(place), hosts_(hosts),
@@ -82,13 +110,21 @@ Transfer* HierarchicalLane::start_on_device(const Call& call) {
 /// Collectives' messages inside a host stay there. Users' messages all take one lane: a receive from any source looks in one only.
 Transfer* HierarchicalLane::start_message(const Call& call) {
   if (call.tag >= 0 || call.root / places_ != host_) return parts_.all->start(call);
-  Call near = call;
-  near.root = call.root % places_;
-  return parts_.inside->start(near);
+  Call local = call;
+  local.root = call.root % places_;
+  Transfer* const started = in_whole_ranks(parts_.inside.get(), [&] { return parts_.inside->start(local); });
+  return started ? new LocalMessage(*this, *started) : nullptr;
 }
 
 void HierarchicalLane::progress() {
-  for (Lane* lane : lanes_) lane->progress();
+  for (Lane* lane : lanes_) in_whole_ranks(lane, [lane] { lane->progress(); });
+}
+
+std::vector<int> HierarchicalLane::awaited_now() const {
+  for (const PhasedTransfer* transfer : issued_) {
+    if (transfer->under_way()) return transfer->awaited();
+  }
+  return {};
 }
 
 bool HierarchicalLane::undelivered() const {
@@ -96,20 +132,14 @@ bool HierarchicalLane::undelivered() const {
 }
 
 Error HierarchicalLane::in_whole_ranks(const Lane* part, const Error& error) const {
-  if (part != parts_.between.get() && !is_inside(part)) return error;
+  if (!part || part == parts_.all.get()) return error;
   ErrorContext context = error.context();
   for (int& rank : context.ranks) rank = rank < 0 ? elsewhere(rank) : whole_rank(part, rank);
   return Error(error.kind(), fmt::format("{} (ranks are numbered {})", error.what(), is_inside(part) ? "within this host" : "across hosts"), context);
 }
 
 void HierarchicalLane::check() {
-  for (Lane* lane : lanes_) {
-    try {
-      lane->check();
-    } catch (const Error& error) {
-      throw in_whole_ranks(lane, error);
-    }
-  }
+  for (Lane* lane : lanes_) in_whole_ranks(lane, [lane] { lane->check(); });
 }
 
 void HierarchicalLane::abort(const Error& why) noexcept {

@@ -3,6 +3,7 @@
 // gets their phases in issue order (PhaseOrder). On CUDA memory it runs one collective at a time.
 #pragma once
 
+#include <deque>
 #include <medley/backend.hpp>
 #include <medley/sdk/device.hpp>
 #include <memory>
@@ -44,14 +45,25 @@ class HierarchicalLane final : public Lane {
 
  private:
   friend class PhasedTransfer;
+  class LocalMessage;
   void abandon_orphans() noexcept;
   /// An error of one of the lanes, with its ranks as ranks of the whole comm.
   Error in_whole_ranks(const Lane* part, const Error& error) const;
+  template <class Called>
+  auto in_whole_ranks(const Lane* part, Called&& called) const -> decltype(called()) {
+    try {
+      return called();
+    } catch (const Error& error) {
+      throw in_whole_ranks(part, error);
+    }
+  }
+  /// The ranks that the earliest collective under way waits for.
+  std::vector<int> awaited_now() const;
   Transfer* start_message(const Call& call);
   Transfer* start_in_segments(const Call& call, std::int64_t segments);
   Transfer* start_on_device(const Call& call);
   static Transfer* begin(PhasedTransfer* transfer);
-  bool is_inside(const Lane* part) const { return part == parts_.inside.get() || part == parts_.leaving.get(); }
+  bool is_inside(const Lane* part) const { return part && (part == parts_.inside.get() || part == parts_.leaving.get()); }
   /// Converts a rank of one of the lanes to a rank of the whole comm.
   int whole_rank(const Lane* part, int rank) const {
     return is_inside(part) ? host_ * places_ + rank : part == parts_.between.get() ? rank * places_ + place_ : rank;
@@ -63,6 +75,7 @@ class HierarchicalLane final : public Lane {
   int host_, place_, hosts_, places_;
   PhaseOrder order_;
   void* stream_ = nullptr;                 ///< on CUDA memory: where the dependencies of a collective meet
+  std::deque<const PhasedTransfer*> issued_;   ///< on host memory, collectives that have not ended, in order of issue
   std::vector<Transfer*> orphans_;   ///< failed transfers, until the lane is aborted
   bool closing_ = false;
 };

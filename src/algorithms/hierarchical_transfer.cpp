@@ -94,6 +94,8 @@ Task HierarchicalTransfer::broadcast() {
   if (own_count() > 0) {
     phase(Op::broadcast, at_root_host ? own : nullptr, at_root_host ? own_count() : 0, at_root_host ? nullptr : out(own_offset()),
           at_root_host ? 0 : own_count(), root_host);
+    // Over Medley's messages, which compare lengths: MPI's own broadcast does not notice that a host sends fewer segments than another expects.
+    part_.algorithm = choose(part_, hosts()).name;
     co_await between();
   } else {
     pass(Stage::between);
@@ -110,8 +112,10 @@ Task HierarchicalTransfer::broadcast() {
 /// Whether a rank works in place is known to it alone, so it must not decide which phases there are: its input is copied.
 Task HierarchicalTransfer::direct_all_to_all(std::int64_t part) {
   pass(Stage::leave);
-  const std::byte* from = in();
-  if (call_.in == call_.out) from = static_cast<const std::byte*>(std::memcpy(room(first_, call_.in_count), call_.in, bytes(call_.in_count)));
+  const auto input = [&] {   // copied in its turn only, so that waiting exchanges hold no memory
+    if (call_.in == call_.out && !first_.data()) std::memcpy(room(first_, call_.in_count), call_.in, bytes(call_.in_count));
+    return first_.data() ? first_.data() : in();
+  };
   counts_.assign(static_cast<std::size_t>(hosts() * places()), part);
   for (int r = 0; r < hosts() * places(); ++r) {
     if (r / places() == host()) counts_[static_cast<std::size_t>(r)] = 0;
@@ -120,7 +124,7 @@ Task HierarchicalTransfer::direct_all_to_all(std::int64_t part) {
   bool near_started = false, far_started = false;
   co_await until([&] {
     if (!far_started && may_start(Stage::between)) {
-      Call& far = phase(Op::all_to_allv, from, call_.in_count, call_.out, call_.out_count);
+      Call& far = phase(Op::all_to_allv, input(), call_.in_count, call_.out, call_.out_count);
       far.in_counts = far.out_counts = counts_.data();
       far.in_offsets = far.out_offsets = offsets_.data();
       start_phase(*lanes().all);
@@ -129,7 +133,7 @@ Task HierarchicalTransfer::direct_all_to_all(std::int64_t part) {
     }
     if (!near_started && may_start(Stage::enter)) {
       const std::int64_t here = part * places() * host();
-      phase(Op::all_to_all, from + bytes(here), part * places(), out(here), part * places());
+      phase(Op::all_to_all, input() + bytes(here), part * places(), out(here), part * places());
       near_ = start_phase(*lanes().inside);
       at_ = lanes().all.get();   // of every other phase
       near_started = moved_ = true;

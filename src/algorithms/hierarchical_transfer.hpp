@@ -10,9 +10,13 @@ class HierarchicalTransfer final : public PhasedTransfer {
  public:
   /// `skew`: of its slices, for a tensor or segment that is divided among the ranks of a host.
   HierarchicalTransfer(HierarchicalLane& lane, const Call& call, std::int64_t skew = 0)
-      : PhasedTransfer(lane, call), skew_(skew), number_(order_of_phases().add()), task_(run()) {}
+      : PhasedTransfer(lane, call), skew_(skew), number_(order_of_phases().add()), task_(run()) {
+    enter_order();
+  }
 
   Poll poll() override { return step(task_); }
+  /// Before its first phase and between two it waits for collectives in front of it.
+  std::vector<int> awaited() const override { return under_way() ? PhasedTransfer::awaited() : awaited_by_earliest(); }
 
  private:
   Task run() {

@@ -27,7 +27,9 @@ class PhasedTransfer : public Transfer {
     for (int& rank : ranks) rank = lane_.whole_rank(lane_of(last), rank);
     return ranks;
   }
+  bool under_way() const { return !running_.empty(); }
   void release() noexcept override {
+    leave_order();
     if (complete_ || running_.empty()) {
       delete this;
     } else {
@@ -36,6 +38,7 @@ class PhasedTransfer : public Transfer {
   }
   /// The phases under way own this transfer, its scratch and its lists, until their libraries no longer use them.
   void abandon(std::shared_ptr<const void> memory) noexcept override {
+    leave_order();
     if (running_.empty()) return release();
     memory_ = std::move(memory);
     running_.abandon(std::shared_ptr<PhasedTransfer>(this));
@@ -62,6 +65,14 @@ class PhasedTransfer : public Transfer {
     } catch (const Error& error) {
       throw lane_.in_whole_ranks(lane_of(running_.failed()), error);
     }
+  }
+  void enter_order() { lane_.issued_.push_back(this); }
+  /// Those whom the earliest collective under way waits for.
+  std::vector<int> awaited_by_earliest() const { return lane_.awaited_now(); }
+  /// It is complete, or its lane has failed.
+  void leave_order() noexcept {
+    const auto at = std::find(lane_.issued_.begin(), lane_.issued_.end(), this);   // near the front: they complete in order
+    if (at != lane_.issued_.end()) lane_.issued_.erase(at);
   }
   std::size_t bytes(std::int64_t count) const { return static_cast<std::size_t>(count) * size_of(call_.dtype); }
   const std::byte* in(std::int64_t at = 0) const { return static_cast<const std::byte*>(call_.in) + bytes(at); }

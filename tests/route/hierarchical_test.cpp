@@ -1,6 +1,7 @@
 // Routes over hierarchical backends on two hosts of two ranks. Needs permission to create namespaces (root); skipped otherwise.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <numeric>
@@ -238,6 +239,47 @@ TEST(Hierarchical, OtherCountsAreAnErrorOfTheirHostThoughSegmentsAreAsLarge) {
           for (const int rank : error.context().ranks) EXPECT_GE(rank, comm.rank() < places ? 0 : places) << error.what();
           world.barrier();   // before any rank leaves the failed comm, which would be news too
         }
+      })) {
+    GTEST_SKIP() << test::no_hosts;
+  }
+}
+
+/// The ranks of a host agree, so only the phase between hosts can notice. 300,000 and 700,000 floats have 2 and 3 segments, and each segment of
+/// the second host is larger than the first host's.
+TEST(Hierarchical, OtherCountsOfAWholeHostAreAnError) {
+  if (!on_two_hosts([](Context& context) {
+        Comm world = context.world();
+        for (const bool broadcasts : {true, false}) {
+          Comm comm = world.dup();
+          std::vector<float> values(comm.rank() < places ? 300'000 : 700'000);
+          const Error error = error_of([&] {
+            for (int i = 0; i < 3; ++i) broadcasts ? comm.broadcast(values, 0, paired) : comm.all_reduce(values, sum, paired);
+          });
+          EXPECT_EQ(error.kind(), ErrorKind::mismatch) << error.what();
+          world.barrier();
+        }
+      })) {
+    GTEST_SKIP() << test::no_hosts;
+  }
+}
+
+/// Rank 3 has called everything and makes no progress, so only what the collectives themselves await can name a rank.
+TEST(Hierarchical, ACollectiveThatWaitsForItsTurnNamesRanksThatItAwaits) {
+  test::Shared<std::atomic<int>> failed;
+  if (!on_two_hosts([&failed](Context& context) {
+        Comm comm = context.world().dup();
+        std::vector<std::vector<float>> values(20, std::vector<float>(100'000));
+        std::vector<Work> works;
+        for (auto& tensor : values) {
+          const auto limit = std::chrono::milliseconds(&tensor == &values.back() ? 700 : 20'000);
+          works.push_back(comm.all_reduce(tensor, sum, {.backend = "shm+gloo", .async = true, .deadline = limit}));
+        }
+        while (comm.rank() == 3 && *failed < 3) std::this_thread::yield();
+        const Error error = error_of([&] { works.back().wait(); });
+        ++*failed;
+        EXPECT_EQ(error.kind(), ErrorKind::timeout) << error.what();
+        EXPECT_FALSE(error.context().ranks.empty()) << error.what();
+        EXPECT_NE(std::string(error.what()).find("all_reduce #2 over shm+gloo running"), std::string::npos) << error.what();   // as in a pipeline
       })) {
     GTEST_SKIP() << test::no_hosts;
   }
