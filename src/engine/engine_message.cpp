@@ -54,7 +54,7 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
   handle_events();
   CommState& comm = *shared;
   Operation* message = nullptr;
-  {
+  try {
     const Hold hold(*this);
     const Route& route = admit_message(comm, call, options.backend);
     comm.short_messages = route.lane->inside_host;
@@ -66,6 +66,9 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
     } else {
       message = enlist_behind(shared, call, options, route, {}, {});
     }
+  } catch (...) {
+    if (!options.async) await_abort(comm);   // until then its libraries may write to the caller's memory
+    throw;
   }
   return options.async || !message ? message : wait_for_issued(message, options, source);
 }
