@@ -6,8 +6,9 @@ medley=$1 seed=$2 programs=$3
 shift 3
 . "$(dirname "$0")/hosts.sh"
 list=
+known=$("$medley" info)
 for backend in "$@"; do
-  "$medley" info | grep -q "^$backend  *yes" && list+=${list:+,}$backend,shm+$backend
+  grep -q "^$backend  *yes" <<<"$known" && list+=${list:+,}$backend,shm+$backend
 done
 [ -n "$list" ] || skip "none of $* is available here"
 make_hosts 2
