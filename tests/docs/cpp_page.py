@@ -76,8 +76,8 @@ class Reader:
             return
         if re.fullmatch(r"(class|struct|enum class) [\w:]+;", text):
             return   # declared here, described elsewhere
-        if re.search(r"\w+::\w+\(", text) and not doc:
-            return   # the definition of a member that is declared above
+        if re.search(r"\w+::\w+\(", text.partition(" = ")[0]) and not doc + behind:
+            return   # the definition of a member that is declared above; behind " = " it is a default value
         if doc or (self.said and (behind or called(text) != called(self.group[0][0]))):   # overloads share the words of the first
             self.flush()
             self.said = doc

@@ -17,18 +17,18 @@ VARIABLES = {
         "MEDLEY_CORES": "Cores that the job's helper threads may use. Set by `medley run`.",
         "MEDLEY_MPIRUN": "The mpirun that starts ranks when mpi is among the backends, such as `mpirun.mpich`.",
     },
-    "What carries operations ([routing](routing.md), [backends](backends.md))": {
+    "What carries operations ([routes](routing.md), [backends](backends.md))": {
         "MEDLEY_BACKENDS": "Backends of contexts that name none, in order of preference: `shm,ucx`. `auto`: those that the table and the rules can choose.",
         "MEDLEY_BACKEND_PATH": "Folders with backend plugins, searched first; separated by colons.",
         "MEDLEY_RULES": "Rules that choose backends by operation and size: `all_reduce:0-4K=shm; *=mpi`.",
         "MEDLEY_TABLE": "A route table that `medley tune` wrote. Empty: none, not even the cached one.",
-        "MEDLEY_ONLINE": "`1` on any rank: routes are measured again in the running job and changed where another is clearly faster. `shuffle`: they change all the time, for tests.",
+        "MEDLEY_ONLINE": "`1` on any rank: routes are measured again in the running job and changed where another is clearly faster. `shuffle`: they change every third operation, for tests.",
         "MEDLEY_SHM_DIRECT": "`1` forces direct reads between processes for large data over shm, `0` forbids them.",
         "MEDLEY_GLOO_INTERFACE": "An interface or local address that gloo listens on.",
         "MEDLEY_MPI": "Which MPI the mpi backend opens where both are installed: `openmpi` or `mpich`.",
         "MEDLEY_MPI_CHUNK": "Largest number of elements of one MPI call; larger operations are split. For tests.",
-        "MEDLEY_MPI_THREADS": "The level of thread support that MPI is asked for. For tests.",
-        "MEDLEY_CUDA": "`off`: CUDA is not looked for.",
+        "MEDLEY_MPI_THREADS": "`multiple`: request MPI_THREAD_MULTIPLE, for programs that call MPI from several threads. Default: `serialized`.",
+        "MEDLEY_CUDA": "`0`: CUDA is not used. `1`: skip the check for the driver's control file, `/dev/nvidiactl`.",
         "MEDLEY_CUBLASLT": "The libcublasLt that `medley shape bench` opens.",
     },
     "Failures and checks ([guarantees](guarantees.md))": {
