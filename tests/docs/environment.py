@@ -17,7 +17,7 @@ VARIABLES = {
         "MEDLEY_CORES": "Cores that the job's helper threads may use. Set by `medley run`.",
         "MEDLEY_MPIRUN": "The mpirun that starts ranks when mpi is among the backends, such as `mpirun.mpich`.",
     },
-    "What carries operations ([routes](routing.md), [backends](backends.md))": {
+    "What carries operations ([routes](routing.md), [tuning](tuning.md), [backends](backends.md))": {
         "MEDLEY_BACKENDS": "Backends of contexts that name none, in order of preference: `shm,ucx`. `auto`: those that the table and the rules can choose.",
         "MEDLEY_BACKEND_PATH": "Folders with backend plugins, searched first; separated by colons.",
         "MEDLEY_RULES": "Rules that choose backends by operation and size: `all_reduce:0-4K=shm; *=mpi`.",
