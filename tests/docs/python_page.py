@@ -11,11 +11,24 @@ SECTIONS = [
     ("Collectives", "collectives"), ("Messages", "messages"),
 ]
 TORCH = ["replace", "route", "compress", "scopes"]
+TORCH_CLASSES = [("torch/_c10d.pyi", "Options"), ("torch/compress.py", "CompressState"), ("torch/_c10d.pyi", "ErrorFeedback")]
+#: What the fields of a class that is compiled mean, where its stub has no room for it.
+FIELDS = {
+    "Options": {
+        "rules": "which backend carries which operation ([routes](routing.md#rules))",
+        "backends": "of the default group: its backends, in order of preference; default: `MEDLEY_BACKENDS`, or all that work. Other groups share its context",
+        "algorithm": "of all operations of the group, such as \"ring\"",
+        "deterministic": "the same bits from run to run",
+        "exact": "whether every receive has the size of its message ([what follows](routing.md#messages-of-exact-size))",
+    },
+}
+WIDTH = 110   # of a signature
 CLASSES = [("Results of plans and shapes", "results"), ("Results of runs and measurements", "run_results"), ("Errors", "errors")]
 
 
 def tree_of(module):
-    return ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8"))
+    path = PACKAGE / module
+    return ast.parse((path if path.suffix else path.with_suffix(".py")).read_text(encoding="utf-8"))
 
 
 def doc_of(node):
@@ -37,14 +50,54 @@ def decorated(node, name):
     return any(ast.unparse(each).endswith(name) for each in node.decorator_list)
 
 
+def parts_of(text):
+    """Its parts between commas that are in no bracket or string."""
+    parts, depth, quote = [""], 0, ""
+    for mark in text:
+        quote = "" if mark == quote else quote or (mark if mark in "\"'" else "")
+        depth += 0 if quote else {"[": 1, "(": 1, "{": 1, "]": -1, ")": -1, "}": -1}.get(mark, 0)
+        if mark == "," and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += mark
+    return [part.strip() for part in parts]
+
+
+def signature(called, arguments, returns=""):
+    """In lines of at most WIDTH, broken between parameters and indented to the bracket."""
+    whole = f"{called}({arguments}){returns}"
+    if len(whole) <= WIDTH:
+        return [whole]
+    indent, lines = " " * (len(called) + 1), [f"{called}("]
+    parts = parts_of(arguments)
+    for part in [f"{each}," for each in parts[:-1]] + [f"{parts[-1]}){returns}"]:
+        fits = len(lines[-1]) + 1 + len(part) <= WIDTH or lines[-1].endswith("(")
+        if fits:
+            lines[-1] += ("" if lines[-1].endswith("(") else " ") + part
+        else:
+            lines.append(indent + part)
+    return lines
+
+
 def functions(module, prefix="medley"):
     for node in tree_of(module).body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and not decorated(node, "overload"):
             returns = f" -> {ast.unparse(node.returns)}" if node.returns and not decorated(node, "contextmanager") else ""
             called = "with " if decorated(node, "contextmanager") else ""
             yield from ["", f"### `{prefix.removeprefix('medley').lstrip('.')}{'.' if prefix != 'medley' else ''}{node.name}`", "", "```python",
-                        f"{called}{prefix}.{node.name}({ast.unparse(node.args)}){returns}", "```", ""]
+                        *signature(f"{called}{prefix}.{node.name}", ast.unparse(node.args), returns), "```", ""]
             yield from doc_of(node)
+
+
+def torch_class(module, name):
+    """A class with its constructor, its fields and its public methods."""
+    node = next(each for each in tree_of(module).body if isinstance(each, ast.ClassDef) and each.name == name)
+    methods = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
+    arguments = ast.unparse(methods["__init__"].args).removeprefix("self").removeprefix(",").strip()
+    yield from ["", f"### `torch.{name}`", "", "```python", *signature(f"medley.torch.{name}", arguments), "```", "", *doc_of(node)]
+    yield from ["", *[f"- `{field}`: {sentence}" for field, sentence in FIELDS[name].items()]] if name in FIELDS else []
+    public = [f"`{method}()`" for method in methods if not method.startswith("_") and doc_of(methods[method]) != [""]]
+    yield from ["", f"Methods: {', '.join(public)}."] if public else []
 
 
 def classes(module):
@@ -65,6 +118,8 @@ def page():
     out += ["", "## PyTorch"]
     for module in TORCH:
         out += functions(f"torch/{module}", "medley.torch")
+    for module, name in TORCH_CLASSES:
+        out += torch_class(module, name)
     for title, module in CLASSES:
         out += ["", f"## {title}", "", "| class | | fields |", "|---|---|---|", *classes(module)]
     return "\n".join(out) + "\n"
