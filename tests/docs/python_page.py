@@ -12,8 +12,9 @@ SECTIONS = [
 ]
 TORCH = ["replace", "route", "compress", "scopes"]
 TORCH_CLASSES = [("torch/_c10d.pyi", "Options"), ("torch/compress.py", "CompressState"), ("torch/_c10d.pyi", "ErrorFeedback")]
-#: What the fields of a class that is compiled mean, where its stub has no room for it.
+#: What the fields and methods of a compiled class mean, where its stub has no room for it.
 FIELDS = {
+    "ErrorFeedback": {"reset()": "forgets everything", "len()": "the number of elements of its tensor; 0 before the first operation"},
     "Options": {
         "rules": "which backend carries which operation ([routes](routing.md#rules))",
         "backends": "of the default group: its backends, in order of preference; default: `MEDLEY_BACKENDS`, or all that work. Other groups share its context",
@@ -90,14 +91,12 @@ def functions(module, prefix="medley"):
 
 
 def torch_class(module, name):
-    """A class with its constructor, its fields and its public methods."""
+    """A class with its constructor and its fields."""
     node = next(each for each in tree_of(module).body if isinstance(each, ast.ClassDef) and each.name == name)
-    methods = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
-    arguments = ast.unparse(methods["__init__"].args).removeprefix("self").removeprefix(",").strip()
+    init = next(each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__")
+    arguments = ast.unparse(init.args).removeprefix("self").removeprefix(",").strip()
     yield from ["", f"### `torch.{name}`", "", "```python", *signature(f"medley.torch.{name}", arguments), "```", "", *doc_of(node)]
     yield from ["", *[f"- `{field}`: {sentence}" for field, sentence in FIELDS[name].items()]] if name in FIELDS else []
-    public = [f"`{method}()`" for method in methods if not method.startswith("_") and doc_of(methods[method]) != [""]]
-    yield from ["", f"Methods: {', '.join(public)}."] if public else []
 
 
 def classes(module):
