@@ -7,7 +7,8 @@ import re
 
 from documents import ROOT
 
-HEADERS = ["context", "comm", "buffer", "options", "work", "fuse", "error_feedback", "scope", "error", "rules", "types", "store", "version", "backend"]
+HEADERS = ["context", "comm", "buffer", "options", "work", "fuse", "error_feedback", "scope", "error", "rules", "route_decision", "types", "store", "version",
+           "backend"]
 TOKEN = re.compile(r'///<[^\n]*|///[^\n]*|//[^\n]*|"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)\'|\n|[{}();]|[^\S\n]+|[^\s{}();"\'/]+|/')
 SPECIAL = re.compile(r"(?:^|\s)(?:~\w+\(|operator=|(\w+)\((?:const )?\1\s*&)")   # destructors, assignments, copies and moves
 
