@@ -102,7 +102,7 @@ const Choice* least_loss(const std::vector<const Choice*>& candidates, const Siz
 }
 
 /// The candidates of the comm's preferred library, or all if it has none.
-std::vector<const Choice*> at_home(std::vector<const Choice*> candidates, PreferredLibrary& preferred) {
+std::vector<const Choice*> of_preferred_library(std::vector<const Choice*> candidates, PreferredLibrary& preferred) {
   const auto is_of = [](std::string_view library) {
     return [library](const Choice* route) { return between_of(route->backend) == library; };
   };
@@ -128,7 +128,7 @@ std::vector<SizeRange> join(const std::vector<SizeBucket>& buckets, PreferredLib
       if (left.empty()) break;
       candidates = std::move(left);
     }
-    const Choice* route = least_loss(at_home(std::move(candidates), preferred), buckets.data() + begin, buckets.data() + end);
+    const Choice* route = least_loss(of_preferred_library(std::move(candidates), preferred), buckets.data() + begin, buckets.data() + end);
     const std::int64_t from = ranges.empty() ? 0 : ranges.back().to + 1;
     const std::int64_t to = end == buckets.size() ? INT64_MAX : border(buckets[end - 1].bytes, buckets[end].bytes);
     if (!ranges.empty() && ranges.back().route.backend == route->backend &&

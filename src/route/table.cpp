@@ -66,9 +66,9 @@ std::string Table::hash() const { return hash_of(text()); }
 std::filesystem::path cached_table() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   if (cache && *cache == '/') return std::filesystem::path(cache) / "medley" / "routes.json";
-  const char* preferred = std::getenv("HOME");
-  if (!preferred || *preferred != '/') return {};
-  return std::filesystem::path(preferred) / ".cache" / "medley" / "routes.json";
+  const char* home = std::getenv("HOME");
+  if (!home || *home != '/') return {};
+  return std::filesystem::path(home) / ".cache" / "medley" / "routes.json";
 }
 
 std::int64_t FusionRow::limit() const noexcept {

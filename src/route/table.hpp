@@ -104,7 +104,7 @@ class MEDLEY_API Table {
 /// The hash that tables and the steps in them are named by.
 MEDLEY_API std::string hash_of(std::string_view text);
 
-/// routes.json in $XDG_CACHE_HOME/medley or ~/.cache/medley; empty when there is no preferred directory.
+/// routes.json in $XDG_CACHE_HOME/medley or ~/.cache/medley; empty when there is no home directory.
 MEDLEY_API std::filesystem::path cached_table();
 
 }  // namespace medley::route
