@@ -66,8 +66,8 @@ void Engine::note_route(const Operation& operation, const Route& route) noexcept
 
 /// For the program, in the record, and, if a route changed, on stderr by one rank.
 void Engine::note_decisions(CommState& comm) {
-  for (OnlineNews& news : comm.online->take_news()) {
-    const bool changed = news.decision.outcome != route::RouteDecision::Outcome::kept;
+  for (OnlineDecision& news : comm.online->take_decisions()) {
+    const bool changed = news.decision.result != route::TrialOutcome::Result::kept;
     decisions_.push_back({comm.name, news.op, news.from_bytes, news.to_bytes, news.sequence, changed, std::move(news.from), std::move(news.to),
                           std::move(news.reason)});
     if (decisions_.size() > most_decisions) decisions_.pop_front();

@@ -6,7 +6,7 @@
 namespace medley::core {
 namespace {
 
-using route::RouteDecision;
+using route::TrialOutcome;
 using route::TrialCause;
 
 std::string time_text(std::int64_t ns) {
@@ -14,8 +14,8 @@ std::string time_text(std::int64_t ns) {
   return us < 1000 ? fmt::format("{:.3g} us", us) : us < 1e6 ? fmt::format("{:.3g} ms", us / 1000) : fmt::format("{:.3g} s", us / 1e6);
 }
 
-std::string cause_text(const OnlineNews& news) {
-  const RouteDecision& decision = news.decision;
+std::string cause_text(const OnlineDecision& news) {
+  const TrialOutcome& decision = news.decision;
   switch (decision.cause) {
     case TrialCause::unsure: return "the table could not tell which is faster";
     case TrialCause::unlike_table:
@@ -30,9 +30,9 @@ std::string cause_text(const OnlineNews& news) {
 
 }  // namespace
 
-std::string reason_of(const OnlineNews& news) {
-  const RouteDecision& decision = news.decision;
-  if (decision.outcome == RouteDecision::Outcome::reverted) {
+std::string reason_of(const OnlineDecision& news) {
+  const TrialOutcome& decision = news.decision;
+  if (decision.result == TrialOutcome::Result::reverted) {
     return fmt::format("with {} the job took {:.2f} times as long", news.from,
                        static_cast<double>(decision.to_ns) / static_cast<double>(std::max<std::int64_t>(1, decision.from_ns)));
   }

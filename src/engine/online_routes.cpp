@@ -142,7 +142,7 @@ void OnlineRoutes::begin_window(std::uint64_t sequence) {
   route::WindowResult result;
   if (past) {
     result = result_of(*past);
-    for (const route::RouteDecision& decision : decider_->take(past->plan, result)) report(decision, next);
+    for (const route::TrialOutcome& decision : decider_->take(past->plan, result)) report(decision, next);
   }
   next.length = next_length(past, result);
   next.counts.resize(slots_.size(), 0);
@@ -225,11 +225,11 @@ void OnlineRoutes::note(const OnlineTicket& ticket, std::uint64_t ticks_taken) {
   window(ticket.window).times_ns[static_cast<std::size_t>(ticket.timed)] = ns_of(ticks_taken);
 }
 
-void OnlineRoutes::report(const route::RouteDecision& decision, const Window& from_window) {
+void OnlineRoutes::report(const route::TrialOutcome& decision, const Window& from_window) {
   const Slot& slot = slots_[decision.slot];
-  news_.push_back({decision, slot.op, slot.dtype, slot.from, slot.to, from_window.first_sequence, slot.candidates[decision.from].text,
+  decisions_.push_back({decision, slot.op, slot.dtype, slot.from, slot.to, from_window.first_sequence, slot.candidates[decision.from].text,
                    slot.candidates[decision.to].text, {}});
-  news_.back().reason = reason_of(news_.back());
+  decisions_.back().reason = reason_of(decisions_.back());
 }
 
 }  // namespace medley::core

@@ -21,8 +21,8 @@ namespace medley::core {
 class CommState;
 
 /// A decision in words.
-struct OnlineNews {
-  route::RouteDecision decision;
+struct OnlineDecision {
+  route::TrialOutcome decision;
   Op op{};
   route::DTypeClass dtype{};
   std::int64_t from_bytes = 0, to_bytes = 0;
@@ -32,7 +32,7 @@ struct OnlineNews {
 };
 
 /// One sentence: why the route was changed or kept.
-std::string reason_of(const OnlineNews& news);
+std::string reason_of(const OnlineDecision& news);
 
 class MEDLEY_API OnlineRoutes {
  public:
@@ -59,7 +59,7 @@ class MEDLEY_API OnlineRoutes {
   /// The lane that carries the exchange.
   LaneState& lane() const { return *lane_; }
   /// Decisions since the last call.
-  std::vector<OnlineNews> take_news() { return std::exchange(news_, {}); }
+  std::vector<OnlineDecision> take_decisions() { return std::exchange(decisions_, {}); }
 
  private:
   struct Candidate {
@@ -97,7 +97,7 @@ class MEDLEY_API OnlineRoutes {
   route::WindowResult result_of(const Window& past) const;
   void tell(Window& about);
   const Route& take_place(OnlineTicket& ticket);
-  void report(const route::RouteDecision& decision, const Window& from_window);
+  void report(const route::TrialOutcome& decision, const Window& from_window);
 
   LaneState* lane_ = nullptr;
   Mode mode_{};
@@ -113,7 +113,7 @@ class MEDLEY_API OnlineRoutes {
   std::shared_ptr<AgreedValues> agreed_;       ///< what decides the next window
   std::weak_ptr<ValueQuery> query_;            ///< it is asked for; operations that wait share it
   std::uint64_t waiting_ = 0;                  ///< operations that wait for their route
-  std::vector<OnlineNews> news_;
+  std::vector<OnlineDecision> decisions_;
 };
 
 }  // namespace medley::core

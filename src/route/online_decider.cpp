@@ -132,8 +132,8 @@ void OnlineDecider::time_slot(uint32_t s, uint32_t count, WindowPlan& plan) {
   }
 }
 
-std::vector<RouteDecision> OnlineDecider::take(const WindowPlan& planned, const WindowResult& result) {
-  std::vector<RouteDecision> decided;
+std::vector<TrialOutcome> OnlineDecider::take(const WindowPlan& planned, const WindowResult& result) {
+  std::vector<TrialOutcome> decided;
   now_ns_ += result.elapsed_ns;
   budget_ns_ = std::min(most_budget, budget_ns_ + result.elapsed_ns / budget_divisor);
   if (mode_ == Mode::shuffle) {
@@ -145,23 +145,23 @@ std::vector<RouteDecision> OnlineDecider::take(const WindowPlan& planned, const 
     while (end < planned.timed.size() && planned.timed[end].slot == planned.timed[first].slot) ++end;
     settle_slot(planned.timed[first].slot, planned, result, first, end, decided);
   }
-  const bool any = std::any_of(decided.begin(), decided.end(), [](const RouteDecision& one) { return one.outcome == RouteDecision::Outcome::switched; });
+  const bool any = std::any_of(decided.begin(), decided.end(), [](const TrialOutcome& one) { return one.result == TrialOutcome::Result::switched; });
   if (any) {
     ++switches_;
     int64_t begun = now_ns_;
-    for (const RouteDecision& one : decided) {
-      if (one.outcome == RouteDecision::Outcome::switched) begun = std::min(begun, one.begun_ns);
+    for (const TrialOutcome& one : decided) {
+      if (one.result == TrialOutcome::Result::switched) begun = std::min(begun, one.begun_ns);
     }
     verification_ = {{}, now_ns_, pace_since(begun)};
     std::copy_if(decided.begin(), decided.end(), std::back_inserter(verification_.switched),
-                 [](const RouteDecision& one) { return one.outcome == RouteDecision::Outcome::switched; });
+                 [](const TrialOutcome& one) { return one.result == TrialOutcome::Result::switched; });
     paces_.clear();
   }
   return decided;
 }
 
 void OnlineDecider::settle_slot(uint32_t s, const WindowPlan& planned, const WindowResult& result, size_t first, size_t end,
-                                std::vector<RouteDecision>& decided) {
+                                std::vector<TrialOutcome>& decided) {
   SlotState& state = states_[s];
   const bool same_route = planned.current[s] == state.current;
   std::vector<int64_t> own;
@@ -245,19 +245,19 @@ void OnlineDecider::next_trial(uint32_t s) {
   }
 }
 
-RouteDecision OnlineDecider::decision(uint32_t s, RouteDecision::Outcome outcome) const {
+TrialOutcome OnlineDecider::outcome(uint32_t s, TrialOutcome::Result result) const {
   const SlotState& state = states_[s];
   const Trial& trial = state.trial;
-  return {outcome, trial.cause, s, state.current, trial.candidate, trial.before_ns, trial.seen_ns, state.latest_ns, median(trial.times),
+  return {result, trial.cause, s, state.current, trial.candidate, trial.before_ns, trial.seen_ns, state.latest_ns, median(trial.times),
           trial.faster, static_cast<int>(trial.times.size()), trial.begun};
 }
 
-void OnlineDecider::judge_trial(uint32_t s, std::vector<RouteDecision>& decided) {
+void OnlineDecider::judge_trial(uint32_t s, std::vector<TrialOutcome>& decided) {
   SlotState& state = states_[s];
   Trial& trial = state.trial;
   if (surely_faster(trial.faster, trial.slower)) {
     if (!verification_.switched.empty()) return;   // one change at a time, to see what it does
-    decided.push_back(decision(s, RouteDecision::Outcome::switched));
+    decided.push_back(outcome(s, TrialOutcome::Result::switched));
     switch_to(s, trial.candidate);
     return;
   }
@@ -265,7 +265,7 @@ void OnlineDecider::judge_trial(uint32_t s, std::vector<RouteDecision>& decided)
   const bool last = trial.next.empty();
   const bool recheck = trial.cause == TrialCause::recheck;
   if (last) {
-    decided.push_back(decision(s, RouteDecision::Outcome::kept));
+    decided.push_back(outcome(s, TrialOutcome::Result::kept));
     state.drifting = state.steady = 0;
     if (recheck) {
       state.recheck_pause_ns = std::min(longest_pause, 2 * state.recheck_pause_ns);
@@ -308,20 +308,20 @@ int64_t OnlineDecider::pace_since(int64_t begin) const {
 
 /// An operation that is faster by itself may slow the job down: it may disturb others that overlap it. So the time of whole windows
 /// decides in the end.
-void OnlineDecider::verify(const WindowPlan& planned, const WindowResult& result, std::vector<RouteDecision>& decided) {
+void OnlineDecider::verify(const WindowPlan& planned, const WindowResult& result, std::vector<TrialOutcome>& decided) {
   if (planned.switches != switches_ || result.expected_ns <= 0) return;   // of the routes before
   paces_.push_back({now_ns_, result.elapsed_ns / std::max<int64_t>(1, result.expected_ns / 1000)});
   if (paces_.size() > most_paces) paces_.pop_front();
   Verification& under_way = verification_;
   if (under_way.switched.empty() || paces_.size() < verified_windows || now_ns_ < under_way.begun + verified_time) return;
   const int64_t after = pace_since(under_way.begun), before = under_way.pace_before;
-  const std::vector<RouteDecision> switched = std::move(under_way.switched);
+  const std::vector<TrialOutcome> switched = std::move(under_way.switched);
   under_way = {};
   if (before == 0 || after * 5 <= before * 6) return;
-  for (const RouteDecision& one : switched) {
+  for (const TrialOutcome& one : switched) {
     SlotState& state = states_[one.slot];
     if (state.current != one.to) continue;
-    decided.push_back({RouteDecision::Outcome::reverted, one.cause, one.slot, one.to, one.from, one.before_ns, one.seen_ns, before, after, 0, 0, 0});
+    decided.push_back({TrialOutcome::Result::reverted, one.cause, one.slot, one.to, one.from, one.before_ns, one.seen_ns, before, after, 0, 0, 0});
     state.trial = {};
     switch_to(one.slot, one.from);
     state.banned_until[one.to] = now_ns_ + first_ban;

@@ -41,9 +41,9 @@ struct WindowResult {
 /// Why candidates were tried.
 enum class TrialCause : std::uint8_t { unsure, unlike_table, drift, recheck, shuffle };
 
-struct RouteDecision {
-  enum class Outcome : std::uint8_t { switched, kept, reverted };
-  Outcome outcome{};
+struct TrialOutcome {
+  enum class Result : std::uint8_t { switched, kept, reverted };
+  Result result{};
   TrialCause cause{};
   std::uint32_t slot = 0;
   std::uint8_t from = 0, to = 0;              ///< candidates; where the route was kept, `to` is the one tried last
@@ -65,7 +65,7 @@ class MEDLEY_API OnlineDecider {
   /// The plan of the next window. `counts`: operations of each slot in the last window that was issued completely.
   WindowPlan plan(const std::vector<std::uint32_t>& counts);
   /// Takes the results in order of the windows.
-  std::vector<RouteDecision> take(const WindowPlan& planned, const WindowResult& result);
+  std::vector<TrialOutcome> take(const WindowPlan& planned, const WindowResult& result);
 
  private:
   struct Trial {
@@ -97,22 +97,22 @@ class MEDLEY_API OnlineDecider {
     std::int64_t at = 0, ns = 0;              ///< on the agreed clock; a window's time per microsecond that the table expects
   };
   struct Verification {                       ///< of the latest switches, by the time of whole windows
-    std::vector<RouteDecision> switched{};
+    std::vector<TrialOutcome> switched{};
     std::int64_t begun = 0, pace_before = 0;
   };
 
   void time_slot(std::uint32_t slot, std::uint32_t count, WindowPlan& plan);
   std::int64_t extra_ns(const SlotState& state, const OnlineSlot& slot) const;
   void settle_slot(std::uint32_t slot, const WindowPlan& planned, const WindowResult& result, std::size_t first, std::size_t end,
-                   std::vector<RouteDecision>& decided);
+                   std::vector<TrialOutcome>& decided);
   void look_for_cause(std::uint32_t slot);
   void begin_trials(std::uint32_t slot, TrialCause cause, std::vector<std::uint8_t> candidates);
   void next_trial(std::uint32_t slot);
-  void judge_trial(std::uint32_t slot, std::vector<RouteDecision>& decided);
-  RouteDecision decision(std::uint32_t slot, RouteDecision::Outcome outcome) const;
+  void judge_trial(std::uint32_t slot, std::vector<TrialOutcome>& decided);
+  TrialOutcome outcome(std::uint32_t slot, TrialOutcome::Result result) const;
   void switch_to(std::uint32_t slot, std::uint8_t candidate);
   std::int64_t pace_since(std::int64_t begin) const;
-  void verify(const WindowPlan& planned, const WindowResult& result, std::vector<RouteDecision>& decided);
+  void verify(const WindowPlan& planned, const WindowResult& result, std::vector<TrialOutcome>& decided);
   void shuffle(const WindowResult& result);
 
   std::vector<OnlineSlot> slots_;

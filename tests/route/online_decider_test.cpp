@@ -13,14 +13,14 @@
 namespace medley::route {
 namespace {
 
-using Outcome = RouteDecision::Outcome;
+using Result = TrialOutcome::Result;
 using Counts = std::vector<std::uint32_t>;
 
 constexpr std::int64_t us = 1000, ms = 1000 * us;
 
 struct Seen {
   std::uint64_t window;
-  RouteDecision decision;
+  TrialOutcome outcome;
 };
 
 /// Windows of a job whose operations take `time(slot, candidate, window)`, beside computing.
@@ -34,7 +34,7 @@ class Job {
       if (past_.size() == OnlineDecider::lag) {
         const auto [plan, result] = past_.front();
         past_.pop_front();
-        for (const RouteDecision& decision : decider_.take(plan, result)) seen.push_back({window_, decision});
+        for (const TrialOutcome& outcome : decider_.take(plan, result)) seen.push_back({window_, outcome});
       }
       WindowPlan plan = decider_.plan(counts_);
       past_.emplace_back(plan, result_of(plan));
@@ -100,8 +100,8 @@ TEST(OnlineDecider, switches_when_a_route_has_become_slow_and_back_when_it_recov
   job.run(100);
   EXPECT_EQ(job.current(), 1);
   ASSERT_FALSE(job.seen.empty());
-  const RouteDecision first = job.seen.front().decision;
-  EXPECT_EQ(first.outcome, Outcome::switched);
+  const TrialOutcome first = job.seen.front().outcome;
+  EXPECT_EQ(first.result, Result::switched);
   EXPECT_EQ(first.cause, TrialCause::drift);
   EXPECT_EQ(first.before_ns, 1 * ms);
   EXPECT_EQ(first.from_ns, 20 * ms);
@@ -110,7 +110,7 @@ TEST(OnlineDecider, switches_when_a_route_has_become_slow_and_back_when_it_recov
   EXPECT_EQ(job.current(), 1);   // 20 ms against 2: measured again now and then
   job.run(700);
   EXPECT_EQ(job.current(), 0);
-  EXPECT_EQ(job.seen.back().decision.cause, TrialCause::recheck);
+  EXPECT_EQ(job.seen.back().outcome.cause, TrialCause::recheck);
   EXPECT_LE(job.extra_ns * 100, job.elapsed_ns + 100 * 60 * ms);
 }
 
@@ -127,12 +127,12 @@ TEST(OnlineDecider, tries_what_the_table_could_not_tell_apart) {
   Job faster({slot_of({100 * us, 105 * us, 300 * us}, 0b010)}, {100}, [](auto, std::uint8_t candidate, auto) { return candidate == 1 ? 80 * us : 100 * us; });
   faster.run(300);
   EXPECT_EQ(faster.current(), 1);
-  EXPECT_EQ(faster.seen.front().decision.cause, TrialCause::unsure);
+  EXPECT_EQ(faster.seen.front().outcome.cause, TrialCause::unsure);
   Job equal({slot_of({100 * us, 105 * us, 300 * us}, 0b010)}, {100}, [](auto, auto, auto) { return 100 * us; });
   equal.run(300);
   EXPECT_EQ(equal.current(), 0);
   ASSERT_EQ(equal.seen.size(), 1u);
-  EXPECT_EQ(equal.seen.front().decision.outcome, Outcome::kept);
+  EXPECT_EQ(equal.seen.front().outcome.result, Result::kept);
 }
 
 TEST(OnlineDecider, a_drift_ends_trials_of_what_the_table_could_not_tell_apart) {
@@ -148,7 +148,7 @@ TEST(OnlineDecider, notices_from_the_start_that_times_are_unlike_the_table) {
   Job job({slot_of({1 * ms, 2 * ms})}, {20}, [](auto, std::uint8_t candidate, auto) { return candidate == 0 ? 5 * ms : 2 * ms; });
   job.run(60);
   EXPECT_EQ(job.current(), 1);
-  EXPECT_EQ(job.seen.front().decision.cause, TrialCause::unlike_table);
+  EXPECT_EQ(job.seen.front().outcome.cause, TrialCause::unlike_table);
 }
 
 TEST(OnlineDecider, spends_one_percent_however_bad_the_candidates_are) {
@@ -172,7 +172,7 @@ TEST(OnlineDecider, does_not_alternate_between_equal_routes_that_are_noisy) {
   std::mt19937 random(3);
   Job job({slot_of({100 * us, 101 * us}, 0b10)}, {100}, [&](auto, auto, auto) { return (80 + static_cast<std::int64_t>(random() % 60)) * us; });
   job.run(20000);
-  const auto switched = std::count_if(job.seen.begin(), job.seen.end(), [](const Seen& one) { return one.decision.outcome == Outcome::switched; });
+  const auto switched = std::count_if(job.seen.begin(), job.seen.end(), [](const Seen& one) { return one.outcome.result == Result::switched; });
   EXPECT_LE(switched, 2);
 }
 
@@ -181,8 +181,8 @@ TEST(OnlineDecider, undoes_a_switch_that_slows_the_job_down) {
   job.adjust_elapsed = [](std::int64_t elapsed, const WindowPlan& plan) { return plan.current[0] == 1 ? elapsed * 2 : elapsed; };
   job.run(200);
   ASSERT_GE(job.seen.size(), 2u);
-  EXPECT_EQ(job.seen[0].decision.outcome, Outcome::switched);
-  EXPECT_TRUE(std::any_of(job.seen.begin(), job.seen.end(), [](const Seen& one) { return one.decision.outcome == Outcome::reverted; }));
+  EXPECT_EQ(job.seen[0].outcome.result, Result::switched);
+  EXPECT_TRUE(std::any_of(job.seen.begin(), job.seen.end(), [](const Seen& one) { return one.outcome.result == Result::reverted; }));
   EXPECT_EQ(job.current(), 0);
 }
 
@@ -238,8 +238,8 @@ TEST(OnlineDecider, decides_alike_by_equal_numbers) {
   ASSERT_EQ(seen[0].size(), seen[1].size());
   for (std::size_t i = 0; i < seen[0].size(); ++i) {
     EXPECT_EQ(seen[0][i].window, seen[1][i].window);
-    EXPECT_EQ(seen[0][i].decision.to, seen[1][i].decision.to);
-    EXPECT_EQ(seen[0][i].decision.slot, seen[1][i].decision.slot);
+    EXPECT_EQ(seen[0][i].outcome.to, seen[1][i].outcome.to);
+    EXPECT_EQ(seen[0][i].outcome.slot, seen[1][i].outcome.slot);
   }
   for (std::size_t w = 0; w < plans[0].size(); ++w) {
     EXPECT_EQ(plans[0][w].current, plans[1][w].current);
