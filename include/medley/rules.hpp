@@ -18,6 +18,7 @@ namespace medley {
 struct Choice {
   std::string backend;
   std::string algorithm{};   ///< empty: the backend's own choice; "+int8": compressed by that codec
+  bool operator==(const Choice&) const = default;
 };
 
 /// OP[:FROM-TO][@MEMORY]=BACKEND[/ALGORITHM], separated by semicolons; the first match wins. OP may be `*`. A size is that

@@ -20,11 +20,9 @@ const route::Timing* native_of(const route::Cell& cell, const std::string& backe
   return cell.find({backend, std::string(algorithms::native)});
 }
 
-const route::Timing* chosen_of(const route::Cell& cell, const std::vector<route::SizeRange>& ranges) {
-  for (const route::SizeRange& range : ranges) {
-    if (cell.key.bytes >= range.from && cell.key.bytes <= range.to) return cell.find(range.route);
-  }
-  return nullptr;
+const route::Timing* chosen_of(const route::Cell& cell, const route::Chosen& chosen) {
+  const route::SizeRange* const range = chosen.at(cell.key.bytes);
+  return range ? cell.find(range->route) : nullptr;
 }
 
 }  // namespace
@@ -42,7 +40,7 @@ OperationTimes::Curve OperationTimes::make_curve(Op op, route::DTypeClass dtype,
   Curve out;
   for (const route::Cell* cell : chosen.cells) {
     const route::Timing* timing =
-        backend_.empty() ? chosen_of(*cell, chosen.ranges) : native_of(*cell, std::string(route::backend_on(shape, backend_)));
+        backend_.empty() ? chosen_of(*cell, chosen) : native_of(*cell, std::string(route::backend_on(shape, backend_)));
     if (timing) out.push_back({cell->key.bytes, timing->median_us});
   }
   return out;
@@ -56,7 +54,7 @@ const OperationTimes::Curve& OperationTimes::curve(Op op, route::DTypeClass dtyp
 }
 
 std::optional<double> OperationTimes::us(Op op, DType dtype, std::int64_t bytes, const route::Shape& shape) {
-  if (op == Op::recv) op = Op::send;
+  op = route::routed_as(op);
   const Curve* points = &curve(op, route::class_of(op, dtype), shape);
   if (points->empty())
     points = &curve(core::equal_counts_form(op), route::class_of(core::equal_counts_form(op), dtype), shape);

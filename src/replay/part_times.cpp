@@ -1,9 +1,11 @@
 #include "replay/part_times.hpp"
 
+#include "route/key.hpp"
+
 namespace medley::replay {
 
 PartTimes::Key PartTimes::key_of(const Action& action, const std::vector<int>& who) {
-  return {who, action.op == Op::recv ? Op::send : action.op, action.dtype, action.bytes};
+  return {who, route::routed_as(action.op), action.dtype, action.bytes};
 }
 
 PartTimes::PartTimes(const std::vector<RankSchedule>& schedules, const std::vector<Meeting>& order,

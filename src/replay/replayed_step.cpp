@@ -34,8 +34,7 @@ Op issued_as(const Action& action, std::int64_t bytes, std::size_t ranks) {
 tune::StepOperation operation_of(const Action& action, const RankSchedule& rank, const ReplayOptions& options, const std::vector<int>& hosts) {
   const std::vector<int>& members = rank.groups.at(action.group);
   const std::int64_t bytes = scaled_bytes(action.bytes, action.dtype, options.scale);
-  Op op = issued_as(action, bytes, members.size());
-  if (op == Op::recv) op = Op::send;
+  const Op op = route::routed_as(issued_as(action, bytes, members.size()));
   return {.op = op, .dtype = action.dtype, .bytes = bytes, .shape = shape_of(members, hosts)};
 }
 

@@ -47,7 +47,7 @@ struct SizeBucket {
 
   const Timing* find(const Choice& route) const {
     for (const Timing* timing : routes) {
-      if (timing->route.backend == route.backend && timing->route.algorithm == route.algorithm) return timing;
+      if (timing->route == route) return timing;
     }
     return nullptr;
   }
@@ -131,8 +131,7 @@ std::vector<SizeRange> join(const std::vector<SizeBucket>& buckets, PreferredLib
     const Choice* route = least_loss(of_preferred_library(std::move(candidates), preferred), buckets.data() + begin, buckets.data() + end);
     const std::int64_t from = ranges.empty() ? 0 : ranges.back().to + 1;
     const std::int64_t to = end == buckets.size() ? INT64_MAX : border(buckets[end - 1].bytes, buckets[end].bytes);
-    if (!ranges.empty() && ranges.back().route.backend == route->backend &&
-        ranges.back().route.algorithm == route->algorithm) {
+    if (!ranges.empty() && ranges.back().route == *route) {
       ranges.back().to = to;
     } else {
       ranges.push_back({from, to, *route});
@@ -248,12 +247,17 @@ Chosen choose_by_cells(const Table& table, Op op, Memory memory, DTypeClass dtyp
 
 }  // namespace
 
+const SizeRange* Chosen::at(std::int64_t bytes) const noexcept {
+  const auto found = std::find_if(ranges.begin(), ranges.end(), [bytes](const SizeRange& range) { return bytes >= range.from && bytes <= range.to; });
+  return found == ranges.end() ? nullptr : &*found;
+}
+
 Chosen choose(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape shape, const Usable& possible,
               const compress::Permission& permission, bool exact) {
   const Usable usable = [&](const Choice& route) {
     return (!compress::is_compressed(route.algorithm) || compress::allows(permission, route.algorithm)) && possible(route);
   };
-  if (op == Op::recv) op = Op::send;
+  op = routed_as(op);
   if (!table.step || table.step->memory != memory) return choose_by_cells(table, op, memory, dtype, shape, usable, exact);
   const TunedStep& step = *table.step;
   const std::set<std::string> backends = step.backends();

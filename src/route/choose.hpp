@@ -34,16 +34,20 @@ struct SizeRange {
   Choice route;
 };
 
-struct Chosen {
+struct MEDLEY_API Chosen {
   std::vector<SizeRange> ranges;      ///< from 0 on without gaps; empty: the table has no rows
   Shape shape{};                       ///< of the rows used
   DTypeClass dtype{};
   std::vector<const Cell*> cells{};    ///< those rows, by size
   bool by_step = false;                ///< the ranges are those of the step that the table was tuned for
+  /// The range that holds this size; null if there is none.
+  const SizeRange* at(std::int64_t bytes) const noexcept;
 };
 
 /// Whether a comm can take a route.
 using Usable = std::function<bool(const Choice&)>;
+/// For tables that are read without a comm.
+inline bool any_route(const Choice&) { return true; }
 
 /// A pure function of its arguments, so equal on all ranks. For a shape that was not measured it uses the nearest
 /// one, by the ratio of hosts and of ranks per host, but never one host for several or the reverse. For a

@@ -45,6 +45,9 @@ Shape shape_of(const std::vector<Host>& host_of_each) {
   return shape;
 }
 
+/// The operation whose rows and routes it uses: a receive takes those of its send.
+constexpr Op routed_as(Op op) noexcept { return op == Op::recv ? Op::send : op; }
+
 struct Key {
   Op op{};                               ///< send covers recv too
   Memory memory = Memory::host;

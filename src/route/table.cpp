@@ -30,7 +30,7 @@ std::string text(const Shape& shape) {
 
 const Timing* Cell::find(const Choice& route) const noexcept {
   for (const Timing& timing : routes) {
-    if (timing.route.backend == route.backend && timing.route.algorithm == route.algorithm) return &timing;
+    if (timing.route == route) return &timing;
   }
   return nullptr;
 }

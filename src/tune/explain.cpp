@@ -18,10 +18,6 @@
 namespace medley::tune {
 namespace {
 
-bool same(const Choice& a, const Choice& b) {
-  return a.backend == b.backend && a.algorithm == b.algorithm;
-}
-
 /// Whether small tensors of the comm travel together, as far as the table says.
 std::optional<std::string> fusion_text(const route::Table& table, const Explanation& out) {
   const auto limit = table.fusion_limit(out.asked.memory, out.shape);
@@ -69,7 +65,7 @@ std::vector<std::string> reasons(const Explanation& out, const route::Table& tab
   if (!row) return why;
   if (row->key.bytes != out.asked.bytes)
     why.push_back(fmt::format("the row nearest in size is {}", size_text(row->key.bytes)));
-  if (const Choice& first = row->routes.front().route; !chosen.by_step && !same(first, out.route)) {
+  if (const Choice& first = row->routes.front().route; !chosen.by_step && first != out.route) {
     const double mixing_us = table.mixing_us(out.asked.memory, row->key.shape, first.backend);
     const std::string reason = route::is_split(first.backend) && !route::is_split(out.route.backend)
                                    ? "a split is taken only where its interval lies below that of every library"
@@ -98,10 +94,8 @@ Explanation explain(const route::Table& table, const ExplainRequest& request) {
                                                  choice.backend) != request.backends.end();
   };
   const route::Chosen chosen = route::choose(table, request.op, request.memory, out.dtype, out.shape, usable, permission, request.exact);
-  const auto range =
-      std::find_if(chosen.ranges.begin(), chosen.ranges.end(),
-                   [&](const route::SizeRange& s) { return request.bytes >= s.from && request.bytes <= s.to; });
-  if (range == chosen.ranges.end()) return out;
+  const route::SizeRange* const range = chosen.at(request.bytes);
+  if (!range) return out;
   const route::Cell* const row = route::nearest_size(chosen.cells, request.bytes);
   out.found = true;
   out.route = range->route;
@@ -116,7 +110,7 @@ Explanation explain(const route::Table& table, const ExplainRequest& request) {
   const route::Timing* taken = row->find(out.route);
   const double best_us = (taken ? *taken : row->routes.front()).median_us;
   for (const route::Timing& timing : row->routes)
-    out.routes.push_back({timing, timing.median_us / best_us, same(timing.route, out.route)});
+    out.routes.push_back({timing, timing.median_us / best_us, timing.route == out.route});
   return out;
 }
 

@@ -15,8 +15,6 @@
 namespace medley::tune {
 namespace {
 
-Op routed(Op op) { return op == Op::recv ? Op::send : op; }
-
 /// The rows of operations alone, without the step that the table was tuned for.
 route::Table without_step(const route::Table& table) {
   route::Table cells = table;
@@ -25,8 +23,8 @@ route::Table without_step(const route::Table& table) {
 }
 
 const route::Cell* row_of(const route::Table& cells, const StepOperation& o, Memory memory) {
-  const Op op = routed(o.op);
-  const route::Chosen chosen = route::choose(cells, op, memory, route::class_of(op, o.dtype), o.shape, [](const Choice&) { return true; });
+  const Op op = route::routed_as(o.op);
+  const route::Chosen chosen = route::choose(cells, op, memory, route::class_of(op, o.dtype), o.shape, route::any_route);
   return route::nearest_size(chosen.cells, o.bytes);
 }
 
@@ -60,11 +58,9 @@ std::string least_sum(const route::Table& cells, const std::vector<StepOperation
 ExplainedOperation explained(const route::Table& table, const route::Table& cells, const StepOperation& o, Memory memory,
                              const std::string& library) {
   ExplainedOperation out{.operation = o};
-  const Op op = routed(o.op);
-  const route::Chosen chosen = route::choose(table, op, memory, route::class_of(op, o.dtype), o.shape, [](const Choice&) { return true; });
-  for (const route::SizeRange& range : chosen.ranges) {
-    if (o.bytes >= range.from && o.bytes <= range.to) out.route = range.route;
-  }
+  const Op op = route::routed_as(o.op);
+  const route::Chosen chosen = route::choose(table, op, memory, route::class_of(op, o.dtype), o.shape, route::any_route);
+  if (const route::SizeRange* range = chosen.at(o.bytes)) out.route = range->route;
   out.by_step = chosen.by_step;
   if (!out.route) return out;
   out.same_as_library = out.route->algorithm == "native" && out.route->backend == route::backend_on(o.shape, library);

@@ -25,12 +25,9 @@ double median_of(std::vector<double>& values) {
 
 /// The table's route for an all_reduce of this size; empty where it has none.
 Choice route_of(const route::Table& table, const route::Shape& shape, std::int64_t bytes) {
-  const route::Chosen chosen =
-      route::choose(table, Op::all_reduce, Memory::host, route::DTypeClass::floating, shape, [](const Choice&) { return true; });
-  for (const route::SizeRange& range : chosen.ranges) {
-    if (bytes >= range.from && bytes <= range.to) return range.route;
-  }
-  return {};
+  const route::Chosen chosen = route::choose(table, Op::all_reduce, Memory::host, route::DTypeClass::floating, shape, route::any_route);
+  const route::SizeRange* const range = chosen.at(bytes);
+  return range ? range->route : Choice{};
 }
 
 class FusionRace {

@@ -13,14 +13,12 @@
 namespace medley::tune {
 namespace {
 
-Op routed_as(Op op) { return op == Op::recv ? Op::send : op; }
-
 bool one_route_for_all_sizes(Op op) { return !is_collective(op) || core::has_local_counts(op); }
 
 constexpr std::int64_t near_sizes = 4;   // as far apart as the sizes that tune measures
 
 StepSlot slot_of(const StepOperation& operation) {
-  const Op op = routed_as(operation.op);
+  const Op op = route::routed_as(operation.op);
   return {.op = op, .dtype = route::class_of(op, operation.dtype), .shape = operation.shape, .bytes = operation.bytes};
 }
 
@@ -53,7 +51,7 @@ std::vector<StepSlot> slots_of(const std::vector<StepOperation>& operations) {
 }
 
 const Choice& StepRoutes::of(Op op, DType dtype, std::int64_t bytes, const route::Shape& shape) const {
-  const Op what = routed_as(op);
+  const Op what = route::routed_as(op);
   const route::DTypeClass of = route::class_of(what, dtype);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].holds(what, of, shape, bytes)) return routes_[i];

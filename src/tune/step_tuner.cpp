@@ -23,8 +23,6 @@ namespace {
 constexpr double worth_trying = 3;                // a route this much slower alone is not tried in the step
 constexpr std::size_t most_alternatives = 6;
 
-bool same_route(const Choice& a, const Choice& b) { return a.backend == b.backend && a.algorithm == b.algorithm; }
-
 /// As a call passes it: the library's own algorithm has no name.
 std::vector<Choice> as_called(std::vector<Choice> routes) {
   for (Choice& route : routes) {
@@ -142,7 +140,7 @@ class StepTuner {
     TuneOptions cells{.ops = {}, .sizes = {}, .backends = options_.backends, .memory = options_.memory};
     std::vector<NeededOperation> needed;
     for (const StepOperation& operation : step_.operations()) {
-      needed.push_back({operation.op == Op::recv ? Op::send : operation.op, operation.dtype, operation.bytes});
+      needed.push_back({route::routed_as(operation.op), operation.dtype, operation.bytes});
       if (std::find(cells.shapes.begin(), cells.shapes.end(), operation.shape) == cells.shapes.end()) cells.shapes.push_back(operation.shape);
     }
     cells.seconds = std::max(0.0, StepSearch::share_of_cells * options_.seconds - used_);
@@ -166,9 +164,8 @@ class StepTuner {
     const std::string& otherwise = search_.verdict().chosen->assignment.name;   // a library, so far
     for (const StepSlot& slot : slots_) {
       const route::Chosen chosen = chosen_alone(slot);
-      const auto range = std::find_if(chosen.ranges.begin(), chosen.ranges.end(),
-                                      [&](const route::SizeRange& r) { return slot.bytes >= r.from && slot.bytes <= r.to; });
-      one.routes.push_back(range == chosen.ranges.end() ? own_of(otherwise, slot) : range->route);
+      const route::SizeRange* const range = chosen.at(slot.bytes);
+      one.routes.push_back(range ? range->route : own_of(otherwise, slot));
     }
     return one;
   }
@@ -218,7 +215,7 @@ class StepTuner {
       const StepSlot& slot = slots_[i];
       const Choice& route = verdict.chosen->assignment.routes[i];
       route::StepRoute* last = out.routes.empty() ? nullptr : &out.routes.back();
-      if (last && last->op == slot.op && last->dtype == slot.dtype && last->shape == slot.shape && same_route(last->route, route)) {
+      if (last && last->op == slot.op && last->dtype == slot.dtype && last->shape == slot.shape && last->route == route) {
         last->to = slot.to;
       } else {
         out.routes.push_back({slot.op, slot.dtype, slot.shape, slot.from, slot.to, route});

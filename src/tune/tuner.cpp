@@ -150,11 +150,10 @@ class Tuner {
   /// Where several operations were measured, so that a job may use several libraries; those of a tuned step are compared as a whole.
   void measure_mixings() {
     if (options_.memory != Memory::host || !options_.exactly.empty()) return;
-    const std::function<bool(const Choice&)> any = [](const Choice&) { return true; };
     for (const ShapedComm& group : groups_) {
       if (group.comm.size() == 1) continue;
       const bool known = std::any_of(table_.mixing().begin(), table_.mixing().end(), [&](const route::MixingCost& cost) { return cost.shape == group.shape; });
-      const std::string preferred = route::PreferredLibrary(table_, Memory::host, group.shape, any).library();
+      const std::string preferred = route::PreferredLibrary(table_, Memory::host, group.shape, route::any_route).library();
       std::vector<std::string> libraries;
       for (const Candidate& candidate : routes_of(group, Op::all_reduce, DType::f32)) {
         if (!route::is_made_of_two(candidate.backend) && (libraries.empty() || libraries.back() != candidate.backend)) libraries.push_back(candidate.backend);

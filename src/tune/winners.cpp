@@ -14,8 +14,7 @@ void compare_with_others(const route::Chosen& chosen, Winner& winner) {
     const route::Timing* taken = cell->find(winner.route);
     if (!taken || cell->key.bytes < winner.from || cell->key.bytes > winner.to) continue;
     for (const route::Timing& other : cell->routes) {
-      if (other.route.backend == winner.route.backend && other.route.algorithm == winner.route.algorithm)
-        continue;
+      if (other.route == winner.route) continue;
       const double ratio = other.median_us / taken->median_us;
       if (ratio > winner.ahead) winner.ahead = ratio, winner.rival = other.route;
       break;  // the fastest of the others
@@ -31,8 +30,7 @@ std::vector<Winner> winners(const route::Table& table) {
     asked.insert({cell.key.shape, cell.key.memory, cell.key.op, cell.key.dtype});
   std::vector<Winner> out;
   for (const auto& [shape, memory, op, dtype] : asked) {
-    const route::Chosen chosen =
-        route::choose(table, op, memory, dtype, shape, [](const Choice&) { return true; });
+    const route::Chosen chosen = route::choose(table, op, memory, dtype, shape, route::any_route);
     for (const route::SizeRange& range : chosen.ranges) {
       Winner& winner =
           out.emplace_back(Winner{shape, memory, op, dtype, range.from, range.to, range.route});

@@ -12,8 +12,6 @@
 namespace medley::route {
 namespace {
 
-const Usable all_usable = [](const Choice&) { return true; };
-
 std::string taken(const Chosen& chosen, std::int64_t bytes) {
   std::string route;
   for (const SizeRange& range : chosen.ranges) {
@@ -24,7 +22,7 @@ std::string taken(const Chosen& chosen, std::int64_t bytes) {
   return route;
 }
 
-Chosen ask(const Table& table, Op op, Shape shape, const Usable& usable = all_usable) {
+Chosen ask(const Table& table, Op op, Shape shape, const Usable& usable = any_route) {
   return choose(table, op, Memory::host, reduces(op) ? DTypeClass::floating : DTypeClass::any, shape, usable);
 }
 
@@ -145,8 +143,7 @@ TEST(Choose, TakesASplitOnlyWhereItIsSurelyFasterThanEveryLibrary) {
   };
   row(1 << 20, 93, 0.04);    // faster in the median, but the intervals overlap
   row(16 << 20, 80, 0.04);   // 83.2 against 95
-  const auto everything = [](const Choice&) { return true; };
-  const Chosen chosen = choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {1, 4}, everything);
+  const Chosen chosen = choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {1, 4}, any_route);
   ASSERT_EQ(chosen.ranges.size(), 2u);
   EXPECT_EQ(chosen.ranges[0].route.backend, "shm");
   EXPECT_EQ(chosen.ranges[1].route.backend, "shm|ucx");
@@ -187,7 +184,7 @@ TEST(Choose, TakesCompressedRoutesOnlyWherePermitted) {
   }
   const auto taken_with = [&](const char* allowed) {
     const compress::Permission permission = *allowed ? compress::Permission::parse(allowed) : compress::Permission();
-    return taken(choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {2, 1}, all_usable, permission), 1 << 20);
+    return taken(choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {2, 1}, any_route, permission), 1 << 20);
   };
   EXPECT_EQ(taken_with(""), "mpi/native");
   EXPECT_EQ(taken_with("int8"), "mpi/+int8");
@@ -234,24 +231,23 @@ TEST(Choose, OneDisturbedRowDoesNotDecideForMessages) {
 }
 
 TEST(Choose, AnotherClassOfTypesStandsIn) {
-  const Chosen chosen = choose(small_table(), Op::all_reduce, Memory::host, DTypeClass::half, {1, 2}, all_usable);
+  const Chosen chosen = choose(small_table(), Op::all_reduce, Memory::host, DTypeClass::half, {1, 2}, any_route);
   EXPECT_EQ(chosen.dtype, DTypeClass::floating);
   EXPECT_FALSE(chosen.ranges.empty());
-  EXPECT_TRUE(choose(small_table(), Op::all_reduce, Memory::cuda, DTypeClass::floating, {1, 2}, all_usable).ranges.empty());
+  EXPECT_TRUE(choose(small_table(), Op::all_reduce, Memory::cuda, DTypeClass::floating, {1, 2}, any_route).ranges.empty());
 }
 
 TEST(ChooseForAStep, TakesTheStepsRoutesBeforeThoseOfOperationsAlone) {
-  const auto all = [](const Choice&) { return true; };
   const Table table = tuned_table();
-  const Chosen reduce = choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {1, 2}, all);
+  const Chosen reduce = choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {1, 2}, any_route);
   ASSERT_EQ(reduce.ranges.size(), 2u);
   EXPECT_TRUE(reduce.by_step);
   EXPECT_EQ(reduce.ranges[0].route.backend, "mpi");
   EXPECT_EQ(reduce.ranges[1].route.algorithm, "ring");
-  const Chosen half = choose(table, Op::all_reduce, Memory::host, DTypeClass::half, {1, 4}, all);   // nearest class and shape
+  const Chosen half = choose(table, Op::all_reduce, Memory::host, DTypeClass::half, {1, 4}, any_route);   // nearest class and shape
   EXPECT_TRUE(half.by_step);
-  EXPECT_FALSE(choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {2, 2}, all).by_step);   // never one host for several
-  EXPECT_FALSE(choose(table, Op::all_reduce, Memory::cuda, DTypeClass::floating, {1, 2}, all).by_step);
+  EXPECT_FALSE(choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {2, 2}, any_route).by_step);   // never one host for several
+  EXPECT_FALSE(choose(table, Op::all_reduce, Memory::cuda, DTypeClass::floating, {1, 2}, any_route).by_step);
   const auto no_mpi = [](const Choice& choice) { return choice.backend != "mpi"; };
   const Chosen without = choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {1, 2}, no_mpi);
   EXPECT_FALSE(without.by_step);
@@ -259,11 +255,10 @@ TEST(ChooseForAStep, TakesTheStepsRoutesBeforeThoseOfOperationsAlone) {
 }
 
 TEST(ChooseForAStep, ATableOfOneLibraryNamesItForEveryOperation) {
-  const auto all = [](const Choice&) { return true; };
   const Table table = tuned_table("mpi");
   for (const Op op : {Op::all_reduce, Op::all_to_all, Op::broadcast, Op::send, Op::all_to_allv}) {
     for (const Shape shape : {Shape{1, 2}, Shape{4, 2}}) {
-      const Chosen chosen = choose(table, op, Memory::host, class_of(op, DType::f32), shape, all);
+      const Chosen chosen = choose(table, op, Memory::host, class_of(op, DType::f32), shape, any_route);
       ASSERT_FALSE(chosen.ranges.empty());
       for (const SizeRange& range : chosen.ranges) EXPECT_EQ(range.route.backend, "mpi") << name(op);
     }
@@ -273,7 +268,7 @@ TEST(ChooseForAStep, ATableOfOneLibraryNamesItForEveryOperation) {
 TEST(ChooseForAStep, OtherOperationsStayWithTheStepsBackends) {
   Table table = tuned_table();
   table.put(cell(Op::broadcast, {1, 2}, 64, {timing("gloo", "native", 1), timing("shm", "native", 2)}));
-  const Chosen chosen = choose(table, Op::broadcast, Memory::host, DTypeClass::any, {1, 2}, [](const Choice&) { return true; });
+  const Chosen chosen = choose(table, Op::broadcast, Memory::host, DTypeClass::any, {1, 2}, any_route);
   EXPECT_EQ(chosen.ranges.front().route.backend, "shm");   // gloo would have to be opened for it
 }
 
@@ -284,7 +279,7 @@ TEST(Choose, ChargesALibraryForMixing) {
   table.put(cell(Op::all_reduce, {2, 2}, 1 << 20, {timing("gloo", "native", 500), timing("mpi", "native", 900)}));
   const auto chosen = [&] {
     std::vector<std::string> names;
-    for (const SizeRange& range : choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {2, 2}, [](const Choice&) { return true; }).ranges)
+    for (const SizeRange& range : choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {2, 2}, any_route).ranges)
       names.push_back(range.route.backend);
     return names;
   };
