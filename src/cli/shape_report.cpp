@@ -91,12 +91,12 @@ void print_advice(const ShapeReport& report) {
                a.why});
   }
   fmt::print("{}", table.str());
-  const shape::Model& m = report.together.model;
-  if (report.advice.size() > 1 && report.together.gain > 0)
+  const shape::Model& m = report.combined.model;
+  if (report.advice.size() > 1 && report.combined.gain > 0)
     fmt::print("together: hidden {}, heads {}, ffn {}, layers {}, vocab {}: {}, parameters {}\n", m.hidden,
                m.heads, m.moe() ? m.moe_ffn : m.ffn, m.layers, m.vocab,
-               shape::gain_text(report.together.gain, report.gpu.calibrated()),
-               parameters_text(report.together.parameters));
+               shape::gain_text(report.combined.gain, report.gpu.calibrated()),
+               parameters_text(report.combined.parameters));
   fmt::print("Speed is predicted; what a changed shape does to the model's quality is not.\n");
 }
 

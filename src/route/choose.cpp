@@ -149,7 +149,7 @@ const Choice* will_do_for_all(const std::vector<SizeBucket>& buckets) {
     const auto nearly_as_good = [&](const SizeBucket& bucket) {
       const Timing* here = bucket.find(timing->route);
       const double best = bucket.routes.front()->median_us;
-      return here && (here->median_us <= best * telling_ratio || here->median_us <= best + telling_us);
+      return here && (here->median_us <= best * size_exchange_ratio || here->median_us <= best + size_exchange_us);
     };
     if (std::all_of(buckets.begin(), buckets.end(), nearly_as_good)) good.push_back(&timing->route);
   }

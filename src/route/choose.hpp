@@ -21,8 +21,8 @@ inline constexpr double absent_ratio = 5;
 inline constexpr double tie_ratio = 1.06;
 /// The loss accepted to avoid the size exchange of v-collectives, which costs two of every sixteen operations together about the
 /// time of a small one (engine/size_agreement.hpp).
-inline constexpr double telling_us = 0.2;
-inline constexpr double telling_ratio = 1.05;
+inline constexpr double size_exchange_us = 0.2;
+inline constexpr double size_exchange_ratio = 1.05;
 
 /// Below, starting two operations costs more than dividing one can save: tune measures no split there, and none is chosen.
 inline constexpr std::int64_t least_split_bytes = 1 << 20;

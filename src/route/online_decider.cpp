@@ -32,7 +32,7 @@ bool clearly_faster(int64_t time, int64_t than) { return time * 10 < than * 9; }
 
 /// A sign test with an error of at most 2 %: 6 of 6, 8 of 9, 10 of 12 or 12 of 15.
 bool surely_faster(int faster, int slower) { return slower <= 3 && faster >= 6 + 2 * slower; }
-bool hopeless(int faster, int slower) { return slower > (faster == 0 ? 1 : 3); }
+bool surely_not_faster(int faster, int slower) { return slower > (faster == 0 ? 1 : 3); }
 
 /// Connecting takes less than this: longer operations need no warming up, and are tried one at a time.
 constexpr int64_t long_operation = 10'000'000;
@@ -261,7 +261,7 @@ void OnlineDecider::judge_trial(uint32_t s, std::vector<TrialOutcome>& decided) 
     switch_to(s, trial.candidate);
     return;
   }
-  if (!hopeless(trial.faster, trial.slower)) return;
+  if (!surely_not_faster(trial.faster, trial.slower)) return;
   const bool last = trial.next.empty();
   const bool recheck = trial.cause == TrialCause::recheck;
   if (last) {

@@ -10,7 +10,7 @@
 
 #include "base/format_version.hpp"
 #include "base/json_depth.hpp"
-#include "route/json_place.hpp"
+#include "route/json_field.hpp"
 #include "route/table.hpp"
 
 namespace medley::route {
@@ -21,45 +21,45 @@ constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
 constexpr core::FileFormat file_format{"route table", 1, table_version, "measure again with medley tune"};
 
-Machine read_machine(const Place& place) {
+Machine read_machine(const JsonField& field) {
   Machine machine;
-  machine.cpu = place.at("cpu").words();
-  machine.cores = static_cast<int>(place.at("cores").whole(1, 1 << 20));
-  machine.gpu = place.at("gpu").words();
-  machine.fabric = place.at("fabric").words();
-  const Place libraries = place.at("libraries");
+  machine.cpu = field.at("cpu").words();
+  machine.cores = static_cast<int>(field.at("cores").whole(1, 1 << 20));
+  machine.gpu = field.at("gpu").words();
+  machine.fabric = field.at("fabric").words();
+  const JsonField libraries = field.at("libraries");
   if (!libraries.value.is_object()) libraries.refuse("it is not an object");
   for (const auto& [backend, version] : libraries.value.items()) {
-    machine.libraries[backend] = Place{place.table, libraries.path + "." + backend, version}.words();
+    machine.libraries[backend] = JsonField{field.table, libraries.path + "." + backend, version}.words();
   }
   return machine;
 }
 
-Timing read_timing(const Place& place) {
+Timing read_timing(const JsonField& field) {
   Timing timing;
-  timing.route = {place.at("backend").named(), place.at("algorithm").named()};
-  timing.median_us = place.at("median_us").real(shortest_us, longest_us);
-  timing.low_us = place.at("low_us").real(0, timing.median_us);
-  timing.high_us = place.at("high_us").real(timing.median_us, longest_us);
-  timing.samples = place.at("samples").whole(1, INT64_MAX);
+  timing.route = {field.at("backend").named(), field.at("algorithm").named()};
+  timing.median_us = field.at("median_us").real(shortest_us, longest_us);
+  timing.low_us = field.at("low_us").real(0, timing.median_us);
+  timing.high_us = field.at("high_us").real(timing.median_us, longest_us);
+  timing.samples = field.at("samples").whole(1, INT64_MAX);
   return timing;
 }
 
-Key read_key(const Place& place) {
+Key read_key(const JsonField& field) {
   Key key;
-  key.op = read_op(place.at("op"));
-  key.bytes = place.at("bytes").whole(0, std::int64_t{1} << 50);
-  key.shape = read_shape(place);
-  key.memory = read_memory(place.at("memory"));
-  key.dtype = read_dtype(place, key.op);
+  key.op = read_op(field.at("op"));
+  key.bytes = field.at("bytes").whole(0, std::int64_t{1} << 50);
+  key.shape = read_shape(field);
+  key.memory = read_memory(field.at("memory"));
+  key.dtype = read_dtype(field, key.op);
   return key;
 }
 
-Cell read_cell(const Place& place) {
+Cell read_cell(const JsonField& field) {
   Cell cell;
-  cell.key = read_key(place);
-  cell.confidence = place.at("confidence").real(0, 1);
-  const Place routes = place.at("routes");
+  cell.key = read_key(field);
+  cell.confidence = field.at("confidence").real(0, 1);
+  const JsonField routes = field.at("routes");
   const std::size_t count = routes.length();
   if (count == 0 || count > most_routes) routes.refuse(fmt::format("it has {} routes", count));
   for (std::size_t i = 0; i < count; ++i) {
@@ -72,16 +72,16 @@ Cell read_cell(const Place& place) {
   return cell;
 }
 
-FusionRow read_fusion(const Place& place) {
+FusionRow read_fusion(const JsonField& field) {
   FusionRow row;
-  row.shape = read_shape(place);
-  row.memory = read_memory(place.at("memory"));
-  if (place.value.contains("backend")) row.backend = place.at("backend").named();
-  const Place sizes = place.at("sizes");
+  row.shape = read_shape(field);
+  row.memory = read_memory(field.at("memory"));
+  if (field.value.contains("backend")) row.backend = field.at("backend").named();
+  const JsonField sizes = field.at("sizes");
   const std::size_t count = sizes.length();
   if (count == 0 || count > most_routes) sizes.refuse(fmt::format("it has {} sizes", count));
   for (std::size_t i = 0; i < count; ++i) {
-    const Place size = sizes.at(i);
+    const JsonField size = sizes.at(i);
     row.sizes.push_back({.bytes = size.at("bytes").whole(1, std::int64_t{1} << 50),
                          .separate_us = size.at("separate_us").real(shortest_us, longest_us),
                          .fused_us = size.at("fused_us").real(shortest_us, longest_us)});
@@ -89,30 +89,30 @@ FusionRow read_fusion(const Place& place) {
   return row;
 }
 
-MixingCost read_mixing(const Place& place) {
-  return {.memory = read_memory(place.at("memory")), .shape = read_shape(place), .library = place.at("library").named(),
-          .us = place.at("us").real(0, longest_us)};
+MixingCost read_mixing(const JsonField& field) {
+  return {.memory = read_memory(field.at("memory")), .shape = read_shape(field), .library = field.at("library").named(),
+          .us = field.at("us").real(0, longest_us)};
 }
 
 }  // namespace
 
-Op read_op(const Place& op) {
+Op read_op(const JsonField& op) {
   const auto found = parse_op(op.words());
   if (!found || name(*found) != op.words() || *found == Op::recv) op.refuse(fmt::format("{} is not an operation", op.shown()));
   return *found;
 }
 
-Memory read_memory(const Place& memory) {
+Memory read_memory(const JsonField& memory) {
   if (memory.words() != "host" && memory.words() != "cuda") memory.refuse(fmt::format("{} is neither host nor cuda", memory.shown()));
   return memory.words() == "cuda" ? Memory::cuda : Memory::host;
 }
 
-Shape read_shape(const Place& place) {
-  return {static_cast<int>(place.at("hosts").whole(1, 1 << 24)), static_cast<int>(place.at("ranks_per_host").whole(1, 1 << 16))};
+Shape read_shape(const JsonField& field) {
+  return {static_cast<int>(field.at("hosts").whole(1, 1 << 24)), static_cast<int>(field.at("ranks_per_host").whole(1, 1 << 16))};
 }
 
-DTypeClass read_dtype(const Place& place, Op op) {
-  const Place dtype = place.at("dtype");
+DTypeClass read_dtype(const JsonField& field, Op op) {
+  const JsonField dtype = field.at("dtype");
   DTypeClass found{};
   for (int i = 0;; ++i) {
     if (i == dtype_class_count) dtype.refuse(fmt::format("{} is none of any, float, half and integer", dtype.shown()));
@@ -136,22 +136,22 @@ Table Table::parse(std::string_view text, const std::string& name) {
   }
   if (core::json_depth(text) > core::deepest_json)
     throw Error(ErrorKind::invalid, fmt::format("route table {} nests more than {} brackets; a table does not", name, core::deepest_json));
-  const Place top{name, "", whole};
+  const JsonField top{name, "", whole};
   core::check_format(file_format, name, top.at("medley_routes").whole(0, INT64_MAX));
   Table table;
   if (whole.contains("fusion")) {   // from version 2 on, where it was measured
-    const Place rows = top.at("fusion");
+    const JsonField rows = top.at("fusion");
     for (std::size_t i = 0, count = rows.length(); i < count; ++i) table.put(read_fusion(rows.at(i)));
     if (table.fusion_.size() != rows.length()) rows.refuse("a shape is there twice for one backend");
   }
   if (whole.contains("mixing")) {
-    const Place costs = top.at("mixing");
+    const JsonField costs = top.at("mixing");
     for (std::size_t i = 0, count = costs.length(); i < count; ++i) table.put(read_mixing(costs.at(i)));
     if (table.mixing_.size() != costs.length()) costs.refuse("a library is there twice");
   }
   table.machine = read_machine(top.at("machine"));
   if (whole.contains("tuned_for")) table.step = read_tuned_step(top.at("tuned_for"));
-  const Place cells = top.at("cells");
+  const JsonField cells = top.at("cells");
   for (std::size_t i = 0, count = cells.length(); i < count; ++i) {
     table.cells_.push_back(read_cell(cells.at(i)));
   }

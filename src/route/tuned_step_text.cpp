@@ -1,34 +1,34 @@
 // A tuned step as JSON: reading with every field validated, and writing.
 #include "route/tuned_step_text.hpp"
 
-#include "route/json_place.hpp"
+#include "route/json_field.hpp"
 
 namespace medley::route {
 namespace {
 
-StepTiming read_step_timing(const Place& place) {
+StepTiming read_step_timing(const JsonField& field) {
   StepTiming timing;
-  timing.name = place.at("name").named();
-  timing.median_us = place.at("median_us").real(shortest_us, longest_us);
-  timing.low_us = place.at("low_us").real(0, timing.median_us);
-  timing.high_us = place.at("high_us").real(timing.median_us, longest_us);
-  timing.samples = place.at("samples").whole(1, INT64_MAX);
+  timing.name = field.at("name").named();
+  timing.median_us = field.at("median_us").real(shortest_us, longest_us);
+  timing.low_us = field.at("low_us").real(0, timing.median_us);
+  timing.high_us = field.at("high_us").real(timing.median_us, longest_us);
+  timing.samples = field.at("samples").whole(1, INT64_MAX);
   return timing;
 }
 
-StepRoute read_step_route(const Place& place) {
+StepRoute read_step_route(const JsonField& field) {
   StepRoute route;
-  route.op = read_op(place.at("op"));
-  route.dtype = read_dtype(place, route.op);
-  route.shape = read_shape(place);
-  route.from = place.at("from").whole(0, INT64_MAX);
-  route.to = place.at("to").whole(route.from, INT64_MAX);
-  route.route = {place.at("backend").named(), place.at("algorithm").named()};
+  route.op = read_op(field.at("op"));
+  route.dtype = read_dtype(field, route.op);
+  route.shape = read_shape(field);
+  route.from = field.at("from").whole(0, INT64_MAX);
+  route.to = field.at("to").whole(route.from, INT64_MAX);
+  route.route = {field.at("backend").named(), field.at("algorithm").named()};
   return route;
 }
 
 /// The routes of one operation are together and cover all sizes, each once.
-void check_ranges(const Place& routes, const std::vector<StepRoute>& list) {
+void check_ranges(const JsonField& routes, const std::vector<StepRoute>& list) {
   const auto same_operation = [](const StepRoute& a, const StepRoute& b) { return a.op == b.op && a.dtype == b.dtype && a.shape == b.shape; };
   for (std::size_t i = 0; i < list.size(); ++i) {
     const bool first = i == 0 || !same_operation(list[i - 1], list[i]), last = i + 1 == list.size() || !same_operation(list[i], list[i + 1]);
@@ -59,22 +59,22 @@ std::string text_of_route(const StepRoute& route) {
 
 }  // namespace
 
-TunedStep read_tuned_step(const Place& place) {
+TunedStep read_tuned_step(const JsonField& field) {
   TunedStep step;
-  step.name = place.at("step").words();
-  step.operations = place.at("operations").words();
-  step.shape = read_shape(place);
-  step.memory = read_memory(place.at("memory"));
-  step.library = place.at("library").words();
-  step.gain = place.at("gain").real(0, 1e6);
-  step.gain_low = place.at("gain_low").real(0, step.gain);
-  step.gain_high = place.at("gain_high").real(step.gain, 1e6);
-  step.confidence = place.at("confidence").real(0, 1);
-  const Place settled = place.at("settled");
+  step.name = field.at("step").words();
+  step.operations = field.at("operations").words();
+  step.shape = read_shape(field);
+  step.memory = read_memory(field.at("memory"));
+  step.library = field.at("library").words();
+  step.gain = field.at("gain").real(0, 1e6);
+  step.gain_low = field.at("gain_low").real(0, step.gain);
+  step.gain_high = field.at("gain_high").real(step.gain, 1e6);
+  step.confidence = field.at("confidence").real(0, 1);
+  const JsonField settled = field.at("settled");
   if (!settled.value.is_boolean()) settled.refuse(fmt::format("{} is neither true nor false", settled.shown()));
   step.settled = settled.value.get<bool>();
-  if (place.value.contains("needed_s")) step.needed_s = place.at("needed_s").real(0, 1e9);
-  const Place times = place.at("times"), routes = place.at("routes");
+  if (field.value.contains("needed_s")) step.needed_s = field.at("needed_s").real(0, 1e9);
+  const JsonField times = field.at("times"), routes = field.at("routes");
   if (times.length() < 2 || times.length() > most_routes) times.refuse(fmt::format("it has {} times", times.length()));
   step.chosen = read_step_timing(times.at(std::size_t{0}));
   if (step.chosen.name != "auto") times.refuse("the first time is not that of auto");

@@ -74,20 +74,20 @@ std::vector<Advice> best_of(Pricer& pricer, const Step& base, const Model& model
   return {*std::ranges::min_element(all, {}, distance)};
 }
 
-std::vector<Advice> advise(Pricer& pricer, const Model& model, const Workload& work, const Taste& taste) {
+std::vector<Advice> advise(Pricer& pricer, const Model& model, const Workload& work, const AdviceLimits& limits) {
   const Step base = step_time(pricer, model, work);
-  Changes widths = ffn_changes(model, work, taste.ffn), expert_widths;
+  Changes widths = ffn_changes(model, work, limits.ffn), expert_widths;
   std::ranges::copy_if(widths, std::back_inserter(expert_widths),
                        [](const Change& c) { return c.knob == Knob::expert_ffn; });
   std::erase_if(widths, [](const Change& c) { return c.knob == Knob::expert_ffn; });
   std::vector<Advice> out;
   for (const Changes& changes :
        {vocabulary_changes(model, work), head_changes(model, work), widths, expert_widths,
-        hidden_changes(model, work, taste.hidden), layer_changes(model, work),
+        hidden_changes(model, work, limits.hidden), layer_changes(model, work),
         tensor_parallel_changes(model, work), micro_batch_changes(pricer.gpu().gpu(), model, work)})
     for (auto& advice : best_of(pricer, base, model, changes))
       // a wider model may be a gain for its size and still be slower: the user must ask for that
-      if (advice.gain > 0 && advice.net_gain() >= taste.worthwhile) out.push_back(std::move(advice));
+      if (advice.gain > 0 && advice.net_gain() >= limits.worthwhile) out.push_back(std::move(advice));
   std::ranges::sort(out, std::greater{}, &Advice::net_gain);
   const auto before = price_operators(pricer.gpu(), model, work);
   for (Advice& advice : out) {
@@ -109,8 +109,8 @@ std::vector<Advice> advise(Pricer& pricer, const Model& model, const Workload& w
   return out;
 }
 
-Together apply(Pricer& pricer, const Model& model, const Workload& work, const std::vector<Advice>& advice) {
-  Together out{.model = model};
+CombinedAdvice apply(Pricer& pricer, const Model& model, const Workload& work, const std::vector<Advice>& advice) {
+  CombinedAdvice out{.model = model};
   const double base = step_time(pricer, model, work).tokens_per_s;
   const double parameters = double(plan::count_parameters(model).total);
   double net = 0;

@@ -21,21 +21,21 @@ struct Advice {
 };
 
 /// How far a change may go, and which gain is worth reporting.
-struct Taste {
+struct AdviceLimits {
   double ffn = 0.03;  ///< relative change of the MLP's width
   double hidden = 0.03;
   double worthwhile = 0.01;  ///< no advice below this net gain
 };
 
 /// The best worthwhile change of each number, largest net gain first.
-std::vector<Advice> advise(Pricer& pricer, const Model& model, const Workload& work, const Taste& taste = {});
+std::vector<Advice> advise(Pricer& pricer, const Model& model, const Workload& work, const AdviceLimits& limits = {});
 
 /// All changes of the model's own numbers (not tp or micro-batch) combined, each kept only if it still helps.
-struct Together {
+struct CombinedAdvice {
   Model model;
   double gain = 0, parameters = 0;
 };
-Together apply(Pricer& pricer, const Model& model, const Workload& work, const std::vector<Advice>& advice);
+CombinedAdvice apply(Pricer& pricer, const Model& model, const Workload& work, const std::vector<Advice>& advice);
 
 /// The best of `changes` relative to `base`: the nearest of those within half a point of the largest net
 /// gain. Skips changes that check() rejects or that exceed the GPU's memory; empty when none is left.

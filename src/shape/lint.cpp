@@ -85,9 +85,9 @@ std::vector<Finding> lint(Pricer& pricer, const Model& model, Workload work, dou
   add_impossible(out, model, work.layout, text);
   if (!out.empty()) return out;
   check(model, work);
-  Taste taste;
-  taste.worthwhile = std::min(taste.worthwhile, allow);
-  for (const Advice& advice : advise(pricer, model, work, taste)) {
+  AdviceLimits limits;
+  limits.worthwhile = std::min(limits.worthwhile, allow);
+  for (const Advice& advice : advise(pricer, model, work, limits)) {
     const double waste = 1 - 1 / (1 + advice.net_gain());
     if (!of_the_model(advice.change.knob) || waste <= allow) continue;
     out.push_back({.knob = advice.change.knob,

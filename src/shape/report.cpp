@@ -13,7 +13,7 @@ ShapeReport report_shape(const ShapeRequest& request) {
                      .step = {},
                      .rules = {},
                      .advice = {},
-                     .together = {}};
+                     .combined = {}};
   const GpuModel& gpu = report.gpu;
   const Model& model = report.model = shape_model(request.model, request.as);
   const Workload& work = report.work = workload_of(request, model);
@@ -29,7 +29,7 @@ ShapeReport report_shape(const ShapeRequest& request) {
   for (const Advice& a : advice)
     report.advice.push_back(
         {a, double(plan::count_parameters(a.change.model).total) / double(report.parameters) - 1});
-  report.together = apply(pricer, model, work, advice);
+  report.combined = apply(pricer, model, work, advice);
   report.memory = memory_bytes(model, work);
   report.usable_memory = usable_bytes(gpu.gpu());
   report.largest_micro_batch = largest_micro_batch(gpu.gpu(), model, work);

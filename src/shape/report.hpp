@@ -29,7 +29,7 @@ struct ShapeReport {
   Step step;
   std::vector<RuleCheck> rules;
   std::vector<ReportedAdvice> advice;
-  Together together;
+  CombinedAdvice combined;
   double memory = 0, usable_memory = 0;  ///< bytes
   Count largest_micro_batch = 0;         ///< that fits; 0: none
 };

@@ -9,7 +9,7 @@
 
 #include "route/choose.hpp"
 #include "route/pair_name.hpp"
-#include "tune/known_cell.hpp"
+#include "tune/cell_statistics.hpp"
 #include "tune/step_report.hpp"
 
 namespace medley::tune {

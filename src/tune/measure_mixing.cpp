@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tune/known_cell.hpp"
+#include "tune/cell_statistics.hpp"
 #include "tune/workload.hpp"
 
 namespace medley::tune {

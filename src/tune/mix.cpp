@@ -7,7 +7,7 @@
 
 #include "route/pair_name.hpp"
 #include "tune/candidates.hpp"
-#include "tune/known_cell.hpp"
+#include "tune/cell_statistics.hpp"
 #include "tune/mix_step.hpp"
 #include "tune/race.hpp"
 

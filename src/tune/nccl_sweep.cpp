@@ -4,7 +4,7 @@
 
 #include <medley/error.hpp>
 
-#include "tune/known_cell.hpp"
+#include "tune/cell_statistics.hpp"
 #include "tune/nccl_variant.hpp"
 #include "tune/rank_setup.hpp"
 

@@ -56,7 +56,7 @@ std::optional<route::Key> between(const route::Cell& smaller, const route::Cell&
 
 }  // namespace
 
-std::vector<ShapedComm> groups_of(Comm& world, const std::vector<int>& hosts) {
+std::vector<ShapedComm> shaped_comms_of(Comm& world, const std::vector<int>& hosts) {
   const route::Shape whole = route::shape_of(hosts);
   std::vector<ShapedComm> groups{{whole, world}};
   const bool even = whole.hosts * whole.ranks_per_host == world.size();
@@ -114,32 +114,32 @@ bool is_clear(const route::Cell& cell) {
   return true;
 }
 
-std::optional<route::Key> where_it_is_close(const route::Table& table, const std::vector<route::Shape>& shapes,
-                                            const TuneOptions& options, const std::map<route::Key, int>& visits) {
-  const auto may_visit = [&](const route::Key& key) {
-    const auto found = visits.find(key);
-    return asked_for(key, shapes, options) && (found == visits.end() || found->second < most_visits);
+std::optional<route::Key> next_unclear_cell(const route::Table& table, const std::vector<route::Shape>& shapes,
+                                            const TuneOptions& options, const std::map<route::Key, int>& rounds) {
+  const auto may_measure = [&](const route::Key& key) {
+    const auto found = rounds.find(key);
+    return asked_for(key, shapes, options) && (found == rounds.end() || found->second < most_rounds);
   };
   const std::vector<route::Cell>& cells = table.cells();
   for (std::size_t i = 1; i < cells.size() && options.exactly.empty(); ++i) {
     const auto middle = between(cells[i - 1], cells[i]);
-    if (middle && may_visit(*middle) && !table.find(*middle)) return middle;
+    if (middle && may_measure(*middle) && !table.find(*middle)) return middle;
   }
   const route::Cell* least = nullptr;
   for (const route::Cell& cell : cells) {
-    if (!may_visit(cell.key) || is_clear(cell)) continue;
+    if (!may_measure(cell.key) || is_clear(cell)) continue;
     if (!least || cell.confidence < least->confidence) least = &cell;
   }
   return least ? std::optional(least->key) : std::nullopt;
 }
 
-std::optional<route::Key> to_confirm(const route::Table& table, const std::vector<route::Key>& cells,
-                                     const std::map<route::Key, int>& visits) {
+std::optional<route::Key> next_to_confirm(const route::Table& table, const std::vector<route::Key>& cells,
+                                          const std::map<route::Key, int>& rounds) {
   double least = 2;
   std::optional<route::Key> found;
   for (const route::Key& key : cells) {
     const route::Cell* cell = table.find(key);
-    if (!cell || cell->routes.size() < 2 || visits.contains(key)) continue;
+    if (!cell || cell->routes.size() < 2 || rounds.contains(key)) continue;
     const double lead = cell->routes[1].median_us / cell->routes[0].median_us;
     if (lead < least) found = key, least = lead;
   }

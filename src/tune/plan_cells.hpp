@@ -18,7 +18,7 @@ struct ShapedComm {
   route::Shape shape;
   Comm comm;
 };
-std::vector<ShapedComm> groups_of(Comm& world, const std::vector<int>& hosts);
+std::vector<ShapedComm> shaped_comms_of(Comm& world, const std::vector<int>& hosts);
 
 /// The element type a cell is measured with.
 DType dtype_for(const route::Key& key, const TuneOptions& options);
@@ -28,15 +28,15 @@ DType dtype_for(const route::Key& key, const TuneOptions& options);
 std::vector<route::Key> first_look(const TuneOptions& options, const std::vector<route::Shape>& shapes, const route::Table& table);
 
 /// Where more time helps most: a size between two adjacent ones with different routes, or the least certain cell.
-/// None when everything is clear. Never a cell that was measured `most_visits` times.
-std::optional<route::Key> where_it_is_close(const route::Table& table, const std::vector<route::Shape>& shapes,
-                                            const TuneOptions& options, const std::map<route::Key, int>& visits);
-inline constexpr int most_visits = 4;
+/// None when everything is clear. Never a cell that had `most_rounds` of these measurements.
+std::optional<route::Key> next_unclear_cell(const route::Table& table, const std::vector<route::Shape>& shapes,
+                                            const TuneOptions& options, const std::map<route::Key, int>& rounds);
+inline constexpr int most_rounds = 4;
 
 /// The cell with the smallest lead that was not measured again: even a clear result may come from passing noise,
 /// such as other work on the machine. None where all were repeated or lead by a factor of 2.
-std::optional<route::Key> to_confirm(const route::Table& table, const std::vector<route::Key>& cells,
-                                     const std::map<route::Key, int>& visits);
+std::optional<route::Key> next_to_confirm(const route::Table& table, const std::vector<route::Key>& cells,
+                                          const std::map<route::Key, int>& rounds);
 
 /// Whether the route was five times slower than the best at the next smaller measured size: larger sizes within a
 /// factor of 64 need not try it.

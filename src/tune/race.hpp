@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "route/choose.hpp"
-#include "tune/aftermath.hpp"
-#include "tune/known_cell.hpp"
-#include "tune/sample_clock.hpp"
+#include "tune/cell_statistics.hpp"
+#include "tune/cool_down.hpp"
 #include "tune/interleave.hpp"
+#include "tune/sample_clock.hpp"
 
 namespace medley::tune {
 
@@ -30,7 +30,7 @@ class Race {
   };
   std::vector<Candidate> candidates;
 
-  explicit Race(const Aftermath& aftermath = after_operation) : aftermath_(aftermath) {}
+  explicit Race(const CoolDown& cool_down = after_operation) : cool_down_(cool_down) {}
   void add(const Choice& route) { candidates.push_back({route}); }
 
   /// Before the rounds: checks the result of each route and times it roughly, for batches that last about `batch_us`.
@@ -55,7 +55,7 @@ class Race {
     bool rested = false;
     for (Candidate* one : quickest_first) {
       if (one->first_us <= far_behind_at_first * std::max(least, 1.)) continue;
-      if (!std::exchange(rested, true)) workload.run(quickest_first.front()->route, operations_in(aftermath_.rest_us, least));
+      if (!std::exchange(rested, true)) workload.run(quickest_first.front()->route, operations_in(cool_down_.rest_us, least));
       try_calls(clock, workload, *one, 2);
       least = std::min(least, one->first_us);
       one->out = one->first_us > far_behind_at_first * std::max(least, 1.);
@@ -70,7 +70,7 @@ class Race {
   Sample run_round(Clock& clock, Workload& workload, std::size_t round) {
     double least = INFINITY;
     for (const Candidate& one : candidates) least = std::min(least, one.first_us);
-    const auto is_slow = [&](const Candidate& one) { return one.first_us > std::max(aftermath_.slow_us, aftermath_.slow_ratio * least); };
+    const auto is_slow = [&](const Candidate& one) { return one.first_us > std::max(cool_down_.slow_us, cool_down_.slow_ratio * least); };
     std::vector<std::size_t> order = interleaved_order(candidates.size(), round);
     std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !is_slow(candidates[i]); });
     Sample last{};
@@ -78,7 +78,7 @@ class Race {
       Candidate& one = candidates[i];
       if (one.out || (one.rare && round % rare_rounds != 0)) continue;
       const bool slow = is_slow(one);
-      const int untimed = slow ? 0 : after_slow_ ? operations_in(aftermath_.rest_us, one.first_us) : 1;
+      const int untimed = slow ? 0 : after_slow_ ? operations_in(cool_down_.rest_us, one.first_us) : 1;
       if (untimed > 0) workload.run(one.route, untimed);
       last = workload.time(clock, one.route, one.batch);
       one.samples_us.push_back(last.us);
@@ -128,7 +128,7 @@ class Race {
     for (const Candidate& candidate : candidates) {
       if (!candidate.samples_us.empty()) cell.routes.push_back(timing(candidate));
     }
-    judge(cell);
+    rank_routes(cell);
     return cell;
   }
 
@@ -143,7 +143,7 @@ class Race {
     one.first_us = *std::min_element(one.tried_us.begin(), one.tried_us.end());
   }
 
-  Aftermath aftermath_;
+  CoolDown cool_down_;
   bool after_slow_ = true;
 };
 

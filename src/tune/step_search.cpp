@@ -7,17 +7,17 @@
 #include <numeric>
 #include <utility>
 
-#include "tune/aftermath.hpp"
+#include "tune/cell_statistics.hpp"
+#include "tune/cool_down.hpp"
 #include "tune/interleave.hpp"
-#include "tune/known_cell.hpp"
 #include "tune/size_text.hpp"
 
 namespace medley::tune {
 namespace {
 
 constexpr std::size_t rounds_at_first = 4, rounds_again = 4;
-constexpr std::size_t least_rounds = 3, most_rounds = 20;   // of a first rung, by the time that is left
-constexpr double part_of_time = 0.15;                       // of what is left, for a first rung
+constexpr std::size_t least_halving_rounds = 3, most_halving_rounds = 20;   // of a first halving, by the time that is left
+constexpr double part_of_time = 0.15;                       // of what is left, for a first halving
 constexpr double too_slow_to_win = 2;        // after three samples, an assignment this far behind cannot win
 constexpr std::size_t samples_to_exclude = 3;
 constexpr double far_too_slow = 5;      // a library that other work slowed down at first gets another chance, unless it is this far behind
@@ -74,11 +74,11 @@ bool StepSearch::run_round(const Pool& pool, double share, Samples& samples) {
   std::vector<std::size_t> order = interleaved_order(pool.size(), rounds_++);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return slowness(a) < slowness(b); });
   for (const std::size_t i : order) {
-    if (lab_.over(share)) return false;
-    const double rest_us = after_slow_ && after_slow_ != pool[i] ? std::min(after_step.rest_us, most_resting * lab_.left_us(1)) : 0;
-    for (double rested = 0; rested < rest_us;) rested += cost_us(lab_.time_us(pool[i]->assignment));
+    if (job_.over(share)) return false;
+    const double rest_us = after_slow_ && after_slow_ != pool[i] ? std::min(after_step.rest_us, most_resting * job_.left_us(1)) : 0;
+    for (double rested = 0; rested < rest_us;) rested += cost_us(job_.time_us(pool[i]->assignment));
     after_slow_ = slowness(i) > 0 ? pool[i] : nullptr;
-    const double us = lab_.time_us(pool[i]->assignment);
+    const double us = job_.time_us(pool[i]->assignment);
     samples[i].push_back(us);
     pool[i]->us.push_back(us);
   }
@@ -87,7 +87,7 @@ bool StepSearch::run_round(const Pool& pool, double share, Samples& samples) {
 
 void StepSearch::measure_at_first() {
   for (StepCandidate& one : candidates_) {
-    one.us.push_back(lab_.time_us(one.assignment));
+    one.us.push_back(job_.time_us(one.assignment));
     first_round_us_ += cost_us(one.us.back());
   }
   Pool pool;
@@ -110,22 +110,22 @@ StepSearch::Pool StepSearch::sorted(const Pool& pool, const Samples& samples) {
     if (!samples[i].empty()) order.push_back(static_cast<std::uint8_t>(i));
   }
   std::stable_sort(order.begin(), order.end(), [&](std::uint8_t a, std::uint8_t b) { return median(samples[a]) < median(samples[b]); });
-  lab_.agree(order);
+  job_.agree(order);
   Pool out;
   for (const std::uint8_t i : order) out.push_back(pool[i]);
   return out;
 }
 
-/// How many rounds a first rung can afford. What was not measured yet is about as fast as the leader, from which it differs in one slot.
+/// How many rounds a first halving can afford. What was not measured yet is about as fast as the leader, from which it differs in one slot.
 std::size_t StepSearch::rounds_for(const Pool& pool, double share) const {
   const double unknown_us = leader_ && !leader_->us.empty() ? cost_us(median(leader_->us)) : 0;
   double round_us = 0;
   for (const StepCandidate* one : pool) round_us += one->us.empty() ? unknown_us : cost_us(median(one->us));
-  const double rounds = round_us > 0 ? part_of_time * lab_.left_us(share) / round_us : 0;
-  return static_cast<std::size_t>(std::clamp(rounds, static_cast<double>(least_rounds), static_cast<double>(most_rounds)));
+  const double rounds = round_us > 0 ? part_of_time * job_.left_us(share) / round_us : 0;
+  return static_cast<std::size_t>(std::clamp(rounds, static_cast<double>(least_halving_rounds), static_cast<double>(most_halving_rounds)));
 }
 
-/// Each rung has twice the samples of the one before and half of its candidates, the faster ones. The fastest is first.
+/// Each halving has twice the samples of the one before and half of its candidates, the faster ones. The fastest is first.
 StepSearch::Pool StepSearch::halve(Pool pool, double share) {
   for (std::size_t rounds = rounds_for(pool, share); pool.size() > 1; rounds *= 2) {
     Samples samples;
@@ -145,10 +145,11 @@ StepSearch::Pool StepSearch::halve(Pool pool, double share) {
   return pool;
 }
 
-/// How many candidates a halving can take in what is left of this share of the time.
+/// How many candidates successive halving can take in what is left of this share of the time.
 std::size_t StepSearch::affordable(double share) const {
   const double sample_us = leader_ && !leader_->us.empty() ? cost_us(median(leader_->us)) : 0;
-  return sample_us > 0 ? static_cast<std::size_t>(lab_.left_us(share) / sample_us / (2 * least_rounds)) : 64;   // later rungs take as long again
+  if (sample_us <= 0) return 64;
+  return static_cast<std::size_t>(job_.left_us(share) / sample_us / (2 * least_halving_rounds));   // later halvings take as long again
 }
 
 /// The assignments that differ from this one in one slot and were not measured yet, as many as there is time for.
@@ -187,7 +188,7 @@ void StepSearch::improve(const std::vector<StepSlot>& slots, const std::vector<s
     if (one.us.empty() || at_best(one.us) <= too_slow_to_win * best) pool.push_back(&one);
   }
   leader_ = halve(std::move(pool), share_of_improving).front();
-  while (!lab_.over(share_of_improving)) {
+  while (!job_.over(share_of_improving)) {
     pool = neighbours(*leader_, slots, alternatives);
     if (pool.empty()) {
       exhausted_ = true;
@@ -268,7 +269,7 @@ void StepSearch::compare_with_libraries() {
     check *= 2;
     // An interval of 95 % that is looked at again and again excludes the truth at some time: two checks in a row must agree.
     std::vector<std::uint8_t> clear{static_cast<std::uint8_t>(verdict().clear ? 1 : 0)};
-    lab_.agree(clear);
+    job_.agree(clear);
     clear_checks_ = clear[0] != 0 ? clear_checks_ + 1 : 0;
     if (clear_checks_ == 2) return;
   }
@@ -311,7 +312,7 @@ double StepSearch::needed_seconds() const {
   if (!library) return 0;
   const double sample_us = cost_us(median(latest(*library)));   // what comes later is about as fast
   const auto halving_us = [&](std::size_t count) {
-    return static_cast<double>(least_rounds * count) * std::log2(static_cast<double>(std::max<std::size_t>(count, 2))) * sample_us;
+    return static_cast<double>(least_halving_rounds * count) * std::log2(static_cast<double>(std::max<std::size_t>(count, 2))) * sample_us;
   };
   // The second search for a change of the leader ends it, as it finds none.
   const double improving_us = halving_us(candidates_.size()) + 2 * halving_us(changes_ + 1);

@@ -16,7 +16,7 @@
 namespace medley::tune {
 
 /// What a search needs of the job. Every function is collective and returns the same on all ranks.
-struct StepLab {
+struct SearchJob {
   std::function<double(const Assignment&)> time_us;   ///< one sample of the step, µs
   std::function<bool(double share)> over;             ///< whether this share of the time is used, or the user stopped it
   std::function<double(double share)> left_us;        ///< how much is left of this share
@@ -44,7 +44,7 @@ struct StepVerdict {
 
 class StepSearch {
  public:
-  explicit StepSearch(StepLab lab) : lab_(std::move(lab)) {}
+  explicit StepSearch(SearchJob job) : job_(std::move(job)) {}
 
   /// Adds a candidate that takes part from the beginning.
   void add(Assignment assignment, bool library);
@@ -81,7 +81,7 @@ class StepSearch {
   StepCandidate* best_library() const;
   StepCandidate* close_library(const StepCandidate& best) const;
 
-  StepLab lab_;
+  SearchJob job_;
   std::deque<StepCandidate> candidates_;   // a deque: pointers stay valid
   std::set<std::string> tried_;            // the routes of all candidates
   std::size_t rounds_ = 0;

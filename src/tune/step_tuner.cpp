@@ -11,8 +11,8 @@
 #include "route/choose.hpp"
 #include "route/pair_name.hpp"
 #include "tune/candidates.hpp"
+#include "tune/cell_statistics.hpp"
 #include "tune/job_clock.hpp"
-#include "tune/known_cell.hpp"
 #include "tune/rank_setup.hpp"
 #include "tune/step_search.hpp"
 #include "tune/tune_job.hpp"
@@ -144,7 +144,7 @@ class StepTuner {
       if (std::find(cells.shapes.begin(), cells.shapes.end(), operation.shape) == cells.shapes.end()) cells.shapes.push_back(operation.shape);
     }
     cells.seconds = std::max(0.0, StepSearch::share_of_cells * options_.seconds - used_);
-    measure_exactly(std::move(needed), cells);
+    restrict_to(cells, std::move(needed));
     std::optional<BoundToCore> bound;
     if (options_.memory == Memory::host) bound.emplace(context_);   // as in bench
     tune(context_, cells, table_, hooks_);

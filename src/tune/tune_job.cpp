@@ -44,7 +44,7 @@ std::filesystem::path table_file(const TuneRequest& request) {
   return file;
 }
 
-void measure_exactly(std::vector<NeededOperation> needed, TuneOptions& options) {
+void restrict_to(TuneOptions& options, std::vector<NeededOperation> needed) {
   const auto once = [](auto& list, const auto& value) {
     if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
   };

@@ -44,7 +44,7 @@ struct TuneJobHooks {
 std::filesystem::path table_file(const TuneRequest& request);
 
 /// Only these operations, each in its own size, instead of all operations in all sizes.
-void measure_exactly(std::vector<NeededOperation> needed, TuneOptions& options);
+void restrict_to(TuneOptions& options, std::vector<NeededOperation> needed);
 
 /// Collective. Rank 0 saves the table as it grows and at the end. Throws Error(invalid) where the file holds
 /// the table of another machine.

@@ -31,7 +31,7 @@ constexpr double least_seconds = 0.004;       // for one more measurement of a c
 class Tuner {
  public:
   Tuner(Context& context, const TuneOptions& options, route::Table& table, const TuneHooks& hooks)
-      : options_(options), table_(table), hooks_(hooks), world_(context.world()), clock_(context), groups_(groups_of(world_, clock_.hosts())) {
+      : options_(options), table_(table), hooks_(hooks), world_(context.world()), clock_(context), groups_(shaped_comms_of(world_, clock_.hosts())) {
     if (!options_.shapes.empty()) keep_shapes();
     name_machine(context, table_);
     share_table(world_, table_);
@@ -48,14 +48,14 @@ class Tuner {
     }
     measure_mixings();
     measure_fusions();
-    std::map<route::Key, int> visits;   // each cell gets more time every time, and the number of visits is bounded
+    std::map<route::Key, int> rounds;   // each cell gets more time in every round, and the number of rounds is bounded
     for (;;) {
-      auto next = where_it_is_close(table_, shapes(), options_, visits);
-      if (!next) next = to_confirm(table_, cells, visits);
+      auto next = next_unclear_cell(table_, shapes(), options_, rounds);
+      if (!next) next = next_to_confirm(table_, cells, rounds);
       if (!next) return;
       if (used() >= options_.seconds || stopped(*next)) return;
-      const int visit = ++visits[*next];
-      measure(*next, std::min(0.2 * visit, std::max(options_.seconds - used(), least_seconds)));
+      const int round = ++rounds[*next];
+      measure(*next, std::min(0.2 * round, std::max(options_.seconds - used(), least_seconds)));
     }
   }
 

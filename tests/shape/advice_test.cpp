@@ -54,23 +54,23 @@ TEST(Advice, IsSortedAndWorthItsWhile) {
     const auto advice = advise(pricer, m, workload(m, {.micro_batch = 1, .tp = 4, .seq = 2048}));
     EXPECT_TRUE(std::ranges::is_sorted(advice, std::greater{}, &Advice::net_gain)) << name;
     for (const auto& a : advice) {
-      EXPECT_GE(a.net_gain(), Taste{}.worthwhile) << name;
+      EXPECT_GE(a.net_gain(), AdviceLimits{}.worthwhile) << name;
       EXPECT_FALSE(a.why.empty()) << name;
     }
   }
 }
 
-TEST(Advice, TogetherIsAtLeastTheBestOfTheModelsOwn) {
+TEST(Advice, CombinedIsAtLeastTheBestOfTheModelsOwn) {
   const Model m = zoo_model("gpt2-xl");
   const Workload w = workload(m, {.micro_batch = 8});
   Pricer pricer(GpuModel::named("h200-sxm"));
   const auto advice = advise(pricer, m, w);
-  const Together together = apply(pricer, m, w, advice);
+  const CombinedAdvice combined = apply(pricer, m, w, advice);
   double best = 0;
   for (const auto& a : advice)
     if (a.change.knob != Knob::micro_batch && a.change.knob != Knob::tensor_parallel)
       best = std::max(best, a.net_gain());
-  EXPECT_GE((1 + together.gain) * (1 + together.parameters) - 1, best - 1e-9);
+  EXPECT_GE((1 + combined.gain) * (1 + combined.parameters) - 1, best - 1e-9);
 }
 
 }  // namespace

@@ -155,9 +155,7 @@ TEST(Bench, RowsAreEqualInJsonAndCsv) {
 
 TEST(Tune, MeasuresExactlyWhatIsNeeded) {
   TuneOptions options{.ops = {Op::barrier}, .sizes = {}, .backends = {}};
-  measure_exactly(
-      {{Op::all_reduce, DType::bf16, 64}, {Op::all_reduce, DType::bf16, 128}, {Op::all_gather, DType::u8, 4}},
-      options);
+  restrict_to(options, {{Op::all_reduce, DType::bf16, 64}, {Op::all_reduce, DType::bf16, 128}, {Op::all_gather, DType::u8, 4}});
   EXPECT_EQ(options.ops, (std::vector<Op>{Op::all_reduce, Op::all_gather}));
   EXPECT_EQ(options.dtypes, (std::vector<DType>{DType::bf16}));  // of reductions alone
   EXPECT_EQ(options.exactly.size(), 3u);

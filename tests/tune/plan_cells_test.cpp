@@ -14,7 +14,7 @@ using route::timing;
 const TuneOptions two_ops{.ops = {Op::all_gather, Op::barrier}, .sizes = {64, 256, 1024, 4096}, .backends = {"shm"}};
 const std::vector<route::Shape> pair{{1, 2}};
 
-TEST(FirstLook, VisitsEveryOtherSizeFirstAndABarrierOnce) {
+TEST(FirstLook, TakesEveryOtherSizeFirstAndABarrierOnce) {
   const auto keys = first_look(two_ops, pair, {});
   std::vector<std::int64_t> sizes;
   int barriers = 0;
@@ -34,25 +34,25 @@ TEST(FirstLook, PassesOverWhatTheTableIsSureOf) {
   EXPECT_EQ(sizes, (std::vector<std::int64_t>{0, 1024, 256, 4096}));
 }
 
-TEST(FirstLook, OfNeededOperationsVisitsThoseBehindSmallerScouts) {
+TEST(FirstLook, MeasuresNeededOperationsAfterSmallerScouts) {
   TuneOptions options{.ops = {Op::all_reduce, Op::all_gather}, .sizes = {64}, .backends = {}, .dtypes = {DType::bf16}};
   options.exactly = {{Op::all_reduce, DType::bf16, 64 << 20}, {Op::all_reduce, DType::bf16, 32 << 20}, {Op::all_gather, DType::u8, 100}};
-  std::vector<std::pair<Op, std::int64_t>> visited;
+  std::vector<std::pair<Op, std::int64_t>> measured;
   for (const auto& key : first_look(options, pair, {})) {
-    visited.emplace_back(key.op, key.bytes);
+    measured.emplace_back(key.op, key.bytes);
     EXPECT_EQ(key.dtype, route::class_of(key.op, DType::bf16));
   }
-  EXPECT_EQ(visited, (std::vector<std::pair<Op, std::int64_t>>{
+  EXPECT_EQ(measured, (std::vector<std::pair<Op, std::int64_t>>{
                          {Op::all_gather, 100}, {Op::all_reduce, 1 << 20}, {Op::all_reduce, 32 << 20}, {Op::all_reduce, 64 << 20}}));
 }
 
-TEST(WhereItIsClose, StaysWithNeededOperations) {
+TEST(NextUnclearCell, StaysWithNeededOperations) {
   route::Table table;
   table.put(cell(Op::all_gather, {1, 2}, 1024, {timing("shm", "a", 1), timing("shm", "b", 2)}));
   table.put(cell(Op::all_gather, {1, 2}, 16384, {timing("shm", "a", 9), timing("shm", "b", 4)}));
   TuneOptions options = two_ops;
   options.exactly = {{Op::all_gather, DType::f32, 1024}, {Op::all_gather, DType::f32, 16384}};
-  EXPECT_FALSE(where_it_is_close(table, pair, options, {})) << "both are sure, and no size between is needed";
+  EXPECT_FALSE(next_unclear_cell(table, pair, options, {})) << "both are sure, and no size between is needed";
 }
 
 TEST(FirstLook, CellsOfTheOtherMemoryDoNotCount) {
@@ -65,41 +65,41 @@ TEST(FirstLook, CellsOfTheOtherMemoryDoNotCount) {
   const auto keys = first_look(on_device, pair, table);
   EXPECT_EQ(keys.size(), 5u);
   for (const auto& key : keys) EXPECT_EQ(key.memory, Memory::cuda);
-  EXPECT_TRUE(where_it_is_close(table, pair, two_ops, {}));
-  EXPECT_FALSE(where_it_is_close(table, pair, on_device, {})) << "no border of that memory is known";
+  EXPECT_TRUE(next_unclear_cell(table, pair, two_ops, {}));
+  EXPECT_FALSE(next_unclear_cell(table, pair, on_device, {})) << "no border of that memory is known";
   EXPECT_FALSE(far_behind(table, keys[1], {"shm", "b"}));
 }
 
-TEST(WhereItIsClose, LooksBetweenNeighboursThatTakeDifferentRoutes) {
+TEST(NextUnclearCell, LooksBetweenNeighboursThatTakeDifferentRoutes) {
   route::Table table;
   table.put(cell(Op::all_gather, {1, 2}, 1024, {timing("shm", "a", 1), timing("shm", "b", 2)}));
   table.put(cell(Op::all_gather, {1, 2}, 16384, {timing("shm", "a", 9), timing("shm", "b", 4)}));
-  const auto next = where_it_is_close(table, pair, two_ops, {});
+  const auto next = next_unclear_cell(table, pair, two_ops, {});
   ASSERT_TRUE(next);
   EXPECT_EQ(next->bytes, 4096);
-  EXPECT_FALSE(where_it_is_close(table, {{1, 4}}, two_ops, {})) << "that shape is not in this job";
+  EXPECT_FALSE(next_unclear_cell(table, {{1, 4}}, two_ops, {})) << "that shape is not in this job";
 }
 
-TEST(WhereItIsClose, GivesTimeToTheLeastSureAndEnds) {
+TEST(NextUnclearCell, GivesTimeToTheLeastSureAndEnds) {
   route::Table table;
   for (const double confidence : {0.8, 0.6}) {
     route::Cell unsure = cell(Op::all_gather, {1, 2}, confidence > 0.7 ? 64 : 256, {timing("shm", "a", 10), timing("shm", "b", 10.5)});
     unsure.confidence = confidence;
     table.put(unsure);
   }
-  std::map<route::Key, int> visits;
+  std::map<route::Key, int> rounds;
   int steps = 0;
-  while (const auto next = where_it_is_close(table, pair, two_ops, visits)) {
+  while (const auto next = next_unclear_cell(table, pair, two_ops, rounds)) {
     if (steps++ == 0) {
       EXPECT_EQ(next->bytes, 256);
     }
-    ++visits[*next];
+    ++rounds[*next];
     ASSERT_LT(steps, 100);
   }
-  EXPECT_EQ(steps, 2 * most_visits);
+  EXPECT_EQ(steps, 2 * most_rounds);
 }
 
-TEST(ToConfirm, TakesEveryCellOnceTheClosestFirstUnlessOneLeadsByFar) {
+TEST(NextToConfirm, TakesEveryCellOnceTheClosestFirstUnlessOneLeadsByFar) {
   route::Table table;
   std::vector<route::Key> keys;
   for (const auto& [bytes, second] : {std::pair{64, 15.}, {256, 11.}, {1024, 25.}}) {
@@ -107,11 +107,11 @@ TEST(ToConfirm, TakesEveryCellOnceTheClosestFirstUnlessOneLeadsByFar) {
   }
   table.put(cell(Op::all_gather, {1, 2}, 4096, {timing("shm", "a", 10)}));
   for (const route::Cell& row : table.cells()) keys.push_back(row.key);
-  std::map<route::Key, int> visits;
+  std::map<route::Key, int> rounds;
   std::vector<std::int64_t> sizes;
-  while (const auto next = to_confirm(table, keys, visits)) sizes.push_back(next->bytes), ++visits[*next];
+  while (const auto next = next_to_confirm(table, keys, rounds)) sizes.push_back(next->bytes), ++rounds[*next];
   EXPECT_EQ(sizes, (std::vector<std::int64_t>{256, 64}));
-  EXPECT_FALSE(to_confirm(table, {}, {})) << "a table that is resumed is not measured again";
+  EXPECT_FALSE(next_to_confirm(table, {}, {})) << "a table that is resumed is not measured again";
 }
 
 TEST(FarBehind, IsToldByTheNextSmallerSize) {

@@ -38,7 +38,7 @@ struct Machine {
     ++samples;
     return us;
   }
-  StepLab lab() {
+  SearchJob job() {
     return {.time_us = [this](const Assignment& one) { return time(one); },
             .over = [this](double share) { return samples >= stop_after || used_us >= share * limit_us; },
             .left_us = [this](double share) { return std::max(0.0, share * limit_us - used_us); },
@@ -64,7 +64,7 @@ StepVerdict search(Machine& machine, StepSearch& search) {
 
 TEST(StepSearch, FindsTheMixThatIsFasterThanEveryLibrary) {
   Machine machine{.cost = {{100, 200}, {300, 150}}};
-  StepSearch searched(machine.lab());
+  StepSearch searched(machine.job());
   const StepVerdict found = search(machine, searched);
   ASSERT_NE(found.chosen, nullptr);
   EXPECT_FALSE(found.chosen->library);
@@ -80,7 +80,7 @@ TEST(StepSearch, FindsTheMixThatIsFasterThanEveryLibrary) {
 
 TEST(StepSearch, KeepsTheLibraryWhereOperationsAloneWouldMix) {
   Machine machine{.cost = {{100, 110}, {160, 150}}, .mixing = 80};   // alone, a and b look best; together they disturb each other
-  StepSearch searched(machine.lab());
+  StepSearch searched(machine.job());
   searched.add({"table", {{"a", "native"}, {"b", "native"}}}, false);
   const StepVerdict found = search(machine, searched);
   ASSERT_NE(found.chosen, nullptr);
@@ -94,7 +94,7 @@ TEST(StepSearch, AMixWithinTheNoiseIsNotTaken) {
     Machine machine{.cost = {{100, 100}, {100, 100}}, .noise = 0.3};   // all assignments are equal
     machine.random = core::Random(static_cast<std::uint64_t>(seed));
     machine.limit_us = 200'000;
-    StepSearch searched(machine.lab());
+    StepSearch searched(machine.job());
     mixes += search(machine, searched).chosen->library ? 0 : 1;
   }
   EXPECT_LE(mixes, 6);   // an interval of 95 % is wrong now and then
@@ -104,7 +104,7 @@ TEST(StepSearch, StoppedAtAnyTimeItNamesTheBestLibrarySoFar) {
   for (int stop = 1; stop < 60; ++stop) {
     Machine machine{.cost = {{100, 200}, {300, 150}}};
     machine.stop_after = stop;
-    StepSearch searched(machine.lab());
+    StepSearch searched(machine.job());
     const StepVerdict found = search(machine, searched);
     ASSERT_NE(found.chosen, nullptr) << stop;
     EXPECT_EQ(found.library->assignment.name, "b") << stop;
@@ -117,7 +117,7 @@ TEST(StepSearch, StoppedAtAnyTimeItNamesTheBestLibrarySoFar) {
 
 TEST(StepSearch, ALibraryThatOtherWorkSlowedDownAtFirstIsMeasuredAgain) {
   Machine machine{.cost = {{100, 200}, {100, 200}}, .disturbed_at_first = 5};
-  StepSearch searched(machine.lab());
+  StepSearch searched(machine.job());
   searched.add({"mix", {{"a", "native"}, {"b", "native"}}}, false);   // faster than b, slower than a
   const StepVerdict found = search(machine, searched);
   EXPECT_EQ(found.chosen->assignment.name, "a");
@@ -125,7 +125,7 @@ TEST(StepSearch, ALibraryThatOtherWorkSlowedDownAtFirstIsMeasuredAgain) {
 
 TEST(StepSearch, ThreadsOfASlowLibraryDoNotSlowDownWhatIsMeasuredAfterIt) {
   Machine machine{.cost = {{100, 110}, {100, 110}}, .limit_us = 1e8, .aftermath_us = 4000};
-  StepSearch searched(machine.lab());
+  StepSearch searched(machine.job());
   searched.add(over("c"), true);
   const StepVerdict found = search(machine, searched);
   EXPECT_EQ(found.chosen->assignment.name, "a");
@@ -137,7 +137,7 @@ TEST(StepSearch, ThreadsOfASlowLibraryDoNotSlowDownWhatIsMeasuredAfterIt) {
 TEST(StepSearch, ALibraryThatAlwaysFollowedASlowOneIsMeasuredAfterARest) {
   // Every sample of a at first follows c and looks slow itself, so a could end up behind b.
   Machine machine{.cost = {{100, 130}, {100, 130}}, .limit_us = 1e8, .slower_c = 3, .aftermath_us = 15000};
-  StepSearch searched(machine.lab());
+  StepSearch searched(machine.job());
   searched.add(over("b"), true);
   searched.add(over("c"), true);
   searched.add(over("a"), true);
@@ -150,12 +150,12 @@ TEST(StepSearch, ALibraryThatAlwaysFollowedASlowOneIsMeasuredAfterARest) {
 TEST(StepSearch, TheTimeThatItSaysItNeedsSettlesIt) {
   Machine hurried{.cost = {{100, 200}, {300, 150}}};
   hurried.limit_us = 3000;
-  StepSearch first(hurried.lab());
+  StepSearch first(hurried.job());
   ASSERT_FALSE(search(hurried, first).settled);
   ASSERT_GT(first.needed_seconds(), hurried.limit_us / 1e6);
   Machine patient{.cost = {{100, 200}, {300, 150}}};
   patient.limit_us = 1e6 * first.needed_seconds();
-  StepSearch second(patient.lab());
+  StepSearch second(patient.job());
   EXPECT_TRUE(search(patient, second).settled);
 }
 
@@ -175,7 +175,7 @@ TEST(StepReport, SaysWhatIsNotSettledWhatItFellBackToAndHowLongItNeeds) {
 TEST(StepSearch, TooShortATimeStillMeasuresEveryLibraryOnce) {
   Machine machine{.cost = {{100, 200}, {300, 150}}};
   machine.limit_us = 0;
-  StepSearch searched(machine.lab());
+  StepSearch searched(machine.job());
   const StepVerdict found = search(machine, searched);
   EXPECT_EQ(found.chosen->assignment.name, "b");
   for (const StepCandidate& one : searched.candidates()) {

@@ -22,7 +22,7 @@ inline constexpr std::size_t longest_name = 200;
 inline constexpr double longest_us = 1e12, shortest_us = 0.001;
 
 /// A value with its path, such as cells[3].routes[0].median_us.
-struct Place {
+struct JsonField {
   const std::string& table;
   std::string path;
   const json& value;
@@ -34,13 +34,13 @@ struct Place {
     const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
     return text.size() > 60 ? text.substr(0, 60) + "…" : text;
   }
-  Place at(const char* key) const {
+  JsonField at(const char* key) const {
     if (!value.is_object()) refuse("it is not an object");
     const auto found = value.find(key);
     if (found == value.end()) refuse(fmt::format("\"{}\" is missing", key));
     return {table, path.empty() ? key : path + "." + key, *found};
   }
-  Place at(std::size_t index) const { return {table, fmt::format("{}[{}]", path, index), value[index]}; }
+  JsonField at(std::size_t index) const { return {table, fmt::format("{}[{}]", path, index), value[index]}; }
   std::size_t length() const {
     if (!value.is_array()) refuse("it is not a list");
     return value.size();
@@ -71,12 +71,12 @@ struct Place {
   }
 };
 
-Op read_op(const Place& place);
-Memory read_memory(const Place& place);
+Op read_op(const JsonField& field);
+Memory read_memory(const JsonField& field);
 /// The class of element types under "dtype", which must go with the operation.
-DTypeClass read_dtype(const Place& place, Op op);
+DTypeClass read_dtype(const JsonField& field, Op op);
 /// From "hosts" and "ranks_per_host".
-Shape read_shape(const Place& place);
-TunedStep read_tuned_step(const Place& place);
+Shape read_shape(const JsonField& field);
+TunedStep read_tuned_step(const JsonField& field);
 
 }  // namespace medley::route

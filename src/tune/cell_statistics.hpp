@@ -39,7 +39,7 @@ inline double confidence_of(const route::Timing& first, const route::Timing& sec
 }
 
 /// Sorts the routes and computes the confidence that the first is the fastest.
-inline void judge(route::Cell& cell) {
+inline void rank_routes(route::Cell& cell) {
   std::stable_sort(cell.routes.begin(), cell.routes.end(),
                    [](const auto& a, const auto& b) { return a.median_us < b.median_us; });
   cell.confidence = 1;
@@ -49,7 +49,7 @@ inline void judge(route::Cell& cell) {
 }
 
 /// Drift: how much slower one measurement of a cell was than another, from the routes that both measured.
-inline double noise(const route::Cell& now, const route::Cell& before) {
+inline double drift(const route::Cell& now, const route::Cell& before) {
   std::vector<double> ratios;
   for (const route::Timing& timing : now.routes) {
     if (const route::Timing* old = before.find(timing.route)) ratios.push_back(timing.median_us / old->median_us);
@@ -69,7 +69,7 @@ inline route::Timing pooled(const route::Timing& a, const route::Timing& b) {
 
 /// A repeated measurement: earlier results are rescaled by the shared routes, to cancel drift, and pooled with the new ones.
 inline route::Cell merged(route::Cell cell, const route::Cell& before) {
-  const double factor = noise(cell, before);
+  const double factor = drift(cell, before);
   for (route::Timing old : before.routes) {
     old.median_us *= factor, old.low_us *= factor, old.high_us *= factor;
     if (const route::Timing* same = cell.find(old.route)) {
@@ -78,7 +78,7 @@ inline route::Cell merged(route::Cell cell, const route::Cell& before) {
       cell.routes.push_back(old);
     }
   }
-  judge(cell);
+  rank_routes(cell);
   return cell;
 }
 

@@ -5,16 +5,16 @@
 
 namespace medley::tune {
 
-struct Aftermath {
+struct CoolDown {
   double slow_ratio;   ///< a candidate is slow from this many times the fastest one's time on,
   double slow_us;      ///< if it takes as long as this
   double rest_us;      ///< how long what follows it runs untimed
 };
 
 /// Of single operations.
-inline constexpr Aftermath after_operation{.slow_ratio = 5, .slow_us = 100, .rest_us = 5'000};
+inline constexpr CoolDown after_operation{.slow_ratio = 5, .slow_us = 100, .rest_us = 5'000};
 /// Of a step: right after one over gloo, a step over mpi took 2.7 times its own time on 4 x 2 ranks and 16 cores. Four ranks on two cores, over
 /// shm: 1.2 to 1.6 times as long after 5 ms as after 20 or more.
-inline constexpr Aftermath after_step{.slow_ratio = 2, .slow_us = 0, .rest_us = 20'000};
+inline constexpr CoolDown after_step{.slow_ratio = 2, .slow_us = 0, .rest_us = 20'000};
 
 }  // namespace medley::tune
