@@ -59,12 +59,12 @@ class Exchange {
   std::uint32_t sequence_ = 0;
 };
 
-tune::Measured run(tune::SampleClock& clock, Lines& lines, const tune::MeasureOptions& options) {
+Measured run(tune::SampleClock& clock, Lines& lines, const MeasureOptions& options) {
   pin(clock.rank());
   clock.meet();
   Exchange exchange(lines, clock.rank());
   volatile float in = 0, out = 0;
-  auto measured = tune::measure(
+  auto measured = measure(
       clock, options,
       [&] {
         out = -1;

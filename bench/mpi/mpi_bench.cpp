@@ -115,8 +115,8 @@ void call(Op op, const Buffers& b, const World& w) {
 
 /// Output first, input last, as a computation leaves them. Rank r sends r + 1 everywhere.
 void dirty(Op op, const Buffers& b, const World& w) {
-  tune::dirty(b.out, op == Op::broadcast && w.rank == 0 ? 1.f : -1.f);
-  tune::dirty(b.in, static_cast<float>(w.rank + 1));
+  bench::dirty(b.out, op == Op::broadcast && w.rank == 0 ? 1.f : -1.f);
+  bench::dirty(b.in, static_cast<float>(w.rank + 1));
 }
 
 float expected(Op op, std::size_t index, std::size_t size, const World& w) {
@@ -155,7 +155,7 @@ std::vector<Row> measure_all(const Options& options, const World& w, tune::Sampl
       const Buffers b = slices(op, elements, w, {{in.get(), most}, {out.get(), most}});
       check(op, b, w);
       rows.push_back({op, elements * sizeof(float),
-                      tune::measure(
+                      measure(
                           clock, options.measure, [&] { dirty(op, b, w); }, [&] { call(op, b, w); })});
       last = elements;
       if (op == Op::barrier) break;

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tune/measure.hpp"
+#include "measure.hpp"
 #include "tune/sizes.hpp"
 
 namespace medley::bench {
@@ -22,7 +22,7 @@ inline constexpr Op known_ops[] = {Op::all_reduce, Op::reduce_scatter, Op::all_g
 struct Options {
   std::vector<Op> ops{known_ops, known_ops + 6};
   std::vector<std::size_t> sizes = tune::size_ladder(4, std::size_t{64} << 20);
-  tune::MeasureOptions measure;
+  MeasureOptions measure;
   std::string json = "-";
 };
 

@@ -14,7 +14,7 @@ namespace medley::bench {
 struct Row {
   Op op;
   std::size_t bytes;
-  tune::Measured measured;
+  Measured measured;
 };
 
 /// Quotes for JSON: library versions hold line breaks and the odd quote.

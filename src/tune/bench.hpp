@@ -9,7 +9,7 @@
 
 #include "tune/candidates.hpp"
 #include "tune/job_clock.hpp"
-#include "tune/measure.hpp"
+#include "tune/statistics.hpp"
 #include "tune/workload.hpp"
 
 namespace medley::tune {

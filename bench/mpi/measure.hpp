@@ -1,17 +1,17 @@
 // The loop around the sample clock: warms up, dirties the buffers before every sample, stops when the time is
-// used. Shared by `medley bench` and the programs in bench/mpi, so that both take their samples in exactly
-// the same way.
+// used. Used by the programs in this folder; `medley bench`, which interleaves routes, takes its samples with the same clock.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "tune/sample_clock.hpp"
 #include "tune/statistics.hpp"
 
-namespace medley::tune {
+namespace medley::bench {
 
 struct MeasureOptions {
   double seconds = 0.1;       ///< for one row, including dirtying
@@ -35,13 +35,13 @@ inline void dirty(std::span<float> buffer, float value) noexcept {
 /// Samples `operation` until the time is used; `prepare` runs untimed before each sample and rewrites
 /// the output, then the input. Collective: all decisions use values that every rank shares.
 template <class Prepare, class Operation>
-Measured measure(SampleClock& clock, const MeasureOptions& options, Prepare&& prepare,
+Measured measure(tune::SampleClock& clock, const MeasureOptions& options, Prepare&& prepare,
                  Operation&& operation) {
   // First calls set up connections, map pages and probe; they get a tenth of the time, at least two
   // calls.
   std::vector<double> warm;
   std::int64_t first = 0;
-  Sample sample{};
+  tune::Sample sample{};
   const auto used = [&] { return static_cast<double>(sample.released_ns - first) / 1e9; };
   do {
     prepare();
@@ -66,8 +66,8 @@ Measured measure(SampleClock& clock, const MeasureOptions& options, Prepare&& pr
     measured.samples_us.push_back(sample.us);
     late.push_back(sample.late_us);
   }
-  measured.late_us = median(late);
+  measured.late_us = tune::median(late);
   return measured;
 }
 
-}  // namespace medley::tune
+}  // namespace medley::bench

@@ -1,11 +1,13 @@
-#include "tune/measure.hpp"
+#include "mpi/measure.hpp"
 
 #include <gtest/gtest.h>
+
+#include <atomic>
 
 #include "tune/forked_ranks.hpp"
 #include "tune/shared_value.hpp"
 
-namespace medley::tune {
+namespace medley::bench {
 namespace {
 
 struct Calls {
@@ -13,10 +15,10 @@ struct Calls {
 };
 
 /// Two ranks measure an operation that does nothing; each counts its own calls.
-void measure_on_two_ranks(const MeasureOptions& options, SharedValue<Calls>& calls) {
-  SampleClock created = SampleClock::create(2);
-  const auto failed = failed_forked_ranks(2, [&](int rank) {
-    const auto body = [&](SampleClock& clock) {
+void measure_on_two_ranks(const MeasureOptions& options, tune::SharedValue<Calls>& calls) {
+  tune::SampleClock created = tune::SampleClock::create(2);
+  const auto failed = tune::failed_forked_ranks(2, [&](int rank) {
+    const auto body = [&](tune::SampleClock& clock) {
       clock.meet();
       const Measured measured = measure(
           clock, options, [&] { ++calls->prepares[rank]; }, [&] { ++calls->operations[rank]; });
@@ -25,7 +27,7 @@ void measure_on_two_ranks(const MeasureOptions& options, SharedValue<Calls>& cal
       return true;
     };
     if (rank == 0) return body(created);
-    SampleClock opened = SampleClock::open(created.name(), rank, 2);
+    tune::SampleClock opened = tune::SampleClock::open(created.name(), rank, 2);
     return body(opened);
   });
   ASSERT_EQ(failed, std::vector<int>{});
@@ -34,7 +36,7 @@ void measure_on_two_ranks(const MeasureOptions& options, SharedValue<Calls>& cal
 }  // namespace
 
 TEST(Measure, RanksAgreeAndEverySampleIsPrepared) {
-  SharedValue<Calls> calls;
+  tune::SharedValue<Calls> calls;
   measure_on_two_ranks({.seconds = 0.02}, calls);
   EXPECT_GE(calls->samples[0], 5);
   EXPECT_EQ(calls->samples[0], calls->samples[1]);
@@ -43,24 +45,24 @@ TEST(Measure, RanksAgreeAndEverySampleIsPrepared) {
 }
 
 TEST(Measure, TakesItsLeastNumberOfSamplesEvenWithoutTime) {
-  SharedValue<Calls> calls;
+  tune::SharedValue<Calls> calls;
   measure_on_two_ranks({.seconds = 0, .min_samples = 7}, calls);
   EXPECT_EQ(calls->samples[0], 7);
   EXPECT_EQ(calls->samples[1], 7);
 }
 
 TEST(Measure, StopsAtItsGreatestNumberOfSamples) {
-  SharedValue<Calls> calls;
+  tune::SharedValue<Calls> calls;
   measure_on_two_ranks({.seconds = 100, .min_samples = 1, .max_samples = 9}, calls);
   EXPECT_EQ(calls->samples[0], 9);
 }
 
 TEST(Measure, ABatchIsChosenAlikeOnEveryRank) {
-  SharedValue<Calls> calls;
+  tune::SharedValue<Calls> calls;
   measure_on_two_ranks({.seconds = 0, .batch = 0}, calls);
   EXPECT_EQ(calls->batch[0], calls->batch[1]);
   EXPECT_GE(calls->batch[0], 1);
   EXPECT_LE(calls->batch[0], 1000);
 }
 
-}  // namespace medley::tune
+}  // namespace medley::bench
