@@ -68,18 +68,25 @@ class StepSearch {
 
  private:
   using Pool = std::vector<StepCandidate*>;
+  using Samples = std::vector<std::vector<double>>;
+  static constexpr std::size_t rounds_at_first = 4, least_halving_rounds = 3;
+  /// The time that a sample of this length takes.
+  static double cost_us(double us);
+  /// The least that a step may take by these samples: one disturbed sample must not rule an assignment out.
+  static double at_best(const std::vector<double>& us);
   /// One sample of each, in an order that changes; false when the time is over.
-  bool run_round(const Pool& pool, double share, std::vector<std::vector<double>>& samples);
+  bool run_round(const Pool& pool, double share, Samples& samples);
   std::vector<const StepCandidate*> libraries_to_measure_again() const;
   bool measure_libraries_again();
   std::size_t rounds_for(const Pool& pool, double share) const;
   std::size_t affordable(double share) const;
   Pool halve(Pool pool, double share);
-  Pool sorted(const Pool& pool, const std::vector<std::vector<double>>& samples);
+  Pool sorted(const Pool& pool, const Samples& samples);
   Pool neighbours(const StepCandidate& leader, const std::vector<StepSlot>& slots,
                   const std::vector<std::vector<Choice>>& alternatives);
-  StepCandidate* best_library() const;
-  StepCandidate* close_library(const StepCandidate& best) const;
+  const StepCandidate* best_library() const;
+  const StepCandidate* close_library(const StepCandidate& best) const;
+  StepCandidate& to_measure(const StepCandidate& candidate);
 
   SearchJob job_;
   std::deque<StepCandidate> candidates_;   // a deque: pointers stay valid
@@ -94,7 +101,7 @@ class StepSearch {
   // Fresh samples of the comparison, in pairs of one round.
   const StepCandidate* mix_ = nullptr;
   struct Rival {
-    StepCandidate* library;
+    const StepCandidate* library;
     std::vector<double> mix_us, library_us;
   };
   std::vector<Rival> rivals_;
