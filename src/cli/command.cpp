@@ -10,9 +10,8 @@
 
 namespace medley::cli {
 
-int& exit_status() {
-  static int status = 0;
-  return status;
+void exit_with(int status) {
+  if (status != 0) throw CLI::RuntimeError(status);
 }
 
 CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& what, const std::string& example,
@@ -21,7 +20,7 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
   command->footer("Example:\n  " + example);
   if (action) {
     command->callback([action = std::move(action)] {
-      if (!std::getenv("MEDLEY_PARSE_ONLY")) exit_status() = action();   // for tests/docs: checks that the line parses
+      if (!std::getenv("MEDLEY_PARSE_ONLY")) exit_with(action());   // for tests/docs: checks that the line parses
     });
   }
   return command;
@@ -36,6 +35,10 @@ void write_json(const std::string& path, const nlohmann::ordered_json& value) {
     return;
   }
   core::write_file(path, [&](std::ostream& out) { out << text << "\n"; });
+}
+
+void add_json(CLI::App& command, std::string& path, const std::string& what) {
+  command.add_option("--json", path, fmt::format("Write {} as JSON; - for stdout", what));
 }
 
 void add_as(CLI::App& command, std::string& as) {

@@ -15,8 +15,11 @@ namespace medley::cli {
 CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& what, const std::string& example,
                       std::function<int()> action);
 
-/// The status that the chosen subcommand's action returned.
-int& exit_status();
+/// Ends the command line with this status, which main() returns.
+void exit_with(int status);
+
+/// --json: writes `what` to the file that `path` names.
+void add_json(CLI::App& command, std::string& path, const std::string& what);
 
 /// Writes `value` to `path`, or to stdout for "-"; nothing for an empty path.
 void write_json(const std::string& path, const nlohmann::ordered_json& value);

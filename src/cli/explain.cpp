@@ -30,12 +30,15 @@ struct ExplainArguments {
   tune::ExplainRequest request{.ranks = 0, .hosts = 1};
 };
 
+/// Unlike tune::memory_of_word it takes memory that this machine has not: a table may be another one's.
+Memory memory_named(const std::string& text) { return text == "cuda" ? Memory::cuda : Memory::host; }
+
 tune::ExplainRequest request_of(const ExplainArguments& given) {
   tune::ExplainRequest request = given.request;
   request.op = tune::op_of_word(given.op);
   request.dtype = dtype_of_word(given.dtype);
   request.bytes = static_cast<std::int64_t>(parse_size(given.bytes));
-  request.memory = given.memory == "cuda" ? Memory::cuda : Memory::host;
+  request.memory = memory_named(given.memory);
   request.backends = parse_list(given.backends);
   request.allow = given.allow;
   return request;
@@ -79,7 +82,7 @@ route::Shape world_of(const ExplainArguments& given, const route::Table& table) 
 tune::StepExplanation explain_step_of(const ExplainArguments& given) {
   const route::Table table = route::Table::load(given.table);
   const route::Shape world = world_of(given, table);
-  const Memory memory = given.memory == "cuda" ? Memory::cuda : Memory::host;
+  const Memory memory = memory_named(given.memory);
   if (tune::is_mix(given.step)) {
     const std::vector<tune::StepOperation> operations = tune::operations_of_mix(given.step, world);
     return tune::explain_step(table, given.step, operations, tune::fingerprint(operations, 0), memory);
@@ -147,24 +150,26 @@ void add_explain(CLI::App& app) {
                   "medley explain --table routes.json --op all_reduce --bytes 64K --ranks 4 --hosts 2\n"
                   "  medley explain --table moe.json --step moe",
                   [given] { return run_explain(*given); });
-  explain->add_option("--table", given->table, "a route table, as medley tune writes it")->required();
-  explain->add_option("--op", given->op, "the operation");
-  explain->add_option("--step", given->step, "a whole step instead: a file that medley plan --schedule wrote, or one of the mixes moe, dlrm and dense")
+  explain->add_option("--table", given->table, "A route table, as medley tune writes it")->required();
+  explain->add_option("--op", given->op, "The operation");
+  explain->add_option("--step", given->step,
+                      "A whole step instead: a file that medley plan --schedule or medley trace --schedule wrote, or one of the mixes moe, dlrm and "
+                      "dense")
       ->excludes("--op");
-  explain->add_option("--scale", given->replay.scale, "with --step SCHEDULE: as it was given to tune --for")->check(CLI::Range(1e-9, 1e3))->capture_default_str();
-  explain->add_option("--tflops", given->replay.tflops, "with --step SCHEDULE: as it was given to tune --for")->check(CLI::Range(0.0, 1e6))->capture_default_str();
-  explain->add_option("--bytes", given->bytes, "size of the whole tensor, such as 64K");
-  explain->add_option("--ranks", given->request.ranks, "ranks of the comm, or of the step's world (default there: as it was tuned)")
+  explain->add_option("--scale", given->replay.scale, "With --step SCHEDULE: as it was given to tune --for")->check(CLI::Range(1e-9, 1e3))->capture_default_str();
+  explain->add_option("--tflops", given->replay.tflops, "With --step SCHEDULE: as it was given to tune --for")->check(CLI::Range(0.0, 1e6))->capture_default_str();
+  explain->add_option("--bytes", given->bytes, "Size of the whole tensor, such as 64K");
+  explain->add_option("--ranks", given->request.ranks, "Ranks of the comm, or of the step's world (default there: as it was tuned)")
       ->check(CLI::Range(1, 1 << 24));
-  explain->add_option("--hosts", given->request.hosts, "hosts they are on")
+  explain->add_option("--hosts", given->request.hosts, "Hosts they are on")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 24));
-  explain->add_option("--memory", given->memory, "where the tensor lies")->capture_default_str()->check(CLI::IsMember({"host", "cuda"}));
-  explain->add_option("--dtype", given->dtype, "element type")->capture_default_str();
-  explain->add_flag("--exact", given->request.exact, "for sends: on a comm that declares exact message sizes");
-  explain->add_option("--allow", given->allow, "codecs that a rule allows, such as int8,bf16 or error:0.01 (default: none)");
-  explain->add_option("--backends", given->backends, "backends that the job has (default: all of the table)");
-  explain->add_option("--json", given->json, "write the answer as JSON; - for stdout");
+  explain->add_option("--memory", given->memory, "Memory of the tensor")->capture_default_str()->check(CLI::IsMember({"host", "cuda"}));
+  explain->add_option("--dtype", given->dtype, "Element type")->capture_default_str();
+  explain->add_flag("--exact", given->request.exact, "For sends: on a comm that declares exact message sizes");
+  explain->add_option("--allow", given->allow, "Codecs that a rule allows, such as int8,bf16 or error:0.01 (default: none)");
+  explain->add_option("--backends", given->backends, "Backends that the job has (default: all of the table)");
+  add_json(*explain, given->json, "the answer");
 }
 
 }  // namespace medley::cli

@@ -97,7 +97,7 @@ void add_help(CLI::App& app) {
   CLI::App* help = add_command(app, "help", "A command's options, or a topic: environment, launching, routes, …",
                                "medley help tune\n  medley help shape search\n  medley help routes",
                                [words, &app] { return show_help(app, *words); });
-  help->add_option("TOPIC", *words, fmt::format("a command, or {}", fmt::join(topic_names(), ", ")));
+  help->add_option("TOPIC", *words, fmt::format("A command, or {}", fmt::join(topic_names(), ", ")));
 }
 
 }  // namespace medley::cli

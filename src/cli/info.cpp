@@ -41,7 +41,7 @@ void add_info(CLI::App& app) {
         write_json(*json, to_json(found));
         return 0;
       });
-  info->add_option("--json", *json, "write it as JSON; - for stdout");
+  add_json(*info, *json, "version, operations and backends");
 }
 
 }  // namespace medley::cli

@@ -106,8 +106,8 @@ void add_list(CLI::App& app) {
   CLI::App* list =
       add_command(app, "list", "Names that other commands take: models, gpus, machines, backends, ops",
                   "medley list models", [kind, json] { return run_list(*kind, *json); });
-  list->add_option("KIND", *kind, "models, gpus, machines, backends or ops")->required();
-  list->add_option("--json", *json, "write it as JSON; - for stdout");
+  list->add_option("KIND", *kind, "Kind: models, gpus, machines, backends or ops")->required();
+  add_json(*list, *json, "the names");
 }
 
 }  // namespace medley::cli

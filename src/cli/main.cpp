@@ -48,6 +48,8 @@ int main(int argc, char** argv) {
     medley::cli::keep_double_dash(words);
     std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
     app.parse(std::move(words));
+  } catch (const CLI::RuntimeError& ended) {
+    return ended.get_exit_code();   // of the command: exit_with()
   } catch (const CLI::ExtrasError& error) {
     const std::string unexpected = medley::cli::unexpected_words(app);
     return refuse(unexpected.empty() ? error.what() : unexpected, 2);
@@ -58,5 +60,5 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     return refuse(error.what(), 1);
   }
-  return medley::cli::exit_status();
+  return 0;
 }

@@ -64,6 +64,26 @@ int run_plan(const PlanOptions& options) {
 
 }  // namespace
 
+void add_plan_options(CLI::App& command, PlanRequest& request) {
+  command.add_option("--model", request.model,
+                     "A known model, a file (HF config.json, NeoX yml, Megatron arguments) or "
+                     "h=…,a=…,layers=…,vocab=…,seq=…");
+  add_as(command, request.as);
+  command.add_option(
+      "--layout", request.layout,
+      "Layout: dp=8,tp=4,pp=2,sp=on,zero=1,…, or a ds_config.json, NeoX yml or Megatron arguments, or "
+      "both: FILE,dp=8");
+  command
+      .add_option("--framework", request.framework,
+                  "Framework: textbook, megatron, deepspeed, neox, ddp, fsdp1, fsdp2 or nanotron")
+      ->capture_default_str();
+  command.add_option("--micro-batch", request.micro_batch, "Samples per forward pass")->check(positive());
+  command.add_option("--global-batch", request.global_batch, "Samples per step over all ranks")
+      ->check(positive());
+  command.add_option("--seq", request.seq, "Tokens per sample; default: the model's")->check(positive());
+  command.add_option("--dtype", request.dtype, "Element type: bf16, f16 or f32");
+}
+
 void add_plan(CLI::App& app) {
   auto request = std::make_shared<PlanOptions>();
   CLI::App* command = add_command(
@@ -76,46 +96,29 @@ void add_plan(CLI::App& app) {
       nullptr);
   add_plan_calibrate(*command);
   command->callback([request, command] {
-    if (command->get_subcommands().empty()) exit_status() = run_plan(*request);
+    if (command->get_subcommands().empty()) exit_with(run_plan(*request));
   });
-  command->add_option("--model", request->model,
-                      "A known model, a file (HF config.json, NeoX yml, Megatron arguments) or "
-                      "h=…,a=…,layers=…,vocab=…,seq=…");
-  add_as(*command, request->as);
-  command->add_option("--layout", request->layout,
-                      "dp=8,tp=4,pp=2,sp=on,zero=1,… or a ds_config.json, NeoX yml or Megatron arguments, or "
-                      "both: FILE,dp=8");
-  command
-      ->add_option("--framework", request->framework,
-                   "textbook, megatron, deepspeed, neox, ddp, fsdp1, fsdp2 or nanotron")
-      ->capture_default_str();
-  command->add_option("--micro-batch", request->micro_batch, "Samples per forward pass")
-      ->check(positive());
-  command->add_option("--global-batch", request->global_batch, "Samples per step over all ranks")
-      ->check(positive());
-  command->add_option("--seq", request->seq, "Tokens per sample; default: the model's")
-      ->check(positive());
-  command->add_option("--dtype", request->dtype, "bf16, f16 or f32");
+  add_plan_options(*command, *request);
   command->add_option("--machine", request->machine,
                       fmt::format("Also say how long the step takes on this machine: a TOML file or {}",
                                   fmt::join(cost::machine_names(), ", ")));
   command->add_flag("--force", request->force, "Exit 0 also when the layout does not fit the GPU's memory");
   command->add_option("--rank", request->rank_text,
-                      "Whose plan; default: the busiest rank; with --schedule also: all");
+                      "Rank to plan; default: the busiest; with --schedule also: all");
   command->add_option("--small", request->small, "Messages up to this size count as small")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
   command
       ->add_option("--sweep", request->sweeps,
-                   "KEY=A:B (doubling), KEY=A:B:STEP or KEY=A,B,C; several make a grid. Keys: layout keys, "
+                   "Axis of a sweep: KEY=A:B (doubling), KEY=A:B:STEP or KEY=A,B,C; several make a grid. Keys: layout keys, "
                    "hidden, layers, …, model")
       ->allow_extra_args(false);
   command->add_option(
       "--against", request->against,
-      "Lay the plan beside an AICB workload (csv) and explain every difference; exit 1 if one has no cause");
-  command->add_option("--json", request->json, "Write the plan to FILE ('-': stdout)");
+      "Compare the plan with an AICB workload (csv) and explain every difference; exit 1 if one has no cause");
+  add_json(*command, request->json, "the plan");
   command->add_option("--schedule", request->schedule_file,
-                      "Write every operation in order to FILE ('-': stdout)");
+                      "Write every operation in order to FILE; - for stdout");
   command->add_flag("--all-rows", request->all_rows, "Show every row, also where many differ in size only");
 }
 

@@ -1,6 +1,7 @@
 // Shared by the files of `medley plan` and used by other commands.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 
 #include "cost/plan_step.hpp"
@@ -10,6 +11,9 @@
 namespace medley::cli {
 
 using cost::PlanRequest;
+
+/// The options that say what is trained and how: --model to --dtype.
+void add_plan_options(CLI::App& command, PlanRequest& request);
 
 void print_plan(const cost::PlanResult& plan, bool all_rows);
 void print_sweep(const cost::SweepResult& sweep);

@@ -86,7 +86,7 @@ void add_plan_calibrate(CLI::App& parent) {
                     "Fit nothing; show the error of the constants as they are");
   command->add_option("-o,--output", options->output,
                       "Write the machine with the fitted constants to this TOML file");
-  command->add_option("--json", options->json, "Write the result as JSON ('-' for stdout)");
+  add_json(*command, options->json, "the result");
 }
 
 }  // namespace medley::cli

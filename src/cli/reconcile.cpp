@@ -135,21 +135,9 @@ void add_reconcile(CLI::App& app) {
       "  medley reconcile out/run7 --schedule step.json --machine dgx-h100",
       [given] { return run_reconcile(*given); });
   command->add_option("TRACE", given->request.trace, "What `medley trace` reads")->required();
-  command->add_option("--model", given->plan.model, "As for medley plan");
-  add_as(*command, given->plan.as);
-  command->add_option("--layout", given->plan.layout, "As for medley plan");
-  command
-      ->add_option("--framework", given->plan.framework, "textbook, megatron, deepspeed, neox, ddp, fsdp1, fsdp2 or nanotron")
-      ->capture_default_str();
-  command->add_option("--micro-batch", given->plan.micro_batch, "Samples per forward pass")
-      ->check(positive());
-  command->add_option("--global-batch", given->plan.global_batch, "Samples per step over all ranks")
-      ->check(positive());
-  command->add_option("--seq", given->plan.seq, "Tokens per sample; default: the model's")
-      ->check(positive());
-  command->add_option("--dtype", given->plan.dtype, "bf16, f16 or f32");
+  add_plan_options(*command, given->plan);
   command->add_option("--schedule", given->request.schedule,
-                      "Instead of a model: the schedule that medley plan --schedule wrote");
+                      "Instead of a model: a schedule that medley plan --schedule wrote");
   command
       ->add_option("--scale", given->request.scale,
                    "Sizes of the schedule times this, as medley replay --scale")
@@ -186,7 +174,7 @@ void add_reconcile(CLI::App& app) {
   command->add_flag("--allow-explained", given->explained,
                     "Exit with 1 only when a difference has no known cause");
   command->add_flag("--all-rows", given->all_rows, "Show what matched too");
-  command->add_option("--json", given->json, "Write the comparison as JSON; - for stdout");
+  add_json(*command, given->json, "the comparison");
 }
 
 }  // namespace medley::cli

@@ -112,12 +112,12 @@ void add_replay(CLI::App& app) {
       "  medley replay step.json -n 4 --backends shm,auto --trace out/step && \\\n"
       "      medley reconcile out/step --schedule step.json --assert",
       [given] { return run_replay(*given); });
-  command->add_option("SCHEDULE", given->request.schedule, "What medley plan --schedule wrote")->required();
+  command->add_option("SCHEDULE", given->request.schedule, "A file that medley plan --schedule or medley trace --schedule wrote")->required();
   command
       ->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")
       ->check(CLI::Range(1, 4096));
   command->add_option("--backends", given->backends,
-                      "Backends that carry the operations; several take turns, step by step; auto: the "
+                      "Backends that carry the operations; several are interleaved, step by step; auto: the "
                       "runtime's choice (default: all that work here)")->check(known_backends());
   command->add_option("--table", given->request.table,
                       "A route table that auto follows and that a step's time is predicted by");
@@ -134,15 +134,15 @@ void add_replay(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--tflops", given->request.options.tflops,
-                   "How fast the GEMMs are, as time that passes; 0: at once")
+                   "Speed of the GEMMs in TFLOP/s; the replay waits as long as they would take; 0: not at all")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   command
       ->add_option("--memory-gbs", given->request.options.memory_gbs,
-                   "How fast memory-bound parts are, in GB/s")
+                   "Speed of memory-bound parts, in GB/s")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();
-  command->add_option("--json", given->json, "Write step times and rows as JSON; - for stdout");
+  add_json(*command, given->json, "step times and rows");
 }
 
 }  // namespace medley::cli

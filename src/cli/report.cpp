@@ -59,7 +59,7 @@ void add_report(CLI::App& app) {
   command->add_option("--against", given->against,
                       "A second folder, such as an earlier run: both are shown side by side");
   command->add_option("-o,--output", given->output, "The page")->capture_default_str();
-  command->add_option("--json", given->json, "Write the page's data as JSON too; - for stdout");
+  add_json(*command, given->json, "the page's data also");
 }
 
 }  // namespace medley::cli

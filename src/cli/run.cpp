@@ -60,31 +60,31 @@ void add_run(CLI::App& app) {
                                     std::chrono::milliseconds(std::llround(given->grace_seconds * 1000));
                                 return launch(options);
                               });
-  run->add_option("-n,--nproc-per-node", given->options.ranks, "how many ranks")
+  run->add_option("-n,--nproc-per-node", given->options.ranks, "Ranks to start")
       ->check(CLI::Range(1, 4096))
       ->type_name("N");
   run->add_option(
          "--backends", given->options.backends,
-         "comma-separated backends for the ranks (MEDLEY_BACKENDS); with mpi the ranks start through mpirun")
+         "Comma-separated backends for the ranks (MEDLEY_BACKENDS); with mpi the ranks start through mpirun")
       ->type_name("LIST");
   run->add_option("--mpirun", given->mpirun,
-                  "the mpirun that starts the ranks when mpi is among the backends, such as mpirun.mpich "
+                  "The mpirun that starts the ranks when mpi is among the backends, such as mpirun.mpich "
                   "(MEDLEY_MPIRUN)")
       ->type_name("PROGRAM");
   run->add_option("--grace", given->grace_seconds,
-                  "seconds between one rank's failure and the end of the others, in which they can raise "
+                  "Seconds between one rank's failure and the end of the others, in which they can raise "
                   "their own errors")
       ->check(CLI::Range(0.0, 1e6))
       ->type_name("SECONDS")
       ->capture_default_str();
   run->add_option("--bind", given->bind,
-                  "core: each rank on a core of its own, and nothing is bound where ranks outnumber the usable cores; "
+                  "Binding; core: each rank on a core of its own, and nothing is bound where ranks outnumber the usable cores; "
                   "none: ranks run wherever the kernel puts them, for programs with threads of their own")
       ->check(CLI::IsMember({"core", "none"}))
       ->capture_default_str();
-  run->add_flag("--keep-going", given->options.keep_going, "one rank's failure does not end the others");
+  run->add_flag("--keep-going", given->options.keep_going, "One rank's failure does not end the others");
   run->add_flag("--no-prefix", given->no_prefix,
-                "ranks write straight to this terminal, without [rank] before each line");
+                "Ranks write straight to this terminal, without [rank] before each line");
   run->add_option("--report-to", given->report_to)->group("");  // how mpirun's ranks find the launcher
   // Everything from the first word that is not our option belongs to the program, dashes included.
   run->prefix_command();

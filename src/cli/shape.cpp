@@ -29,7 +29,7 @@ void add_shape(CLI::App& app) {
                             nullptr);
   shape->callback([options, shape] {
     if (!shape->get_subcommands().empty()) return;  // its own action has run
-    exit_status() = run_report(*options);
+    exit_with(run_report(*options));
   });
   add_shape_model(*shape, *options);
   add_shape_gpu(*shape, *options);

@@ -65,7 +65,7 @@ void add_shape_bench(CLI::App& shape) {
                   [options] { return run_bench(*options); });
   command->add_option("--gemms", options->gemms,
                       "CSV of products to measure (m,n,k,batch,layout,type); default: a built-in sweep");
-  command->add_option("--csv", options->csv, "Where the measured rows go")->capture_default_str();
+  command->add_option("--csv", options->csv, "File for the measured rows")->capture_default_str();
   command->add_option("--stream-csv", options->stream_csv,
                       "Also measure element-wise, layer norm and softmax into this file");
   command->add_option("--attention-csv", options->attention_csv,

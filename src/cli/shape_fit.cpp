@@ -51,7 +51,7 @@ void add_shape_fit(CLI::App& shape) {
   command->add_option("--attention-scale", options->attention_scale,
                       "With --like: attention's times against that GPU's, after the rates of both");
   command->add_option("-o,--output", options->output, "Write the calibration, fitted to all rows, here");
-  command->add_option("--json", options->json, "Write the accuracy as JSON ('-' for stdout)");
+  add_json(*command, options->json, "the accuracy");
 }
 
 }  // namespace medley::cli

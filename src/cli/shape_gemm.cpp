@@ -49,14 +49,14 @@ void add_shape_gemm(CLI::App& shape) {
       ->required();
   command->add_option("--gpu", options->gpu, "GPU name, such as h200-sxm")->required();
   command->add_flag("--column-major", options->column_major,
-                    "m and n are those of the cuBLAS call itself: C(m×n) is stored column by column");
+                    "Take m and n as those of the cuBLAS call itself: C(m×n) is stored column by column");
   command->add_flag(
       "--sustained", options->sustained,
       "Back to back for a second or more, as in training: the power limit, not the boost clock, "
       "sets the pace. Default: a burst");
   command->add_option("--calibration", options->calibration,
                       "Use this calibration (medley shape bench -o) instead of the shipped one");
-  command->add_option("--json", options->json, "Write the rows as JSON ('-' for stdout)");
+  add_json(*command, options->json, "the rows");
 }
 
 }  // namespace medley::cli

@@ -30,15 +30,15 @@ void add_shape_layout(CLI::App& command, shape::ShapeRequest& request, std::stri
                      "Sequences in one step (default: one micro-batch, four per stage with --pp)");
   command.add_option("--seq", request.seq,
                      "Sequence length (default: the model's); the cached tokens in decode");
-  command.add_option("--mode", request.mode, "train, prefill or decode");
-  command.add_option("--attention", request.attention, "best, flash or cudnn (fused), or unfused");
+  command.add_option("--mode", request.mode, "Mode: train, prefill or decode");
+  command.add_option("--attention", request.attention, "Attention: best, flash or cudnn (fused), or unfused");
   command.add_option("--framework", request.framework,
-                     "Whose layers run: textbook (PyTorch's kernels), megatron, ddp, …");
+                     "Framework whose layers run: textbook (PyTorch's kernels), megatron, ddp, …");
   command.add_flag("--compiled", request.compiled,
                    "Element-wise chains run as one kernel (torch.compile, Megatron), not one by one");
-  command.add_option("--recompute", request.recompute, "none, selective or full");
+  command.add_option("--recompute", request.recompute, "Recomputation: none, selective or full");
   command.add_option("--dtype", request.dtype, "Operands of the products: bf16, fp16 or fp8");
-  command.add_option("--json", json, "Write what the table shows as JSON ('-' for stdout)");
+  add_json(command, json, "what the table shows");
 }
 
 double parse_share(const std::string& text, const std::string& option) {

@@ -43,7 +43,7 @@ void add_shape_paper(CLI::App& shape) {
       add_command(shape, "paper", "The co-design paper's figures beside the predictions",
                   "medley shape paper --gpu h200-sxm", [options] { return show_paper(*options); });
   command->add_option("--gpu", options->gpu, "GPU name, such as h200-sxm");
-  command->add_option("--json", options->json, "Write the rows as JSON ('-' for stdout)");
+  add_json(*command, options->json, "the rows");
 }
 
 }  // namespace medley::cli

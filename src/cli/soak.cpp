@@ -161,27 +161,27 @@ void add_soak(CLI::App& app) {
   CLI::App* soak = add_command(app, "soak", "Random programs that mix backends, against an oracle",
                                "medley soak -n 4 --seed 1 --programs 200 --backends shm,mpi",
                                [given] { return soak_command(*given); });
-  soak->add_option("-n,--nproc-per-node", given->ranks, "ranks to start on this host; none under a launcher")
+  soak->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")
       ->check(CLI::Range(1, 64));
-  soak->add_option("--seed", given->seed, "of the first program; the others have the next ones")
+  soak->add_option("--seed", given->seed, "Seed of the first program; the others have the next ones")
       ->capture_default_str();
-  soak->add_option("--programs", given->programs, "how many")
+  soak->add_option("--programs", given->programs, "Number of programs")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();
-  soak->add_option("--backends", given->backends, "backends to mix (default: all that work here)")->check(known_backends());
+  soak->add_option("--backends", given->backends, "Backends to mix (default: all that work here)")->check(known_backends());
   add_memory(*soak, given->memory);
-  soak->add_option("--seconds", given->seconds, "stop after this time")->check(CLI::Range(0.0, 1e9));
-  soak->add_option("--deadline", given->deadline, "seconds that a wait may last before it is a hang")
+  soak->add_option("--seconds", given->seconds, "Stop after so many seconds")->check(CLI::Range(0.0, 1e9));
+  soak->add_option("--deadline", given->deadline, "Seconds that a wait may last before it is a hang")
       ->check(CLI::Range(0.1, 1e6))
       ->capture_default_str();
-  given->one = soak->add_option("--program", given->program, "run the program of this seed alone");
-  soak->add_option("--without", given->without, "leave out these steps of it, as a shrunk failure says");
+  given->one = soak->add_option("--program", given->program, "Run the program of this seed alone");
+  soak->add_option("--without", given->without, "Leave out these steps of it, as a shrunk failure says");
   auto* invalid = soak->add_flag("--invalid", given->only_invalid,
-                                 "run wrong programs only: mistakes, killed and stopped ranks");
-  soak->add_flag("--valid", given->only_valid, "run right programs only; by default one in 50 more is wrong")
+                                 "Run wrong programs only: mistakes, killed and stopped ranks");
+  soak->add_flag("--valid", given->only_valid, "Run right programs only; by default one in 50 more is wrong")
       ->excludes(invalid);
-  soak->add_flag("--online", given->online, "change the routes of comms all the time, as MEDLEY_ONLINE=1 may (right programs)");
-  soak->add_option("--json", given->json, "write the counts and failures as JSON; - for stdout");
+  soak->add_flag("--online", given->online, "Change the routes of comms all the time, as MEDLEY_ONLINE=1 may (right programs)");
+  add_json(*soak, given->json, "the counts and failures");
   soak->add_option("--progress-to", given->progress_to)->group("");
 }
 

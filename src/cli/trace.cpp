@@ -174,14 +174,14 @@ void add_trace(CLI::App& app) {
           "another tool, also as .gz or .zst: a log with DeepSpeed's comms logger or NCCL's calls, PyTorch's flight "
           "recorder, a Chrome trace of torch.profiler, a Chakra trace")
       ->required();
-  command->add_option("--rank", given->rank, "Whose step is shown; default: the busiest rank's")
+  command->add_option("--rank", given->rank, "Rank whose step is shown; default: the busiest")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--steps", given->steps, "Steps in the trace; default: found by scope or period")
       ->check(positive());
-  command->add_option("--small", given->small, "Up to which size a message counts as small")
+  command->add_option("--small", given->small, "Messages up to this size count as small")
       ->capture_default_str();
   command->add_flag("--all-rows", given->all_rows, "A row for every scope and algorithm");
-  command->add_option("--json", given->json, "Write the tables as JSON; - for stdout");
+  add_json(*command, given->json, "the tables");
   command->add_option("--csv", given->csv, "Write every operation as a line of CSV; - for stdout");
   command->add_option("--perfetto", given->perfetto,
                       "Write a Chrome trace that ui.perfetto.dev opens; - for stdout");

@@ -165,31 +165,32 @@ void add_tune(CLI::App& app) {
         static_cast<void>(tune::table_file(request_of(*given)));  // report errors once, before any rank starts
         return on_ranks(given->ranks, parse_list(given->backends), [given] { return tune_here(*given); });
       });
-  tune->add_option("-n,--nproc-per-node", given->ranks, "ranks to start on this host; none under a launcher")->check(CLI::Range(2, 4096));
+  tune->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")->check(CLI::Range(2, 4096));
   tune->add_option("--for", given->schedule,
-                   "tune a whole step under load: a file that medley plan --schedule or medley trace --schedule wrote, or one of the mixes moe, dlrm and dense");
-  tune->add_option("--scale", given->replay.scale, "with --for SCHEDULE: all its sizes and times are multiplied by it")
+                   "Tune a whole step under load: a file that medley plan --schedule or medley trace --schedule wrote, or one of the mixes moe, dlrm and dense");
+  tune->add_option("--scale", given->replay.scale, "With --for SCHEDULE: all its sizes and times are multiplied by it")
       ->check(CLI::Range(1e-9, 1e3))
       ->capture_default_str();
-  tune->add_option("--tflops", given->replay.tflops, "with --for SCHEDULE: how fast its GEMMs are, as time that passes; 0: at once")
+  tune->add_option("--tflops", given->replay.tflops,
+                   "With --for SCHEDULE: speed of its GEMMs in TFLOP/s; the replay waits as long as they would take; 0: not at all")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  tune->add_option("--backends", given->backends, "backends to measure (default: all that work here)")->check(known_backends());
-  tune->add_option("--seconds", given->seconds, "how long it may take")->capture_default_str()->check(CLI::Range(0.1, 1e6));
-  tune->add_option("-o,--output", given->file, "the table; resumes if it exists (default: the one that contexts look for in the user's cache)");
-  tune->add_option("--op", given->ops, "operations, or all")->capture_default_str()->excludes("--for");
-  tune->add_option("--sizes", given->sizes, "from:to in bytes of the full tensor")->capture_default_str()->excludes("--for");
+  tune->add_option("--backends", given->backends, "Backends to measure (default: all that work here)")->check(known_backends());
+  tune->add_option("--seconds", given->seconds, "Seconds that it may take")->capture_default_str()->check(CLI::Range(0.1, 1e6));
+  tune->add_option("-o,--output", given->file, "The table; resumes if it exists (default: the one that contexts look for in the user's cache)");
+  tune->add_option("--op", given->ops, "Operations, or all")->capture_default_str()->excludes("--for");
+  tune->add_option("--sizes", given->sizes, "FROM:TO in bytes of the full tensor")->capture_default_str()->excludes("--for");
   add_memory(*tune, given->memory);
-  tune->add_option("--dtype", given->dtypes, "element types of reductions, one of each class: f32, bf16, i32")->capture_default_str()->excludes("--for");
-  tune->add_option("--compress", given->codecs, "codecs to measure on every backend too, such as int8,bf16; used where a rule allows them");
+  tune->add_option("--dtype", given->dtypes, "Element types of reductions, one of each class: f32, bf16, i32")->capture_default_str()->excludes("--for");
+  tune->add_option("--compress", given->codecs, "Codecs to measure on every backend too, such as int8,bf16; used where a rule allows them");
   tune->add_option("--nccl", given->nccl,
-                   "also measure NCCL's own algorithms and protocols, for NCCL's tuner plugins: all, or a list such as ring_ll128,tree_simple");
+                   "Also measure NCCL's own algorithms and protocols, for NCCL's tuner plugins: all, or a list such as ring_ll128,tree_simple");
   tune->add_option("--export", given->export_for,
-                   "write what was measured to -o in the form another library reads: nccl (CSV of its example tuner plugin), ucc (configuration "
+                   "Write what was measured to -o in the form another library reads: nccl (CSV of its example tuner plugin), ucc (configuration "
                    "file), both from --table; openmpi (dynamic rules) measures Open MPI's algorithms")
       ->check(CLI::IsMember({"nccl", "openmpi", "ucc"}));
-  tune->add_option("--table", given->table, "the measured table that --export reads (default: the cached one)")->needs("--export");
-  tune->add_option("--json", given->json, "write the table as JSON too; - for stdout");
+  tune->add_option("--table", given->table, "The measured table that --export reads (default: the cached one)")->needs("--export");
+  add_json(*tune, given->json, "the table also");
 }
 
 }  // namespace medley::cli

@@ -72,7 +72,7 @@ void add_watch(CLI::App& app) {
       ->check(positive());
   command
       ->add_option("--window", given->request.options.window_s,
-                   "Seconds that are judged, against what was before")
+                   "Seconds that are judged against the time before them")
       ->capture_default_str()
       ->check(positive());
   command->add_option("--for", given->request.for_s, "Stop after so many seconds; default: when the job ends")
@@ -84,7 +84,7 @@ void add_watch(CLI::App& app) {
       ->add_option("--prometheus", given->request.prometheus,
                    "Serve the verdicts as metrics on this port of the host")
       ->check(CLI::Range(1, 65535));
-  command->add_option("--json", given->json, "Write every look as JSON; - for a line each on stdout");
+  add_json(*command, given->json, "every look (on stdout a line each)");
 }
 
 }  // namespace medley::cli
