@@ -32,7 +32,7 @@ def fill(request_class: str, **options: Any) -> Any:
 
 def typed(result: type[T], values: dict[str, Any]) -> T:
     """An object of the result class with the values of a JSON object."""
-    from .results import build
+    from ._result import build
     return build(result, values)
 
 

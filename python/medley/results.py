@@ -2,73 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-import html
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Iterable, TypeVar
+from typing import Any
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-T = TypeVar("T", bound="DataclassInstance")
-
-_ROWS_SHOWN = 200   # in a notebook, where a plan of a large model would have thousands
-
-
-class Result:
-    """What all results share. `ROWS` names the field that is shown as a table."""
-
-    ROWS: ClassVar[str]
-    _json: dict[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result as the command writes it with ``--json``."""
-        return self._json
-
-    def to_pandas(self) -> Any:
-        """The rows as a pandas.DataFrame."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError("to_pandas() needs pandas: pip install pandas") from error
-        return pandas.DataFrame(self._table())
-
-    def _repr_html_(self) -> str:
-        rows = self._table()
-        caption = f"<b>{type(self).__name__}</b> {html.escape(self._summary())}"
-        if not rows:
-            return f"<p>{caption}: no {html.escape(self.ROWS)}</p>"
-        columns = list(dict.fromkeys(name for row in rows for name in row))
-        body = "".join(_cells("td", [row.get(name, "") for name in columns]) for row in rows[:_ROWS_SHOWN])
-        more = "" if len(rows) <= _ROWS_SHOWN else f"<p>{len(rows) - _ROWS_SHOWN} more rows; to_pandas() has all</p>"
-        return f'<table><caption style="text-align: left">{caption}</caption>{_cells("th", columns)}{body}</table>{more}'
-
-    def _summary(self) -> str:
-        """The fields that are one word or number."""
-        values = ((each.name, getattr(self, each.name)) for each in dataclasses.fields(self))  # type: ignore[arg-type]
-        return ", ".join(f"{name} {_text(value)}" for name, value in values if isinstance(value, (str, int, float)) and len(str(value)) <= 60)
-
-    def _table(self) -> list[dict[str, Any]]:
-        return [_flat(vars(row)) for row in getattr(self, self.ROWS)]
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Objects inside a row become columns such as memory.total; lists and what is not known are left out."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, dict):
-            flat.update(_flat(value, prefix if name == "values" else f"{prefix}{name}."))
-        elif value is not None and not isinstance(value, list):
-            flat[prefix + name] = value
-    return flat
-
-
-def _text(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _cells(tag: str, values: Iterable[Any]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{html.escape(_text(value))}</{tag}>" for value in values) + "</tr>"
+from ._result import Result as Result, build as build, part
 
 
 @dataclass(frozen=True)
@@ -99,7 +36,7 @@ class Plan(Result):
     assumptions: str
     world: int
     rank: int
-    rows: list[PlanRow] = field(repr=False)
+    rows: list[PlanRow] = field(repr=False, metadata=part(PlanRow))
     totals: dict[str, dict[str, float]]       #: by group: bytes, wire_bytes, count
     total: dict[str, float]
     histogram: list[dict[str, int]] = field(repr=False)
@@ -153,7 +90,7 @@ class PlanSweep(Result):
     model: dict[str, Any]
     framework: str
     sweep: list[dict[str, Any]]
-    points: list[SweepPoint] = field(repr=False)
+    points: list[SweepPoint] = field(repr=False, metadata=part(SweepPoint))
 
 
 @dataclass(frozen=True)
@@ -205,7 +142,7 @@ class ShapeReport(Result):
     mode: str
     layout: dict[str, int]
     parameters: int
-    gemms: list[Product] = field(repr=False)
+    gemms: list[Product] = field(repr=False, metadata=part(Product))
     others: list[dict[str, Any]] = field(repr=False)
     layer_us: float
     layer: dict[str, float]
@@ -220,7 +157,7 @@ class ShapeReport(Result):
     lost_us: dict[str, float]
     memory: dict[str, float]
     rules: list[dict[str, Any]] = field(repr=False)
-    advice: list[Advice] = field(repr=False)
+    advice: list[Advice] = field(repr=False, metadata=part(Advice))
 
 
 @dataclass(frozen=True)
@@ -248,7 +185,7 @@ class ShapeComparison(Result):
     """Every model on every GPU."""
 
     ROWS = "rows"
-    rows: list[ComparedShape]
+    rows: list[ComparedShape] = field(metadata=part(ComparedShape))
 
 
 @dataclass(frozen=True)
@@ -281,10 +218,10 @@ class ShapeSearch(Result):
     products: int
     seconds: float
     bounds: dict[str, float]
-    given: Candidate
-    pareto: list[Candidate] = field(repr=False)
-    fastest: Candidate
-    best_per_parameter: Candidate
+    given: Candidate = field(metadata=part(Candidate))
+    pareto: list[Candidate] = field(repr=False, metadata=part(Candidate))
+    fastest: Candidate = field(metadata=part(Candidate))
+    best_per_parameter: Candidate = field(metadata=part(Candidate))
     quality: str
 
 
@@ -315,7 +252,7 @@ class GemmTimes(Result):
     calibrated: bool
     sustained: bool
     model: str                                #: where the GPU's model comes from
-    rows: list[GemmTime] = field(repr=False)
+    rows: list[GemmTime] = field(repr=False, metadata=part(GemmTime))
 
 
 @dataclass(frozen=True)
@@ -339,35 +276,7 @@ class Lint(Result):
     gpu: str
     calibrated: bool
     allow: float
-    findings: list[Finding]
+    findings: list[Finding] = field(metadata=part(Finding))
 
     def __bool__(self) -> bool:
         return not self.findings
-
-
-#: Fields whose values, or whose list's items, are objects of their own.
-PARTS: dict[tuple[type, str], type] = {
-    (Plan, "rows"): PlanRow, (PlanSweep, "points"): SweepPoint, (ShapeComparison, "rows"): ComparedShape, (ShapeReport, "gemms"): Product, (GemmTimes, "rows"): GemmTime, (ShapeReport, "advice"): Advice,
-    (ShapeSearch, "given"): Candidate, (ShapeSearch, "pareto"): Candidate, (ShapeSearch, "fastest"): Candidate,
-    (ShapeSearch, "best_per_parameter"): Candidate, (Lint, "findings"): Finding,
-}
-
-
-def build(result: type[T], values: dict[str, Any]) -> T:
-    """The dataclass `result` with the values of a JSON object."""
-    names = {each.name.rstrip("_") for each in dataclasses.fields(result)}
-    if "values" in names:   # the point of a sweep, whose axes can be any key
-        values = {**values, "values": {key: value for key, value in values.items() if key not in names}}
-    known = {}
-    for each in dataclasses.fields(result):
-        key = each.name.rstrip("_")   # pass_ is a keyword without it
-        if key not in values:
-            continue   # the default, or a TypeError that names the field
-        value, part = values[key], PARTS.get((result, each.name))
-        if part is not None:
-            value = [build(part, item) for item in value] if isinstance(value, list) else build(part, value)
-        known[each.name] = value
-    made = result(**known)
-    if isinstance(made, Result):
-        object.__setattr__(made, "_json", values)
-    return made

@@ -24,7 +24,8 @@ FIELDS = {
     },
 }
 WIDTH = 110   # of a signature
-CLASSES = [("Results of plans and shapes", "results"), ("Results of runs and measurements", "run_results"), ("Errors", "errors")]
+CLASSES = [("Results of plans and shapes", "results"), ("Results of traces and running jobs", "trace_results"), ("Results of measurements", "measure_results"),
+           ("What results share", "_result"), ("Errors", "errors")]
 
 
 def tree_of(module):
