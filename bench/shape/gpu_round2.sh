@@ -16,13 +16,7 @@ done
 mkdir -p "$OUT"
 exec > >(tee -a "$OUT/log.txt") 2>&1
 export LD_LIBRARY_PATH=$PWD/$bin:${LD_LIBRARY_PATH:-}
-site=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null)
-for folder in "$site"/nvidia/cu13/lib "$site"/nvidia/cublas/lib /usr/local/cuda/lib64; do
-  for file in "$folder"/libcublasLt.so.1[23]; do
-    if [ -e "$file" ]; then export MEDLEY_CUBLASLT=${MEDLEY_CUBLASLT:-$file}; fi
-  done
-done
-echo "date $(date -u +%FT%TZ), cuBLASLt ${MEDLEY_CUBLASLT:-from the loader}"
+source bench/shape/cublaslt.sh
 timeout 25 "$bin/medley" shape bench --gemms "$bin/figures_list.csv" --csv "$OUT/figures.csv" --seconds 12 --best-of 1
 timeout $((sweep + 15)) "$bin/medley" shape bench --gemms "$bin/sweep2_list.csv" --csv "$OUT/gemm2.csv" --seconds "$sweep" --best-of 1
 PYTHONUNBUFFERED=1 timeout $((layers + 15)) python3 bench/shape/validate.py --out "$OUT" --seconds "$layers" --compile

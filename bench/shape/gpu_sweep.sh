@@ -19,17 +19,7 @@ done
 mkdir -p "$OUT"
 exec > >(tee -a "$OUT/log.txt") 2>&1
 export LD_LIBRARY_PATH=$PWD/$bin:${LD_LIBRARY_PATH:-}
-
-# PyTorch's own copy of cuBLASLt first: the predictions are for what PyTorch's users run.
-if [ -z "${MEDLEY_CUBLASLT:-}" ]; then
-  site=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null)
-  for folder in "$site"/nvidia/cu13/lib "$site"/nvidia/cublas/lib /usr/local/cuda/lib64 /usr/lib/x86_64-linux-gnu; do
-    for file in "$folder"/libcublasLt.so.1[23]; do
-      if [ -e "$file" ]; then export MEDLEY_CUBLASLT=$file; break 2; fi
-    done
-  done
-fi
-echo "date $(date -u +%FT%TZ), cuBLASLt ${MEDLEY_CUBLASLT:-from the loader}"
+source bench/shape/cublaslt.sh
 command -v nvidia-smi >/dev/null && {
   nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,power.limit --format=csv
   nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu --format=csv,noheader -lms 500 >"$OUT/clocks.csv" 2>/dev/null &
