@@ -48,7 +48,8 @@ def reconcile(trace: str | os.PathLike[str], model: str | None = None, layout: s
               ignore: Sequence[str] = (), machine: str | None = None, table: str | os.PathLike[str] | None = None) -> Reconciliation:
     """What was planned beside what a run sent; every difference with its cause. The result is true where nothing differs.
 
-    The plan is that of `model`, `layout` and `framework` as in medley.plan, or a `schedule` that medley.plan wrote.
+    The plan is that of `model`, `layout` and `framework` as in medley.plan, or a `schedule`: a file that
+    medley.plan(…, schedule=FILE) or medley.trace(…, schedule=FILE) wrote.
     ignore: fields that are not compared, such as "dtype"; "ranks" for ranks without a trace; "outside" for operations outside
     the steps. machine, table: compare times, too, with those on this machine's links or of these measured routes.
     """

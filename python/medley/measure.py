@@ -61,8 +61,8 @@ def tune(n: int | None = None, output: str | os.PathLike[str] | None = None, *, 
     """Measures all routes and writes the fastest for each operation and size to a route table; resumes where the file exists.
 
     output: the table; the one that contexts look for in the user's cache unless given. schedule: tune this whole step
-    under load: a file that medley.plan(…, schedule=FILE) wrote, or one of the mixes moe, dlrm and dense. Ctrl-C saves what was
-    measured; the same call resumes there.
+    under load: a file that medley.plan(…, schedule=FILE) or medley.trace(…, schedule=FILE) wrote, or one of the mixes moe, dlrm and
+    dense. Ctrl-C saves what was measured; the same call resumes there.
 
     >>> import os, tempfile
     >>> file = os.path.join(tempfile.mkdtemp(), "routes.json")
@@ -83,9 +83,9 @@ def replay(schedule: str | os.PathLike[str], n: int | None = None, *, backends: 
            progress: Progress | None = None) -> Replay:
     """Runs a planned step for real, over each backend in turn: its operations on the runtime, its computation as time.
 
-    schedule: a file that medley.plan(…, schedule=FILE) wrote. n: as many ranks as it has. trace: keep the recording in this
-    folder, for medley.trace and medley.reconcile. scale: all sizes and times are multiplied by it. calibrate: also predict the
-    step from its operations one at a time.
+    schedule: a file that medley.plan(…, schedule=FILE) or medley.trace(…, schedule=FILE) wrote. n: as many ranks as it has. trace:
+    keep the recording in this folder, for medley.trace and medley.reconcile. scale: all sizes and times are multiplied by it.
+    calibrate: also predict the step from its operations one at a time.
     """
     options = {"schedule": os.fspath(schedule), "backends": _list(backends), "table": _file(table), "trace": _file(trace),
                "steps": steps, "calibrate": calibrate, "scale": scale, "tflops": tflops, "memory_gbs": memory_gbs}
