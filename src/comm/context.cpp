@@ -144,9 +144,9 @@ std::unique_ptr<LaneState> ContextState::connect_inside(CommState& comm) {
   lane->note = ready->note;
   lane->event_count = ready->backend->event_count();
   const CommParams group = params_of(fmt::format("{}+host{}", comm.name, world_ranks.front()), world_ranks, std::string(ready->backend->name()));
-  auto inside = std::make_unique<algorithms::HostLane>(connect_backend(*ready->backend, group), members, comm.size);
-  lane->inside = inside.get();
-  auto filled = std::make_unique<algorithms::FilledLane>(std::move(inside), ready->capabilities, lane->name, comm.rank, comm.size);
+  auto host_lane = std::make_unique<algorithms::HostLane>(connect_backend(*ready->backend, group), members, comm.size);
+  lane->host_lane = host_lane.get();
+  auto filled = std::make_unique<algorithms::FilledLane>(std::move(host_lane), ready->capabilities, lane->name, comm.rank, comm.size);
   lane->filled = filled.get();
   lane->lane = std::move(filled);
   lane->host = false;   // no rule, row or call chooses it; Engine::route_of_exact() does
@@ -217,9 +217,9 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   // After all others, so that a backend that handles CUDA memory natively is preferred.
   for (const Ready* ready : to_stage) comm->lanes.push_back(connect(*comm, *ready, true));
   // Last: hosts with one rank have none, and the others' places are the same on all ranks.
-  if (auto inside = exact ? connect_inside(*comm) : nullptr) {
-    comm->inside = inside.get();
-    comm->lanes.push_back(std::move(inside));
+  if (auto intra_host = exact ? connect_inside(*comm) : nullptr) {
+    comm->intra_host_lane = intra_host.get();
+    comm->lanes.push_back(std::move(intra_host));
   }
   if (comm->lanes.empty()) {
     std::string reasons;

@@ -52,7 +52,7 @@ struct LaneState {
   bool inside_host = false;               ///< Trait::inside_host: its small messages are copies in memory
   bool slow_reductions = false;           ///< Trait::slow_reductions
   bool default_for_host = false, default_for_cuda = false;   ///< the default where neither a rule nor the table decides
-  const algorithms::HostLane* inside = nullptr;   ///< it carries only messages between the ranks of this host (part of `lane`)
+  const algorithms::HostLane* host_lane = nullptr;   ///< if set, it carries only messages between the ranks of this host (part of `lane`)
   bool broken = false;                    ///< its progress() threw: it is not called again
   std::deque<Operation*> collectives{};   ///< in lane order, not complete; owned by the scheduler
   MessageOrder messages{};                ///< messages that wait to be started; owned by the scheduler
@@ -66,7 +66,7 @@ struct LaneState {
   /// Whether its collectives have a place in the device's order of launches.
   bool ordered_on_device() const { return in_streams || launches_in_phases; }
   /// A barrier touches no memory, so every lane has it; only some can order it behind a stream.
-  bool moves(Op op, Memory memory) const { return has(memory) || (op == Op::barrier && memory == Memory::host && !inside); }
+  bool moves(Op op, Memory memory) const { return has(memory) || (op == Op::barrier && memory == Memory::host && !host_lane); }
 };
 
 /// Lanes, counters and failure are guarded by the engine's lock.
@@ -88,7 +88,7 @@ class CommState {
   LaneState* last_named = nullptr;                 ///< the lane of the last message whose call named a backend
   bool short_messages = true;                      ///< whether to try Engine::send_now() and receive(): the last message went inside a host
   bool exact = false;                              ///< every receive has the size of its message (CommOptions::exact)
-  LaneState* inside = nullptr;                     ///< with exact sizes on several hosts: the lane of messages inside this host
+  LaneState* intra_host_lane = nullptr;            ///< with exact sizes on several hosts: the lane of messages inside this host
   std::shared_ptr<MessageSizes> message_sizes;     ///< with exact sizes, where messages take several lanes
   std::unique_ptr<SizeAgreement> sizes;            ///< of v-collectives, where sizes decide routes
   std::unique_ptr<OnlineRoutes> online;            ///< where routes are measured in the running job

@@ -49,7 +49,7 @@ bool ends_comm(const CommState& comm, const Call& call, const Error& error) {
 }
 
 Error in_ranks_of_comm(const LaneState& lane, const Error& error) {
-  return lane.inside ? lane.inside->in_ranks_of_comm(error) : error;
+  return lane.host_lane ? lane.host_lane->in_ranks_of_comm(error) : error;
 }
 
 void throw_if_other_size(const CommState& comm, const Call& call, const Transfer& transfer) {
@@ -336,12 +336,12 @@ void Engine::close(CommState& comm) {
 void Engine::reclaim(CommState* comm) noexcept {
   std::unique_ptr<CommState> gone(comm);
   if (!fork_guard_.here()) return static_cast<void>(gone.release());   // the libraries belong to the parent
-  const bool inside = mutex_.held_here();
+  const bool locked_here = mutex_.held_here();
   std::unique_lock lock(mutex_, std::defer_lock);
-  if (!inside) lock.lock();
+  if (!locked_here) lock.lock();
   closing_.push_back(std::move(gone));
   ending_ = true;
-  if (inside) return;
+  if (locked_here) return;
   reclaim_closed();
   ending_ = !aborting_.empty() || !closing_.empty();
   if (!closing_.empty() && thread_) thread_->nudge();

@@ -13,7 +13,7 @@ namespace {
 std::string available(const CommState& comm) {
   std::string names;
   for (const auto& lane : comm.lanes) {
-    if (!lane->staged && !lane->inside) names += (names.empty() ? "" : ", ") + lane->name;
+    if (!lane->staged && !lane->host_lane) names += (names.empty() ? "" : ", ") + lane->name;
   }
   return names.empty() ? "none" : names;
 }
@@ -73,14 +73,14 @@ bool may_go_by_agreed_times(const CommState& comm, const Call& call, std::string
 /// On a comm with exact sizes: messages inside a host stay there, unless a rule says otherwise.
 const Route* Engine::route_of_exact(const CommState& comm, const Call& call) {
   const Route* const found = comm.routing.find(call, comm.size);
-  const bool inside = comm.inside && call.memory == Memory::host && found && found->reason != RouteReason::rule;
+  const bool inside = comm.intra_host_lane && call.memory == Memory::host && found && found->reason != RouteReason::rule;
   if (call.root == any_source && (inside || comm.routing.splits_messages(call.memory))) {
     throw Error(ErrorKind::invalid,
                 fmt::format("recv on comm {}: its messages have exact sizes and take several routes, so a receive from any source would have "
                             "to look in several libraries; name the source or the backend, or make a comm without exact sizes", comm.name),
                 {.op = call.op, .comm = comm.name});
   }
-  return inside && comm.inside->inside->reaches(call.root) ? &comm.inside->named : found;
+  return inside && comm.intra_host_lane->host_lane->reaches(call.root) ? &comm.intra_host_lane->named : found;
 }
 
 const Route& Engine::route(CommState& comm, const Call& call, std::string_view backend) const {
