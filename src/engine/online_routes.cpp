@@ -97,7 +97,7 @@ OnlineRoutes::Decision OnlineRoutes::next(std::uint32_t slot, std::uint64_t sequ
     decision = try_route(ticket);
   } else {   // behind operations whose windows may have room for it or not
     decision.open = {query_.lock(), 0};
-    if (!decision.open) throw Error(ErrorKind::system, "what decides its route was asked by an operation that was not issued after all");
+    if (!decision.open) throw_dropped_exchange(*lane_, "times");
   }
   if (decision.open) ++waiting_;
   return decision;
@@ -128,7 +128,7 @@ std::shared_ptr<ValueQuery> OnlineRoutes::ask_for_next() {
     query->ask(others_);
   }
   if (agreed_->known || (query && query->answered())) return nullptr;
-  if (!query) throw Error(ErrorKind::system, "what decides its route was asked by an operation that was not issued after all");
+  if (!query) throw_dropped_exchange(*lane_, "times");
   return query;
 }
 

@@ -57,7 +57,7 @@ SizeAgreement::Decision SizeAgreement::next(const Call& call) {
   if (!kind.agreed) return {};
   const std::size_t place = (operation - window.first) % kind.agreed->largest.size();
   if (question && !question->answered()) return {.open = {std::move(question), place}};
-  if (!kind.agreed->known) throw Error(ErrorKind::system, "what decides its route was asked by an operation that was not issued after all");
+  if (!kind.agreed->known) throw_dropped_exchange(*lane_, "sizes");
   return {.bytes = kind.agreed->largest[place]};
 }
 

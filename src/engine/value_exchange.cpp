@@ -1,5 +1,7 @@
 #include "engine/value_exchange.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/comm_state.hpp"
@@ -23,6 +25,13 @@ Call message(Op op, int peer, int tag) {
 LaneState* exchange_lane(const CommState& comm) {
   const Route* const to_peers = comm.routing.find(message(Op::send, 0, 0), comm.size);
   return to_peers ? to_peers->lane : nullptr;
+}
+
+void throw_dropped_exchange(const LaneState& lane, std::string_view what) {
+  throw Error(ErrorKind::system,
+              fmt::format("comm {}: the exchange of {} that decides this route was dropped, because the collective that started it failed while "
+                          "being issued; abort this comm and make a new one", lane.comm->name, what),
+              {.comm = lane.comm->name, .backend = lane.name});
 }
 
 void ValueExchange::tell(Lane& lane, int tag, std::vector<std::int64_t> values, const std::vector<int>& ranks) {

@@ -7,6 +7,7 @@
 #include <list>
 #include <medley/backend.hpp>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "algorithms/messages.hpp"
@@ -18,6 +19,9 @@ struct LaneState;
 
 /// The lane of a comm that carries such messages: that of its sends of host memory; null if it has none.
 LaneState* exchange_lane(const CommState& comm);
+
+/// For an operation whose route an exchange of `what` decides, which another operation asked for that was then not issued.
+[[noreturn, gnu::cold]] void throw_dropped_exchange(const LaneState& lane, std::string_view what);
 
 /// The messages that a lane has sent and that are not complete yet; they take space in the library or at the receiver.
 class MEDLEY_API ValueExchange {
