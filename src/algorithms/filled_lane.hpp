@@ -17,7 +17,7 @@ struct Algorithm;
 class DeviceFrames;
 class FilledTransfer;
 
-/// The internal tags for filled-in collectives; the rest belong to the size agreement (engine/size_agreement.hpp).
+/// The internal tags for filled-in collectives; the rest belong to exchanges of sizes and times (engine/internal_tags.hpp).
 inline constexpr int collective_tags = internal_tags - 8;
 
 /// Which half of them a lane uses. A private lane of a backend made of two carries its own collectives and messages of the comm's: two

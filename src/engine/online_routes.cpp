@@ -5,6 +5,7 @@
 
 #include "base/ticks.hpp"
 #include "engine/comm_state.hpp"
+#include "engine/internal_tags.hpp"
 
 namespace medley::core {
 namespace {
@@ -19,8 +20,6 @@ constexpr std::uint32_t shuffled_operations = 3;   // short windows, for tests
 
 constexpr std::int64_t no_time = INT64_MAX;         // it prevails: what one rank does not know counts for none
 constexpr std::uint64_t decision_lag = OnlineDecider::lag;
-constexpr int times_tag = -1 - algorithms::collective_tags - 6;   // size_agreement.cpp has the six before it
-static_assert(algorithms::collective_tags + 7 <= internal_tags);
 
 /// Whether no rank completes the operation before all have started it. Then the rank that came last has the shortest time, and
 /// that is the time of the operation itself; elsewhere a rank may be done early, and the longest time counts.
@@ -124,7 +123,7 @@ std::shared_ptr<ValueQuery> OnlineRoutes::ask_for_next() {
   std::shared_ptr<ValueQuery> query = query_.lock();
   if (!agreed_) {
     agreed_ = std::make_shared<AgreedValues>(AgreedValues{false, window(windows_.back().number + 1 - decision_lag).sent});
-    query_ = query = std::make_shared<ValueQuery>(*lane_, times_tag, agreed_);
+    query_ = query = std::make_shared<ValueQuery>(*lane_, time_exchange_tag, agreed_);
     query->ask(others_);
   }
   if (agreed_->known || (query && query->answered())) return nullptr;
@@ -186,7 +185,7 @@ void OnlineRoutes::tell(Window& about) {
     if (about.times_ns[i] < 0) continue;
     about.sent[1 + i] = waits_for_all(slots_[about.plan.timed[i].slot].op) ? -about.times_ns[i] : about.times_ns[i];
   }
-  lane_->value_exchange.tell(*lane_->filled, times_tag, about.sent, others_);
+  lane_->value_exchange.tell(*lane_->filled, time_exchange_tag, about.sent, others_);
 }
 
 route::WindowResult OnlineRoutes::result_of(const Window& past) const {

@@ -6,6 +6,7 @@
 #include "engine/comm_state.hpp"
 
 namespace medley::core {
+
 std::size_t SizeAgreement::kind_of(const Call& call) {
   const std::size_t op = call.op == Op::gatherv ? 0 : call.op == Op::scatterv ? 1 : 2;
   return op + (call.memory == Memory::cuda ? 3 : 0);
@@ -34,9 +35,7 @@ bool SizeAgreement::decides(const Call& call) const { return has_local_counts(ca
 
 SizeAgreement::Decision SizeAgreement::next(const Call& call) {
   const std::size_t index = kind_of(call);
-  // One tag per kind: within a kind, receives arrive in the order of the sends; across kinds they need not.
-  const int tag = -1 - algorithms::collective_tags - static_cast<int>(index);
-  static_assert(algorithms::collective_tags + static_cast<int>(kinds) <= internal_tags);
+  const int tag = size_exchange_tag(index);
   Kind& kind = kinds_[index];
   const std::uint64_t operation = kind.issued++;
   const SizeWindow window = SizeWindow::of(operation);

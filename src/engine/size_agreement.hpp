@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/internal_tags.hpp"
 #include "engine/value_exchange.hpp"
 
 namespace medley::core {
@@ -71,7 +72,6 @@ class SizeAgreement {
     std::shared_ptr<AgreedValues> agreed{};        ///< decides the routes of this window; none in the first two
     std::weak_ptr<ValueQuery> question{};       ///< what waiting operations share
   };
-  static constexpr std::size_t kinds = 6;         ///< three operations, two kinds of memory
   static std::size_t kind_of(const Call& call);
   void count(Kind& kind, const SizeWindow& window, const Call& call);
   std::vector<int> who_knows(const Window& window) const;
@@ -79,7 +79,7 @@ class SizeAgreement {
   LaneState* lane_ = nullptr;
   int rank_ = 0;
   std::vector<int> others_;                       ///< starting at the next rank, so that not all begin with the same one
-  std::array<Kind, kinds> kinds_;
+  std::array<Kind, size_exchange_kinds> kinds_;
 };
 
 }  // namespace medley::core
