@@ -111,6 +111,7 @@ class Engine final : private Progress::Events {
   void run_progress_thread(ProgressThread& thread);
   /// Makes all operations of a comm fail, now and later, and announces it to the other ranks.
   void fail(CommState& comm, const Error& why);
+  /// Returns when the lanes of the comm no longer use any memory, if it has failed: at once if it has not.
   void await_abort(CommState& comm);
   /// The same when another rank announced it: announces nothing.
   void fail_from_peer(CommState& comm, const Error& why);
@@ -297,8 +298,7 @@ class Engine final : private Progress::Events {
   void on_lane_error(LaneState& lane, const Error& error) override;
   /// True if anything moved.
   bool progress_locked(Progress::Extent extent = Progress::Extent::some);
-  template <class Condition>
-  void progress_until(Condition condition);
+  void progress_until(const std::function<bool()>& condition);
   void fail_locked(CommState& comm, const Error& why, bool tell = true);
   bool finish_aborts();
   void end_operations_of(CommState& comm);

@@ -5,7 +5,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <ctime>
 #include <medley/sdk/current_error.hpp>
 #include <medley/sdk/pause.hpp>
 #include <thread>
@@ -21,11 +20,6 @@ using namespace std::chrono_literals;
 // A peer that left in order has published everything; receiving it may still take some polls.
 constexpr auto death_grace = 50ms;
 constexpr auto longest_value_exchange = 1s;
-constexpr timespec nap_beside_callers{0, 200'000};
-// The progress thread leaves callers that wait for a millisecond alone: on oversubscribed cores each wake-up takes time from a
-// rank that computes.
-constexpr int naps_beside_callers = 5;
-constexpr timespec nap_beside_streams{0, 5'000'000};
 // Polls before a wait counts as long, the first of them without a pause. Used only with so few active operations that a pass
 // takes well under a microsecond, since the lock is held meanwhile.
 constexpr int brief_polls = 64, unpaused_polls = 32;
@@ -330,76 +324,6 @@ bool Engine::wait_in_stream_until(Operation& operation, void* stream, Deadline u
 
 bool Engine::wait_until(Operation& operation, Deadline until) {
   return poll_until_complete(operation, operation.deadline, until, std::nullopt);
-}
-
-void Engine::expire_in_streams(Backoff& backoff) {
-  OperationRef late;
-  {
-    const Hold hold(*this);
-    late = expire_all(backoff);
-  }
-  if (late) fail_late(*late);
-}
-
-/// Whether callers are waiting; the last of them wakes the progress thread.
-bool Engine::leave_to_callers(ProgressThread& thread) {
-  const std::lock_guard lock(mutex_);
-  if (callers_.load(std::memory_order_relaxed) == 0) return false;
-  thread.going_idle();
-  return true;
-}
-
-void Engine::run_progress_thread(ProgressThread& thread) {
-  Backoff backoff;
-  int naps = 0;
-  while (!thread.stopping()) {
-    if (callers_.load(std::memory_order_relaxed) > 0) {   // callers make progress for everything; a second poller would only contend
-      if (naps++ >= naps_beside_callers && leave_to_callers(thread)) return;
-      nanosleep(&nap_beside_callers, nullptr);
-      continue;
-    }
-    naps = 0;
-    handle_events();
-    Waiting waiting;
-    bool moved = false, in_streams = false;
-    {
-      const Hold hold(*this);
-      moved = progress_locked();
-      in_streams = !pending_.empty() && !scheduler_.streams().any_needs_host();
-      waiting = progress_.how_to_wait();
-      waiting.undelivered = waiting.undelivered || routes_need_polls();
-      if (quiet()) return thread.going_idle();
-    }
-    if (in_streams) {   // the device makes the progress; only deadlines and lost ranks need checks
-      nanosleep(&nap_beside_streams, nullptr);
-      expire_in_streams(backoff);
-    } else if (moved) {
-      backoff.reset();
-    } else if (backoff.step(waiting)) {
-      sleep(nullptr, steady_clock::now() + Backoff::longest_sleep, waiting, backoff);
-    }
-  }
-}
-
-Engine::~Engine() {
-  if (!fork_guard_.here()) static_cast<void>(thread_.release());   // the thread stayed in the parent
-}
-
-void Engine::start_thread() {
-  const std::lock_guard lock(thread_mutex_);
-  if (thread_) return;
-  auto made = std::make_unique<ProgressThread>(*this);
-  const std::lock_guard engine_lock(mutex_);
-  thread_ = std::move(made);
-}
-
-void Engine::stop_thread() {
-  const std::lock_guard lock(thread_mutex_);
-  std::unique_ptr<ProgressThread> ended;
-  {
-    const std::lock_guard engine_lock(mutex_);
-    ended = std::move(thread_);
-  }
 }
 
 }  // namespace medley::core
