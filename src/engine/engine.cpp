@@ -69,7 +69,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
     const Route& chosen = *route;
     if (comm.auto_fuse && collects(comm, call, options)) [[unlikely]] {
       operation = collect_behind(shared, call, options, chosen);
-    } else if (!options.async && !open && !ticket.is_timed() && quiet() && !comm.checked) {
+    } else if (!options.async && !open && !ticket.is_timed() && idle_locked() && !comm.checked) {
       operation = issue_alone(shared, call, options, chosen, source);
       if (!operation) return nullptr;
     } else {

@@ -97,7 +97,7 @@ class Engine final : private Progress::Events {
   /// Whether nothing is pending, so that no polling is needed.
   bool idle() {
     const std::lock_guard lock(mutex_);
-    return quiet();
+    return idle_locked();
   }
   /// Whether the first operation on CUDA memory may start the progress thread.
   void allow_thread(bool allowed) { thread_allowed_ = allowed; }
@@ -322,7 +322,7 @@ class Engine final : private Progress::Events {
   bool poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream);
   OperationRef unfinished_member(const Operation& list, std::size_t& looked);
   bool poll_patiently(Operation& operation, Deadline deadline, Deadline until, WaitIn stream);
-  bool quiet() const { return pending_.empty() && !progress_.undelivered() && !ending_; }
+  bool idle_locked() const { return pending_.empty() && !progress_.undelivered() && !ending_; }
 
   BiasedLock mutex_;
   std::unique_ptr<Recorder> recorder_;
@@ -336,7 +336,7 @@ class Engine final : private Progress::Events {
   std::vector<CommState*> aborting_;       ///< comms whose lanes have not finished their abort
   std::vector<std::unique_ptr<CommState>> closing_;   ///< comms without references, whose destruction is deferred
   std::vector<const CommState*> collecting_;   ///< comms with an open fuse scope
-  bool ending_ = false;                    ///< one of the two above is not empty; one load for quiet()
+  bool ending_ = false;                    ///< aborting_ or closing_ is not empty; one load for idle_locked()
   bool some_complete_ = false;             ///< since the lock was taken: releasing it wakes sleepers
   std::vector<std::function<void()>> due_callbacks_;   ///< callbacks of complete operations, run when the lock is released
   std::vector<EventCount*> sleepers_;          ///< threads asleep in wait()

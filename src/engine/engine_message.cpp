@@ -59,7 +59,7 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
     const Route& route = admit_message(comm, call, options.backend);
     comm.short_messages = route.lane->inside_host;
     count_message(comm, call, options.backend);
-    if (!options.async && quiet() && !comm.checked) {
+    if (!options.async && idle_locked() && !comm.checked) {
       message = issue_alone(shared, call, options, route, source);
     } else if (const Access access = access_of(call); scheduler_.may_start(call, access, *route.lane)) [[likely]] {
       message = start_message(shared, call, options, route, access, source);

@@ -54,7 +54,7 @@ void Engine::run_progress_thread(ProgressThread& thread) {
       in_streams = !pending_.empty() && !scheduler_.streams().any_needs_host();
       waiting = progress_.how_to_wait();
       waiting.undelivered = waiting.undelivered || routes_need_polls();
-      if (quiet()) return thread.going_idle();
+      if (idle_locked()) return thread.going_idle();
     }
     if (in_streams) {   // the device makes the progress; only deadlines and lost ranks need checks
       nanosleep(&nap_beside_streams, nullptr);

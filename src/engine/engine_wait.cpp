@@ -193,7 +193,7 @@ bool Engine::sleep(Operation* operation, Deadline deadline, const Waiting& waiti
   {
     const Hold hold(*this);
     const bool moved = progress_locked(Progress::Extent::all);
-    bool done = operation ? operation->complete() : quiet();
+    bool done = operation ? operation->complete() : idle_locked();
     if (!done && operation) {
       if (expire(*operation, deadline, backoff) == Verdict::late) operation->retain(), late.reset(operation);
       done = operation->complete();
@@ -230,7 +230,7 @@ class Engine::Caller {
   ~Caller() {
     const std::lock_guard lock(engine_.mutex_);
     // The last thread to leave wakes the progress thread for the operations that are still pending.
-    if (engine_.callers_.fetch_sub(1, std::memory_order_relaxed) == 1 && engine_.thread_ && !engine_.quiet()) engine_.thread_->nudge();
+    if (engine_.callers_.fetch_sub(1, std::memory_order_relaxed) == 1 && engine_.thread_ && !engine_.idle_locked()) engine_.thread_->nudge();
   }
   Caller(const Caller&) = delete;
   Caller& operator=(const Caller&) = delete;
