@@ -8,6 +8,7 @@
 #include <medley/sdk/current_error.hpp>
 #include <medley/sdk/pause.hpp>
 #include <thread>
+#include <unordered_set>
 
 #include "engine/engine.hpp"
 
@@ -148,14 +149,14 @@ OperationRef Engine::expire_all(Backoff& backoff) {
   const Deadline now = steady_clock::now();
   if (!backoff.check_due(now, last_check_)) return nullptr;
   std::vector<OperationRef> of_each_comm;   // lost ranks are checked once per comm
+  std::unordered_set<const CommState*> seen;
   for (Operation& operation : pending_) {
     if (operation.comm->failure) continue;
     if (now >= operation.deadline) {
       operation.retain();
       return OperationRef(&operation);
     }
-    const bool again = std::any_of(of_each_comm.begin(), of_each_comm.end(), [&](const OperationRef& one) { return one->comm == operation.comm; });
-    if (again) continue;
+    if (!seen.insert(operation.comm.get()).second) continue;
     operation.retain();
     of_each_comm.emplace_back(&operation);
   }
