@@ -223,31 +223,50 @@ Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vect
   refuse_forked_child();
   handle_events();
   if (calls.front().memory == Memory::cuda) use_device(*comm);
+  OperationRef group(new Operation);
   const Hold hold(*this);
   std::vector<const Route*> routes;
   for (Call& call : calls) {   // all or none
     routes.push_back(&admit(*comm, call, options.backend));
     if (call.memory == Memory::cuda) admit_on_device(*comm, call, *routes.back()->lane);
   }
-  auto* group = new Operation;
   group->comm = comm;
   group->call = calls.front();
-  group->members = static_cast<int>(calls.size());
   group->sequence = comm->messages + 1;
-  group->references = 1 + group->members;   // the caller's, and one for each member
+  group->batch.reserve(calls.size());
+  group->members = static_cast<int>(calls.size());
+  // relaxed: nobody else has seen it yet. The caller's, and one for each member.
+  group->references.store(1 + group->members, std::memory_order_relaxed);
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    count(*comm, calls[i], options.backend);
-    const std::uint64_t begun = ticks();
-    Operation* operation = enlist(make_operation(comm, calls[i], options, *routes[i]->lane, begun), options);
-    operation->group = group;
-    group->batch.push_back(operation);
-    board_.show(*operation);
-    operation->record = number_of(record(*comm, calls[i], *routes[i], options, begun));
-    group->deadline = operation->deadline;
-    scheduler_.add(*operation);
-    if (operation->blockers == 0) start(*operation);
+    try {
+      issue_member(*group, calls[i], options, *routes[i]);
+    } catch (...) {
+      const int missing = static_cast<int>(calls.size() - group->batch.size());
+      group->members -= missing;
+      group->references.fetch_sub(missing, std::memory_order_relaxed);   // relaxed: the caller's is left
+      if (group->batch.empty()) throw;
+      // Libraries have the members before it and use the caller's memory: the result waits for them, and ends with this error.
+      group->error = with_context(current_error(), *comm, calls[i], comm->messages, routes[i]->lane->name);
+      if (group->members == 0) finish(*group);
+      break;
+    }
   }
-  return group;
+  return group.release();
+}
+
+/// Links the operation to its group before it may start.
+void Engine::issue_member(Operation& group, const Call& call, const Options& options, const Route& route) {
+  CommState& comm = *group.comm;
+  count(comm, call, options.backend);
+  const std::uint64_t begun = ticks();
+  Operation* const operation = enlist(make_operation(group.comm, call, options, *route.lane, begun), options);
+  operation->group = &group;
+  group.batch.push_back(operation);
+  group.deadline = operation->deadline;
+  board_.show(*operation);
+  operation->record = number_of(record(comm, call, route, options, begun));
+  scheduler_.add(*operation);
+  if (operation->blockers == 0) start(*operation);
 }
 
 }  // namespace medley::core

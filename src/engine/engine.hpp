@@ -71,7 +71,8 @@ class Engine final : private Progress::Events {
   /// An async receive inside a host without algorithm or codec, by a short way (engine_receive.cpp). `pending` is as the result of issue().
   /// False, with nothing done: issue it.
   bool receive(const std::shared_ptr<CommState>& comm, const Buffer& buffer, int from, const Options& options, Operation*& pending, int& source);
-  /// Issues several operations as a batch; the result is complete when all are.
+  /// Issues several operations as a batch; the result is complete when all are. If one cannot be issued after others were, the result is
+  /// complete when those are, with its error.
   Operation* issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls, const Options& options);
   /// Issues collectives in order, some of them fused messages (engine_fuse.cpp); all or none. The result is complete when all are.
   Operation* issue_list(const std::shared_ptr<CommState>& comm, std::vector<fuse::Composed>& composed, const Options& options);
@@ -230,6 +231,7 @@ class Engine final : private Progress::Events {
   }
   Deadline new_deadline(std::chrono::nanoseconds duration, std::uint64_t begun);
   Operation* enlist(OperationRef made, const Options& options);
+  void issue_member(Operation& group, const Call& call, const Options& options, const Route& route);
   Operation* enlist_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
                            const Route& chosen, OpenRoute open, const OnlineTicket& ticket);
   void queue(Operation& operation, const Route& chosen, const Options& options, std::uint64_t begun);
