@@ -23,6 +23,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -125,7 +126,12 @@ class MEDLEY_API Control {
   void act_on_findings(Deadline now);
 
   // News (control_messages.cpp)
+  static constexpr std::string_view to_all = "all/";   ///< in front of the kind of an owner's broadcast
   void deliver(int from, Message message);
+  bool receive_broadcast(int& from, Message& message);
+  void receive_left(int rank);
+  void receive_lost(int from, const Message& message);
+  bool mark_lost(int rank);
   std::string stamp(const std::string& body);
   void forward(const Message& message, int except);
   void lose(int rank, const std::string& how);

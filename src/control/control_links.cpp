@@ -124,7 +124,7 @@ Control::Peer* Control::link_to(int rank) {
 
 void Control::send_to(int rank, const Message& message) {
   if (rank == everyone) {
-    forward({"all/" + message.kind, stamp(message.body)}, rank_);
+    forward({std::string(to_all) + message.kind, stamp(message.body)}, rank_);
   } else if (rank == rank_) {
     if (owner_.on_message) owner_.on_message(rank_, message);
   } else if (Peer* peer = link_to(rank)) {

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "control/control.hpp"
 
@@ -15,6 +18,8 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds farewell_limit{1000};  // how long sending a goodbye may take
+// Broadcasts that are remembered. Then all are forgotten: an old one that arrives again does no harm.
+constexpr std::size_t most_seen = 100'000;
 
 // Broadcast messages carry their origin and a number, by which a rank recognises duplicates.
 struct Stamped {
@@ -36,11 +41,17 @@ std::optional<Stamped> unstamp(const std::string& text) {
 
 std::string Control::stamp(const std::string& body) { return fmt::format("{} {} {}", rank_, ++counter_, body); }
 
-void Control::lose(int rank, const std::string& how) {
-  if (rank == rank_ || standing(rank) != Standing::present || stop_) return;
+/// False if it was no longer present, or this rank is ending itself.
+bool Control::mark_lost(int rank) {
+  if (standing(rank) != Standing::present || stop_) return false;
   standing_[static_cast<std::size_t>(rank)] = Standing::lost;
   detector_.forget(rank);
   probes_.erase(rank);
+  return true;
+}
+
+void Control::lose(int rank, const std::string& how) {
+  if (rank == rank_ || !mark_lost(rank)) return;
   // Also to the lost rank, if it can still receive: a rank that was declared lost must not continue as if nothing had happened.
   forward({"lost", stamp(nlohmann::json{{"rank", rank}, {"how", how}}.dump())}, rank_);
   if (owner_.on_lost) owner_.on_lost(rank, how);
@@ -61,34 +72,38 @@ void Control::deliver(int from, Message message) {
     gatherings_.receive(from, message, out);
     return send_all(out);
   }
-  if (message.kind.starts_with("all/") || message.kind == "lost" || message.kind == "left") {
-    const auto stamped = unstamp(message.body);
-    if (!stamped || stamped->origin == rank_ || !seen_.insert(message.kind + stamped->id).second) return;
-    if (seen_.size() > 100'000) seen_.clear();   // an old message that arrives again does no harm
-    forward(message, from);
-    from = stamped->origin;
-    message.body = stamped->body;
-  }
-  if (message.kind == "left" && from >= 0 && from < size_) {
-    detector_.forget(from);
-    if (standing_[static_cast<std::size_t>(from)].exchange(Standing::left) == Standing::present && owner_.on_left) owner_.on_left(from);
-    return;
-  }
-  if (message.kind == "lost") {
-    const auto json = nlohmann::json::parse(message.body, nullptr, false);
-    if (!json.is_object() || !json.contains("rank") || !json["rank"].is_number_integer()) return;
-    const int rank = json["rank"];
-    if (rank < 0 || rank >= size_ || standing(rank) != Standing::present || stop_) return;
-    std::string how = json.value("how", "");
-    if (rank == rank_) how = fmt::format("rank {} gave it up: {}", from, how);
-    standing_[static_cast<std::size_t>(rank)] = Standing::lost;
-    detector_.forget(rank);
-    probes_.erase(rank);
-    if (owner_.on_lost) owner_.on_lost(rank, how);
-    return;
-  }
-  if (message.kind.starts_with("all/")) message.kind.erase(0, 4);
+  const bool for_owners = message.kind.starts_with(to_all);
+  if ((for_owners || message.kind == "lost" || message.kind == "left") && !receive_broadcast(from, message)) return;
+  if (message.kind == "left" && from >= 0 && from < size_) return receive_left(from);
+  if (message.kind == "lost") return receive_lost(from, message);
+  if (for_owners) message.kind.erase(0, to_all.size());
   if (owner_.on_message) owner_.on_message(from, message);
+}
+
+/// Passes it on, once, and puts its origin and its own body in place. False if it came before.
+bool Control::receive_broadcast(int& from, Message& message) {
+  auto stamped = unstamp(message.body);
+  if (!stamped || stamped->origin == rank_ || !seen_.insert(message.kind + stamped->id).second) return false;
+  if (seen_.size() > most_seen) seen_.clear();
+  forward(message, from);
+  from = stamped->origin;
+  message.body = std::move(stamped->body);
+  return true;
+}
+
+void Control::receive_left(int rank) {
+  detector_.forget(rank);
+  if (standing_[static_cast<std::size_t>(rank)].exchange(Standing::left) == Standing::present && owner_.on_left) owner_.on_left(rank);
+}
+
+void Control::receive_lost(int from, const Message& message) {
+  const auto json = nlohmann::json::parse(message.body, nullptr, false);
+  if (!json.is_object() || !json.contains("rank") || !json["rank"].is_number_integer()) return;
+  const int rank = json["rank"];
+  if (rank < 0 || rank >= size_) return;
+  std::string how = json.value("how", "");
+  if (rank == rank_) how = fmt::format("rank {} gave it up: {}", from, how);
+  if (mark_lost(rank) && owner_.on_lost) owner_.on_lost(rank, how);
 }
 
 void Control::say_goodbye() {
