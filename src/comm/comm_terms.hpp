@@ -9,16 +9,20 @@
 
 namespace medley::core {
 
+/// As in CommOptions.
+struct CommTraits {
+  bool exact = false, fuse = false;
+};
+
 struct CommTerms {
-  bool exact = false;
-  bool fuse = false;
+  CommTraits traits{};
   std::string rules{};   ///< in canonical spelling
 
-  std::string text() const { return fmt::format("{}{} {}", exact ? 'e' : '-', fuse ? 'f' : '-', rules); }
+  std::string text() const { return fmt::format("{}{} {}", traits.exact ? 'e' : '-', traits.fuse ? 'f' : '-', rules); }
   /// Of what text() gave; anything shorter is that of no rank of this version.
   static CommTerms from_text(const std::string& text) {
     if (text.size() < 3) return {};
-    return {text[0] == 'e', text[1] == 'f', text.substr(3)};
+    return {{text[0] == 'e', text[1] == 'f'}, text.substr(3)};
   }
 };
 
@@ -28,14 +32,14 @@ inline void compare_terms(const std::string& comm, int first, const CommTerms& e
     throw Error(ErrorKind::mismatch, fmt::format("making comm {}: rank {} gives the rules \"{}\" but rank {} gives \"{}\"", comm, first,
                                                  expected.rules, other, given.rules), {.comm = comm, .ranks = {first, other}});
   }
-  if (given.exact != expected.exact) {
+  if (given.traits.exact != expected.traits.exact) {
     throw Error(ErrorKind::mismatch, fmt::format("making comm {}: rank {} declares that messages have exact sizes but rank {} does not", comm,
-                                                 expected.exact ? first : other, expected.exact ? other : first),
+                                                 expected.traits.exact ? first : other, expected.traits.exact ? other : first),
                 {.comm = comm, .ranks = {first, other}});
   }
-  if (given.fuse != expected.fuse) {
+  if (given.traits.fuse != expected.traits.fuse) {
     throw Error(ErrorKind::mismatch, fmt::format("making comm {}: rank {} wants automatic fusion but rank {} does not", comm,
-                                                 expected.fuse ? first : other, expected.fuse ? other : first),
+                                                 expected.traits.fuse ? first : other, expected.traits.fuse ? other : first),
                 {.comm = comm, .ranks = {first, other}});
   }
 }

@@ -330,14 +330,14 @@ Comm Context::make_comm(const std::string& name, std::span<const int> world_rank
   }
   const Rules rules = Rules::parse(options.rules);
   const auto deadline = options.deadline.count() > 0 ? options.deadline : state_->deadline;
-  const bool exact = options.exact.value_or(state_->world_is_exact);
+  const core::CommTraits traits{options.exact.value_or(state_->world_is_exact), options.fuse};
   const auto own = std::find(world_ranks.begin(), world_ranks.end(), state_->rank) - world_ranks.begin();
   const std::vector<int> listed(world_ranks.begin(), world_ranks.end());
-  const core::CommTerms mine{exact, options.fuse, rules.text()};
+  const core::CommTerms mine{traits, rules.text()};
   const auto everyones = state_->gather("made/" + name, "making comm " + name, listed, mine.text(), deadline_after(deadline), nullptr);
   for (std::size_t r = 0; r < everyones.size(); ++r)
     core::compare_terms(name, static_cast<int>(own), mine, static_cast<int>(r), core::CommTerms::from_text(everyones[r]));
-  return Comm(state_->make_comm("made/" + name, listed, rules, deadline, {exact, options.fuse}));
+  return Comm(state_->make_comm("made/" + name, listed, rules, deadline, traits));
 }
 
 int Context::rank() const noexcept { return state_->rank; }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "algorithms/capabilities.hpp"
+#include "comm/comm_terms.hpp"
 #include "control/control.hpp"
 #include "engine/comm_state.hpp"
 #include "engine/control_events.hpp"
@@ -22,11 +23,6 @@ namespace medley::core {
 
 /// The backends to load for a list that may name pairs such as shm+mpi: the plain ones, then the pairs' halves.
 std::vector<std::string> with_halves(const std::vector<std::string>& wanted);
-
-/// What the members of a comm agreed on beside its rules (CommOptions).
-struct CommTraits {
-  bool exact = false, fuse = false;
-};
 
 class ContextState : public std::enable_shared_from_this<ContextState> {
  public:
