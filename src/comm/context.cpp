@@ -1,13 +1,10 @@
-#include <medley/sdk/launcher_cores.hpp>
 #include <medley/context.hpp>
-#include <medley/sdk/current_error.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 
 #include "bootstrap/environment.hpp"
 #include "bootstrap/rendezvous.hpp"
@@ -15,8 +12,6 @@
 #include "comm/comm_terms.hpp"
 #include "comm/context_state.hpp"
 #include "compress/codec.hpp"
-#include "device/staged_lane.hpp"
-#include "device/stream_lane.hpp"
 
 namespace medley {
 namespace core {
@@ -75,19 +70,6 @@ void find_place_in_job(const ContextOptions& options, ContextState& state) {
   state.store = connect_store(*place, deadline);
 }
 
-/// A library may throw anything; callers of Medley only see Medley's errors.
-std::unique_ptr<Lane> connect_backend(Backend& backend, const CommParams& group) {
-  try {
-    const OnLaunchersCores inherited;  // threads that the library starts inherit it
-    return backend.connect(group);
-  } catch (const Error&) {
-    throw;
-  } catch (...) {
-    throw Error(ErrorKind::system, fmt::format("making comm {} over {} failed: {}", group.name, backend.name(), current_error().what()),
-                {.comm = group.name, .backend = std::string(backend.name())});
-  }
-}
-
 /// Where a receive may be larger than its message, a size cannot decide the route of both. Rules of the context apply to all
 /// its comms, so they are just skipped on such comms.
 void check_sized_rules(const std::string& comm, const Rules& rules, bool exact) {
@@ -113,80 +95,6 @@ ContextState::ContextState(const ContextOptions& options) : deadline(options.dea
   if (options.progress_thread == UseThread::always) engine->start_thread();
 }
 
-CommParams ContextState::params_of(const std::string& name, const std::vector<int>& world_ranks, const std::string& backend) {
-  return {.name = name, .rank = static_cast<int>(std::find(world_ranks.begin(), world_ranks.end(), rank) - world_ranks.begin()),
-          .size = static_cast<int>(world_ranks.size()), .world_ranks = world_ranks,
-          .store = std::make_shared<PrefixStore>(store, fmt::format("comm/{}/{}/", name, backend)),
-          .deadline = deadline_after(deadline),
-          .progress = [engine = engine] { engine->progress(); },
-          .gather = [this, backend, rounds = std::map<std::string, int>()](
-                        const std::string& group_name, const std::vector<int>& members, const std::string& mine) mutable {
-            return gather(fmt::format("lane/{}/{}/{}", group_name, backend, rounds[group_name]++),
-                          fmt::format("making comm {} over {}", group_name, backend), members, mine, deadline_after(deadline), nullptr);
-          }};
-}
-
-std::unique_ptr<LaneState> ContextState::connect_inside(CommState& comm) {
-  std::vector<int> members, world_ranks;
-  for (int member = 0; member < comm.size; ++member) {
-    const int other = comm.world_ranks[static_cast<std::size_t>(member)];
-    if (hosts[static_cast<std::size_t>(other)] == hosts[static_cast<std::size_t>(rank)]) members.push_back(member), world_ranks.push_back(other);
-  }
-  if (members.size() < 2 || members.size() == comm.world_ranks.size()) return nullptr;
-  const auto ready = std::find_if(backends_.begin(), backends_.end(), [&](const Ready& one) {
-    return one.capabilities.has(Trait::inside_host) && one.capabilities.has_memory(Memory::host) && one.backend->refuses(world_ranks).empty();
-  });
-  if (ready == backends_.end()) return nullptr;
-  auto lane = std::make_unique<LaneState>();
-  lane->backend = ready->backend.get();
-  lane->comm = &comm;
-  lane->name = fmt::format("{} inside hosts", ready->backend->name());
-  lane->note = ready->note;
-  lane->event_count = ready->backend->event_count();
-  const CommParams group = params_of(fmt::format("{}+host{}", comm.name, world_ranks.front()), world_ranks, std::string(ready->backend->name()));
-  auto host_lane = std::make_unique<algorithms::HostLane>(connect_backend(*ready->backend, group), members, comm.size);
-  lane->host_lane = host_lane.get();
-  auto filled = std::make_unique<algorithms::FilledLane>(std::move(host_lane), ready->capabilities, lane->name, comm.rank, comm.size);
-  lane->filled = filled.get();
-  lane->lane = std::move(filled);
-  lane->host = false;   // no rule, row or call chooses it; Engine::route_of_exact() does
-  lane->named.reason = RouteReason::fallback;
-  return lane;
-}
-
-std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& ready, bool staged) {
-  const std::string suffix = staged ? "+cuda" : "";
-  const CommParams group = params_of(comm.name + suffix, comm.world_ranks, std::string(ready.backend->name()));
-  auto lane = std::make_unique<LaneState>();
-  lane->backend = ready.backend.get();
-  lane->comm = &comm;
-  lane->name = ready.backend->name();
-  lane->note = ready.note;
-  lane->event_count = staged ? nullptr : ready.backend->event_count();   // a device has no event count
-  auto filled = std::make_unique<algorithms::FilledLane>(connect_backend(*ready.backend, group), ready.capabilities, lane->name,
-                                                         comm.rank, comm.size);
-  lane->filled = filled.get();
-  lane->staged = staged;
-  lane->in_streams = filled->in_streams();
-  lane->launches_in_phases = !staged && ready.capabilities.has_memory(Memory::cuda) && !lane->in_streams;
-  lane->connects_lazily = ready.capabilities.has(Trait::connects_lazily);
-  lane->inside_host = ready.capabilities.has(Trait::inside_host);
-  lane->slow_reductions = ready.capabilities.has(Trait::slow_reductions);
-  lane->default_for_host = ready.capabilities.has(Trait::default_for_host);
-  lane->default_for_cuda = ready.capabilities.has(Trait::default_for_cuda);
-  lane->messages = MessageOrder(!lane->in_streams);   // on stream lanes messages of a pair share a stream, whatever their tags
-  lane->host = !staged && ready.capabilities.has_memory(Memory::host);
-  lane->cuda = staged || ready.capabilities.has_memory(Memory::cuda);
-  if (staged) {
-    lane->lane = std::make_unique<StagedLane>(std::move(filled), engine->shared_device(), comm.rank, comm.size);
-  } else if (lane->in_streams) {
-    lane->lane = std::make_unique<StreamLane>(std::move(filled), engine->shared_device(), comm.rank, comm.size);
-  } else {
-    lane->lane = std::move(filled);
-  }
-  return lane;
-}
-
 std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, const std::vector<int>& world_ranks,
                                                    const Rules& own_rules, std::chrono::nanoseconds comm_deadline,
                                                    const CommTraits& traits) {
@@ -205,52 +113,40 @@ std::shared_ptr<CommState> ContextState::make_comm(const std::string& name, cons
   comm->why_no_cuda = why_no_cuda_;
   comm->context = weak_from_this();
   comm->note = engine->note_comm(name, world_ranks);
-  std::vector<const Ready*> to_stage;
-  for (const Ready& ready : backends_) {
-    if (std::string why = ready.backend->refuses(world_ranks); !why.empty()) {
-      comm->refusals.emplace_back(ready.backend->name(), std::move(why));
-      continue;
-    }
-    comm->lanes.push_back(connect(*comm, ready, false));
-    if (why_no_cuda_.empty() && !ready.capabilities.has_memory(Memory::cuda)) to_stage.push_back(&ready);
-  }
-  // After all others, so that a backend that handles CUDA memory natively is preferred.
-  for (const Ready* ready : to_stage) comm->lanes.push_back(connect(*comm, *ready, true));
-  // Last: hosts with one rank have none, and the others' places are the same on all ranks.
-  if (auto intra_host = exact ? connect_inside(*comm) : nullptr) {
-    comm->intra_host_lane = intra_host.get();
-    comm->lanes.push_back(std::move(intra_host));
-  }
-  if (comm->lanes.empty()) {
-    std::string reasons;
-    for (const auto& [refusing, why] : comm->refusals) reasons += (reasons.empty() ? "" : "; ") + why;
-    throw Error(ErrorKind::unavailable, fmt::format("comm {}: no backend can serve it: {}", name,
-                                                    reasons.empty() ? "none is available" : reasons), {.comm = name});
-  }
-  for (std::size_t place = 0; place < comm->lanes.size(); ++place) comm->lanes[place]->place = static_cast<int>(place);
+  make_lanes(*comm);
   comm->checked = checking && comm->size > 1;
-  const route::Shape shape = shape_of(world_ranks);
-  const RoutingSources sources{own_rules, rules, table ? &*table : nullptr, shape, exact};
-  comm->routing = Routing(sources, comm->lanes);
-  const bool split = exact && (comm->routing.splits_messages(Memory::host) || comm->routing.splits_messages(Memory::cuda));
-  if (split && comm->size > 1) comm->message_sizes = std::make_shared<MessageSizes>();
-  comm->status = engine->board().add(*comm);
-  comm->sizes = SizeAgreement::make(*comm);
-  if (traits.fuse && comm->size > 1) comm->auto_fuse = std::make_unique<AutoFuse>();
-  if (online) comm->online = OnlineRoutes::make(*comm, sources, *online);
-  comm->agrees_on_routes = comm->sizes || comm->online;
-  comm->fuse_limits = fuse_limits_of(*comm, table ? &*table : nullptr, shape);
+  make_routes(*comm, own_rules, traits);
   engine->compare_order_of(*comm);
-  warn_fallback_shape(*comm, shape);
+  register_comm(comm);
+  return comm;
+}
+
+/// How its operations find their routes, and what that needs: agreed sizes, measured times, fusion.
+void ContextState::make_routes(CommState& comm, const Rules& own_rules, const CommTraits& traits) {
+  const route::Shape shape = shape_of(comm.world_ranks);
+  const RoutingSources sources{own_rules, rules, table ? &*table : nullptr, shape, comm.exact};
+  comm.routing = Routing(sources, comm.lanes);
+  const bool split = comm.exact && (comm.routing.splits_messages(Memory::host) || comm.routing.splits_messages(Memory::cuda));
+  if (split && comm.size > 1) comm.message_sizes = std::make_shared<MessageSizes>();
+  comm.status = engine->board().add(comm);
+  comm.sizes = SizeAgreement::make(comm);
+  if (traits.fuse && comm.size > 1) comm.auto_fuse = std::make_unique<AutoFuse>();
+  if (online) comm.online = OnlineRoutes::make(comm, sources, *online);
+  comm.agrees_on_routes = comm.sizes || comm.online;
+  comm.fuse_limits = fuse_limits_of(comm, table ? &*table : nullptr, shape);
+  warn_fallback_shape(comm, shape);
+}
+
+/// From here on the control thread finds it. It fails at once if another rank aborted it before it was made here.
+void ContextState::register_comm(const std::shared_ptr<CommState>& comm) {
   decltype(failed_early_)::node_type early;
   {
     const std::lock_guard lock(comms_mutex_);
     std::erase_if(comms_, [](const auto& weak) { return weak.expired(); });
     comms_.push_back(comm);
-    early = failed_early_.extract(name);
+    early = failed_early_.extract(comm->name);
   }
   if (early) engine->fail_from_peer(*comm, early.mapped());
-  return comm;
 }
 
 route::Shape ContextState::shape_of(const std::vector<int>& world_ranks) const {

@@ -63,11 +63,14 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
     std::uint8_t note;           ///< its number in records
   };
   void make_backends(const ContextOptions& options);
+  void make_lanes(CommState& comm);
   /// One backend on one comm; `staged`: for CUDA memory that the backend does not handle natively.
   std::unique_ptr<LaneState> connect(CommState& comm, const Ready& ready, bool staged);
   CommParams params_of(const std::string& name, const std::vector<int>& world_ranks, const std::string& backend);
   /// For messages inside this host, on a comm of several hosts; null where none applies.
-  std::unique_ptr<LaneState> connect_inside(CommState& comm);
+  std::unique_ptr<LaneState> connect_intra_host(CommState& comm);
+  void make_routes(CommState& comm, const Rules& own_rules, const CommTraits& traits);
+  void register_comm(const std::shared_ptr<CommState>& comm);
   std::vector<nlohmann::json> ask_all(const std::string& about, const nlohmann::json& mine, Deadline until);
   static std::vector<std::string> names_of_all(const std::vector<nlohmann::json>& answers);
   std::string create(const std::string& name, const BackendParams& params, std::unique_ptr<Backend>& made);
