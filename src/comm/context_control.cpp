@@ -1,6 +1,6 @@
 // How a context handles the messages of its control thread: lost ranks, failures of comms, and status queries.
 //
-// Two sides. On the control thread (on_message, on_gone, on_tick, judge) nothing waits: it holds no comm, takes no lock of the
+// Two sides. On the control thread (on_message, on_gone, on_tick, check_call) nothing waits: it holds no comm, takes no lock of the
 // engine, and calls no backend and no user callback; it answers from the status board and posts the rest. On the engine's threads
 // (act_on_events and what it calls) comms fail and backends learn of lost ranks.
 #include <fmt/format.h>
@@ -31,6 +31,14 @@ constexpr auto answer_limit = 400ms;   // for ranks that are alive; a stopped on
 // A rank that waits in Medley polls every 20 ms at least.
 constexpr auto stuck_after = 1s;
 
+// Kinds of messages between control threads.
+constexpr const char* comm_failed = "failed";
+constexpr const char* size_report = "sizes";
+constexpr const char* collective_called = "call";     // check mode: to the comm's first rank
+constexpr const char* collective_agreed = "alike";    // and from there
+constexpr const char* status_query = "ask";
+constexpr const char* status_answer = "answer";
+
 /// One line on stderr, dropped if its reader is stuck: the control thread never blocks.
 void print_notice(const std::string& line) {
   const std::string text = fmt::format("medley: {}\n", line);
@@ -45,7 +53,7 @@ int member_of(const CommState& comm, int world_rank) {
 }
 
 control::Message failure_notice(const std::string& comm, const std::vector<int>& members, int by, const Error& why) {
-  return {"failed", json{{"comm", comm}, {"kind", static_cast<int>(why.kind())}, {"what", why.what()},
+  return {comm_failed, json{{"comm", comm}, {"kind", static_cast<int>(why.kind())}, {"what", why.what()},
                          {"ranks", why.context().ranks}, {"by", by}, {"members", members}}.dump()};
 }
 
@@ -61,7 +69,7 @@ void ContextState::start_control(const std::vector<json>& answers) {
   if (!control_) return;
   std::vector<control::Endpoint> endpoints;
   for (const json& answer : answers) endpoints.push_back(control::Endpoint::from_text(answer["control"]));
-  engine->set_hooks({[this](const CommState& comm, const Error& why) { tell_failure(comm, why); },
+  engine->set_hooks({[this](const CommState& comm, const Error& why) { announce_failure(comm, why); },
                            [this](const CommState& comm, const Operation& waiting) { return diagnose_stall(comm, waiting); },
                            [this](const CommState& comm, const Operation& operation) { ask_checker(comm, operation); },
                            &events_, [this] { act_on_events(); }});
@@ -172,7 +180,7 @@ void ContextState::look_for_gone() {
   }
 }
 
-void ContextState::tell_failure(const CommState& comm, const Error& why) {
+void ContextState::announce_failure(const CommState& comm, const Error& why) {
   if (!control_ || comm.size == 1) return;
   control_->send(control::Control::everyone, failure_notice(comm.name, comm.world_ranks, comm.rank, why));
 }
@@ -182,20 +190,20 @@ void ContextState::ask_checker(const CommState& comm, const Operation& operation
   if (operation.fusion) {
     made.call += fmt::format(", {} fused tensors of layout {:016x}", operation.fusion->tensors().size(), operation.fusion->layout());
   }
-  control_->send(comm.world_ranks[0], {"call", json{{"comm", comm.name}, {"sequence", operation.sequence}, {"rank", comm.rank},
+  control_->send(comm.world_ranks[0], {collective_called, json{{"comm", comm.name}, {"sequence", operation.sequence}, {"rank", comm.rank},
                                                     {"size", comm.size}, {"call", made.call}, {"route", made.route},
                                                     {"ranks", comm.world_ranks}, {"before", engine->note_issue(operation)}}.dump()});
 }
 
 /// On the comm's first rank: if all agree, they may start; a difference fails the comm on every rank, this one included.
-void ContextState::judge(const json& call) {
+void ContextState::check_call(const json& call) {
   const std::string name = call["comm"];
   const auto verdict = checker_.hear(name, call["sequence"], call["rank"], call["size"], {call["call"], call["route"]},
                                      call["before"].get<IssuedBefore>());
   if (!verdict) return;
   if (verdict->agreed) {
     for (int world_rank : call["ranks"].get<std::vector<int>>()) {
-      control_->send(world_rank, {"alike", json{{"comm", name}, {"sequence", call["sequence"]}}.dump()});
+      control_->send(world_rank, {collective_agreed, json{{"comm", name}, {"sequence", call["sequence"]}}.dump()});
     }
     return;
   }
@@ -218,54 +226,54 @@ void ContextState::compare_message_sizes() {
   for (const auto& comm : engine->board().comms()) {
     if (!comm->message_sizes) continue;
     for (const MessageSizes::Report& report : comm->message_sizes->due()) {
-      const int to = comm->world_ranks[static_cast<std::size_t>(report.line.peer)];
-      const json body{{"comm", comm->name}, {"rank", comm->rank}, {"tag", report.line.tag}, {"memory", static_cast<int>(report.line.memory)},
+      const int to = comm->world_ranks[static_cast<std::size_t>(report.channel.peer)];
+      const json body{{"comm", comm->name}, {"rank", comm->rank}, {"tag", report.channel.tag}, {"memory", static_cast<int>(report.channel.memory)},
                       {"count", report.count}, {"sum", report.sum}, {"last", report.last}};
       if (to == rank) {
-        hear_message_sizes(rank, body);
+        on_size_report(rank, body);
       } else {
-        control_->send(to, {"sizes", body.dump()});
+        control_->send(to, {size_report, body.dump()});
       }
     }
     if (const auto different = comm->message_sizes->compare_heard()) fail_for_sizes(*comm, *different);
   }
 }
 
-void ContextState::hear_message_sizes(int from, const json& body) {
+void ContextState::on_size_report(int from, const json& body) {
   const auto comm = engine->board().find(body["comm"].get<std::string>());
   const int sender = body["rank"];
   if (!comm || !comm->message_sizes || sender < 0 || static_cast<std::size_t>(sender) >= comm->world_ranks.size() ||
       comm->world_ranks[static_cast<std::size_t>(sender)] != from) {
     return;   // it is reported again: the comm may not be made here yet
   }
-  const MessageSizes::LineName line{.peer = comm->rank, .tag = body["tag"], .send = true, .memory = static_cast<Memory>(body["memory"].get<int>())};
-  const auto different = comm->message_sizes->compare(sender, {line, body["count"], body["sum"], body["last"]});
+  const MessageSizes::Channel channel{.peer = comm->rank, .tag = body["tag"], .send = true, .memory = static_cast<Memory>(body["memory"].get<int>())};
+  const auto different = comm->message_sizes->compare(sender, {channel, body["count"], body["sum"], body["last"]});
   if (different) fail_for_sizes(*comm, *different);
 }
 
 void ContextState::on_message(int from, const control::Message& message) {
   const json body = json::parse(message.body, nullptr, false);
   if (body.is_discarded() || !body.contains("comm")) return;
-  if (message.kind == "failed") {
+  if (message.kind == comm_failed) {
     Error reported(static_cast<ErrorKind>(body["kind"].get<int>()),
                    fmt::format("rank {} says: {}", body["by"].get<int>(), body["what"].get<std::string>()), {.ranks = body["ranks"]});
     const auto members = body["members"].get<std::vector<int>>();
     if (std::find(members.begin(), members.end(), rank) == members.end()) return;
     events_.post(CommFailed{body["comm"], std::move(reported)});
-  } else if (message.kind == "sizes") {
-    hear_message_sizes(from, body);
-  } else if (message.kind == "call") {
-    judge(body);
-  } else if (message.kind == "alike") {
+  } else if (message.kind == size_report) {
+    on_size_report(from, body);
+  } else if (message.kind == collective_called) {
+    check_call(body);
+  } else if (message.kind == collective_agreed) {
     events_.post(CollectiveAgreed{body["comm"], body["sequence"]});
-  } else if (message.kind == "ask") {
+  } else if (message.kind == status_query) {
     compare_message_sizes();   // what it finds arrives before the answer
     json answer{{"comm", body["comm"]}, {"question", body["question"]}};
     answer["status"] = engine->board().status(body["comm"]);
     const std::chrono::duration<double> unpolled = steady_clock::now() - polled_;
     if (unpolled > stuck_after) answer["status"]["unpolled_s"] = unpolled.count();
-    control_->send(from, {"answer", answer.dump()});
-  } else if (message.kind == "answer") {
+    control_->send(from, {status_answer, answer.dump()});
+  } else if (message.kind == status_answer) {
     const std::lock_guard lock(answers_mutex_);
     const auto open = answers_.find(body["question"]);
     if (open == answers_.end()) return;
@@ -276,11 +284,11 @@ void ContextState::on_message(int from, const control::Message& message) {
 
 Diagnosis ContextState::diagnose_stall(const CommState& comm, const Operation& waiting) {
   compare_message_sizes();
-  std::string question;
+  std::string query;
   {
     const std::lock_guard lock(answers_mutex_);
-    question = fmt::format("{}.{}", rank, ++questions_);
-    answers_[question];
+    query = fmt::format("{}.{}", rank, ++queries_);
+    answers_[query];
   }
   std::map<int, json> by_member;
   std::size_t asked = 0;
@@ -288,7 +296,7 @@ Diagnosis ContextState::diagnose_stall(const CommState& comm, const Operation& w
     const int other = comm.world_ranks[static_cast<std::size_t>(member)];
     const auto standing = control_->standing(other);
     if (standing == control::Control::Standing::present) {
-      control_->send(other, {"ask", json{{"comm", comm.name}, {"question", question}}.dump()});
+      control_->send(other, {status_query, json{{"comm", comm.name}, {"question", query}}.dump()});
       ++asked;
     } else {
       by_member[member] = {{"gone", standing == control::Control::Standing::left ? "has left the job" : "was lost"}};
@@ -296,9 +304,9 @@ Diagnosis ContextState::diagnose_stall(const CommState& comm, const Operation& w
   }
   std::unique_lock lock(answers_mutex_);
   answered_.wait_for(lock, answer_limit,
-                     [&] { return answers_[question].size() == asked; });
-  for (auto& [world_rank, status] : answers_[question]) by_member[member_of(comm, world_rank)] = std::move(status);
-  answers_.erase(question);
+                     [&] { return answers_[query].size() == asked; });
+  for (auto& [world_rank, status] : answers_[query]) by_member[member_of(comm, world_rank)] = std::move(status);
+  answers_.erase(query);
   lock.unlock();
   return diagnose(comm.name, comm.size, waiting.collective() ? waiting.sequence : 0, by_member);
 }

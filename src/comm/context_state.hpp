@@ -105,11 +105,11 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   void act_on_events();
   void note_gone(const RankGone& event);
   void look_for_gone();
-  void tell_failure(const CommState& comm, const Error& why);
+  void announce_failure(const CommState& comm, const Error& why);
   void ask_checker(const CommState& comm, const Operation& operation);
-  void judge(const nlohmann::json& call);
+  void check_call(const nlohmann::json& call);
   void compare_message_sizes();
-  void hear_message_sizes(int from, const nlohmann::json& report);
+  void on_size_report(int from, const nlohmann::json& report);
   void fail_for_sizes(const CommStatus& comm, const MessageSizes::Difference& difference);
   ConsistencyChecker checker_;                                 ///< owned by the control thread, as are the next four
   bool any_gone_ = false;
@@ -127,7 +127,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::mutex answers_mutex_;
   std::condition_variable answered_;
   std::map<std::string, std::map<int, nlohmann::json>> answers_;   ///< to open queries, by query and world rank
-  std::uint64_t questions_ = 0;
+  std::uint64_t queries_ = 0;
   std::unique_ptr<control::Control> control_;       ///< last: its thread uses everything above
 };
 

@@ -49,7 +49,7 @@ inline int sender_of(const Call& call, const Transfer& transfer) {
 }
 
 /// Inside a host, a send or receive up to here is one copy of a cache line.
-inline constexpr std::int64_t one_line = 64;
+inline constexpr std::int64_t cache_line_bytes = 64;
 
 class Engine final : private Progress::Events {
  public:
@@ -132,7 +132,7 @@ class Engine final : private Progress::Events {
   /// How the engine announces to the other ranks that a comm failed, and asks them what they are doing. The first is called
   /// under the lock, the second without it.
   struct Hooks {
-    std::function<void(const CommState& comm, const Error& why)> tell_failure;
+    std::function<void(const CommState& comm, const Error& why)> announce_failure;
     std::function<Diagnosis(const CommState& comm, const Operation& waiting)> diagnose_stall;
     /// Check mode: sends the call to the comm's checker. Under the lock.
     std::function<void(const CommState& comm, const Operation& operation)> ask_checker;
@@ -301,7 +301,7 @@ class Engine final : private Progress::Events {
   /// True if anything moved.
   bool progress_locked(Progress::Extent extent = Progress::Extent::some);
   void progress_until(const std::function<bool()>& condition);
-  void fail_locked(CommState& comm, const Error& why, bool tell = true);
+  void fail_locked(CommState& comm, const Error& why, bool announce = true);
   bool finish_aborts();
   void end_operations_of(CommState& comm);
   void reclaim_closed(bool hurry = false) noexcept;

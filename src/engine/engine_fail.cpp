@@ -91,9 +91,9 @@ void Engine::fail_from_peer(CommState& comm, const Error& why) {
 
 /// The operations of the comm fail now. They complete only when the lanes have finished their abort: until then a library may
 /// write to their memory.
-void Engine::fail_locked(CommState& comm, const Error& why, bool tell) {
+void Engine::fail_locked(CommState& comm, const Error& why, bool announce) {
   if (comm.failure) return;
-  if (tell && hooks_.tell_failure) hooks_.tell_failure(comm, why);
+  if (announce && hooks_.announce_failure) hooks_.announce_failure(comm, why);
   // Later operations put their own context in front of the cause, so the first operation's context is dropped.
   ErrorContext context = why.context();
   context.op.reset();

@@ -140,7 +140,7 @@ Operation* Engine::poll_started(Operation* message, const std::shared_ptr<CommSt
                                                         const Access& access, std::uint64_t begun) {
   LaneState& lane = *route.lane;
   // A copy of a line takes as long as reading the clock: it ends when it begins.
-  const bool brief = lane.inside_host && bytes_of(access) <= one_line;
+  const bool brief = lane.inside_host && bytes_of(access) <= cache_line_bytes;
   record_message(comm, call, route, options.async, begun, brief ? begun : ticks());
   if (lane.has_undelivered()) watch_undelivered(lane);
 }

@@ -148,8 +148,8 @@ const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view 
   try {
     const Route* chosen = nullptr;
     if (by_size) {
-      auto [bytes, question] = comm.sizes->next(call);
-      open = std::move(question);
+      auto [bytes, query] = comm.sizes->next(call);
+      open = std::move(query);
       if (!open) chosen = comm.routing.find_by_size(call, bytes);   // where there are steps they cover all sizes
     } else {
       auto [route, query] = comm.online->next(slot, comm.collectives, ticket);

@@ -20,7 +20,7 @@ bool Engine::send_now(CommState& comm, const ConstBuffer& buffer, int to, const 
   comm.count(false);
   if (recorder_) [[likely]] {
     const MessageFields fields{Op::send, buffer.dtype, to, options.tag, buffer.count, 0};
-    write_message_record(*recorder_, comm, fields, *route, 0, options.async, begun, bytes <= one_line ? begun : ticks());
+    write_message_record(*recorder_, comm, fields, *route, 0, options.async, begun, bytes <= cache_line_bytes ? begun : ticks());
   }
   return true;
 }

@@ -114,7 +114,7 @@ OnlineRoutes::Decision OnlineRoutes::try_route(OnlineTicket& ticket) {
     if (auto query = ask_for_next()) return {nullptr, {std::move(query), 0}};
     begin_window(ticket.sequence);
   }
-  return {&take_place(ticket), {}};
+  return {&assign_window_slot(ticket), {}};
 }
 
 /// What the next window needs to be planned; null if it is there.
@@ -201,7 +201,7 @@ route::WindowResult OnlineRoutes::result_of(const Window& past) const {
   return result;
 }
 
-const Route& OnlineRoutes::take_place(OnlineTicket& ticket) {
+const Route& OnlineRoutes::assign_window_slot(OnlineTicket& ticket) {
   Window& current = windows_.back();
   const Slot& slot = slots_[ticket.slot];
   const std::uint32_t occurrence = current.counts[ticket.slot]++;

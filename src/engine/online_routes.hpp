@@ -96,7 +96,7 @@ class MEDLEY_API OnlineRoutes {
   std::uint32_t next_length(const Window* past, const route::WindowResult& result);
   route::WindowResult result_of(const Window& past) const;
   void tell(Window& about);
-  const Route& take_place(OnlineTicket& ticket);
+  const Route& assign_window_slot(OnlineTicket& ticket);
   void report(const route::TrialOutcome& decision, const Window& from_window);
 
   LaneState* lane_ = nullptr;

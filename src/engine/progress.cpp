@@ -21,17 +21,17 @@ bool Progress::add_another(LaneState& lane) {
 
 bool Progress::add_undelivered(LaneState& lane) {
   if (!lane.has_undelivered() || !add_lane(lane)) return false;
-  ++owing_lanes_;
+  ++undelivered_lanes_;
   return true;
 }
 
 void Progress::remove_lanes(const CommState& comm) {
   std::erase_if(lanes_, [&](const LaneState* lane) { return lane->comm == &comm; });
-  count_owing();
+  count_undelivered();
 }
 
-void Progress::count_owing() {
-  owing_lanes_ = static_cast<int>(std::count_if(lanes_.begin(), lanes_.end(), [](const LaneState* lane) { return lane->active == 0; }));
+void Progress::count_undelivered() {
+  undelivered_lanes_ = static_cast<int>(std::count_if(lanes_.begin(), lanes_.end(), [](const LaneState* lane) { return lane->active == 0; }));
 }
 
 void Progress::move_lane(LaneState& lane) {
@@ -105,7 +105,7 @@ bool Progress::run(Extent extent) {
   next_ = nullptr;
   moved = moved || !ready_.empty();   // one that asked meanwhile is polled in the next pass
   std::erase_if(lanes_, [](const LaneState* lane) { return lane->active == 0 && !lane->has_undelivered(); });
-  count_owing();
+  count_undelivered();
   return moved;
 }
 

@@ -61,7 +61,7 @@ class MEDLEY_API Progress {
   bool poll(Operation& operation);
 
   /// Whether lanes have something to deliver that belongs to no active operation.
-  bool undelivered() const { return owing_lanes_ > 0; }
+  bool undelivered() const { return undelivered_lanes_ > 0; }
   bool has_value_exchange() const;
   /// Given by the lanes with active operations; lanes that are only undelivered are polled beside them.
   Waiting how_to_wait() const;
@@ -77,7 +77,7 @@ class MEDLEY_API Progress {
   bool poll_ready();
   Poll look(Operation& operation);
   bool poll_from(Operation* first, std::size_t count);
-  void count_owing();
+  void count_undelivered();
 
   Events& events_;
   ActiveList active_;                    ///< polled in every pass, in order of start
@@ -85,7 +85,7 @@ class MEDLEY_API Progress {
   Operation* next_ = nullptr;            ///< the next to poll in the running pass
   Operation* resume_ = nullptr;          ///< where the next pass resumes beyond the oldest
   std::vector<LaneState*> lanes_;        ///< with active operations, or undelivered
-  int owing_lanes_ = 0;
+  int undelivered_lanes_ = 0;            ///< those of them without active operations
   std::uint64_t moment_ = 0;             ///< 0: not read yet
 };
 

@@ -39,12 +39,12 @@ SizeAgreement::Decision SizeAgreement::next(const Call& call) {
   Kind& kind = kinds_[index];
   const std::uint64_t operation = kind.issued++;
   const SizeWindow window = SizeWindow::of(operation);
-  std::shared_ptr<ValueQuery> question = kind.question.lock();
+  std::shared_ptr<ValueQuery> query = kind.query.lock();
   if (operation == window.first && window.number >= 2) {
-    const Window& told = kind.windows[(window.number - 2) % 3];
-    kind.agreed = std::make_shared<AgreedValues>(AgreedValues{false, told.sizes});
-    kind.question = question = std::make_shared<ValueQuery>(*lane_, tag, kind.agreed);
-    question->ask(who_knows(told));
+    const Window& past = kind.windows[(window.number - 2) % 3];
+    kind.agreed = std::make_shared<AgreedValues>(AgreedValues{false, past.sizes});
+    kind.query = query = std::make_shared<ValueQuery>(*lane_, tag, kind.agreed);
+    query->ask(who_knows(past));
   }
   count(kind, window, call);
   if (window.ends_with(operation)) {
@@ -55,7 +55,7 @@ SizeAgreement::Decision SizeAgreement::next(const Call& call) {
   }
   if (!kind.agreed) return {};
   const std::size_t place = (operation - window.first) % kind.agreed->largest.size();
-  if (question && !question->answered()) return {.open = {std::move(question), place}};
+  if (query && !query->answered()) return {.open = {std::move(query), place}};
   if (!kind.agreed->known) throw_dropped_exchange(*lane_, "sizes");
   return {.bytes = kind.agreed->largest[place]};
 }

@@ -70,7 +70,7 @@ class SizeAgreement {
     std::uint64_t issued = 0;
     std::array<Window, 3> windows;                ///< the latest ones, by number
     std::shared_ptr<AgreedValues> agreed{};        ///< decides the routes of this window; none in the first two
-    std::weak_ptr<ValueQuery> question{};       ///< what waiting operations share
+    std::weak_ptr<ValueQuery> query{};          ///< what waiting operations share
   };
   static std::size_t kind_of(const Call& call);
   void count(Kind& kind, const SizeWindow& window, const Call& call);
