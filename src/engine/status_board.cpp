@@ -11,11 +11,9 @@ namespace medley::core {
 
 std::uint64_t StatusBoard::first_word(const Operation& operation) {
   const bool known = operation.lane && !operation.open_route;   // where the size is open the lane is a placeholder
-  return static_cast<std::uint64_t>(operation.comm->status->number) << 32 |
-         static_cast<std::uint64_t>(known ? operation.lane->place : no_lane) << 16 |
-         static_cast<std::uint64_t>(operation.call.op) << 8 |
-         // relaxed: written under the engine's lock, which is held here
-         (operation.state.load(std::memory_order_relaxed) == Operation::State::active ? slot_running : 0) | slot_taken;
+  // relaxed: written under the engine's lock, which is held here
+  const bool running = operation.state.load(std::memory_order_relaxed) == Operation::State::active;
+  return pack({operation.comm->status->number, known ? operation.lane->place : no_lane, operation.call.op, running});
 }
 
 std::uint64_t StatusBoard::third_word(const Operation& operation) {
@@ -90,12 +88,13 @@ std::shared_ptr<const CommStatus> StatusBoard::find(std::uint32_t number) const 
 }
 
 nlohmann::json StatusBoard::describe(const Words& words) const {
-  const auto comm = find(static_cast<std::uint32_t>(words[0] >> 32));
+  const Shown shown = unpack(words[0]);
+  const auto comm = find(shown.comm);
   if (!comm) return nullptr;
-  const auto lane = static_cast<std::size_t>(words[0] >> 16 & 0xffff);
+  const auto lane = static_cast<std::size_t>(shown.lane);
   const auto peer = static_cast<int>(static_cast<std::int64_t>(words[2]));
-  nlohmann::json text{{"op", name(static_cast<Op>(words[0] >> 8 & 0xff))}, {"sequence", words[1]},
-                      {"state", words[0] & slot_running ? "running" : "held back"}, {"comm", comm->name}};
+  nlohmann::json text{{"op", name(shown.op)}, {"sequence", words[1]},
+                      {"state", shown.running ? "running" : "held back"}, {"comm", comm->name}};
   if (lane < comm->lanes.size()) text["backend"] = comm->lanes[lane];
   if (peer != no_peer) text["peer"] = peer;
   for (std::size_t member = 0; member < comm->world_ranks.size() && member < most_ranks; ++member) {
@@ -135,15 +134,13 @@ nlohmann::json StatusBoard::status(const std::string& name) const {
     if (words[0] & slot_taken) shown.push_back(describe(words));
   }
   if (const std::uint64_t word = inline_.load(std::memory_order_acquire)) {   // pairs with show_inline()
-    const std::uint32_t number = static_cast<std::uint32_t>(word >> 32);
-    const auto here = find(number);
-    const Op op = static_cast<Op>(word >> 1 & 0x7f);
+    const Shown call = unpack_inline(word);
+    const auto here = find(call.comm);
     Words words{};
-    words[0] = (word >> 32) << 32 | (word >> 8 & 0xff) << 16 | static_cast<std::uint64_t>(op) << 8 | slot_running | slot_taken;
+    words[0] = pack(call);
     // relaxed: after the acquire load of inline_
-    words[1] = !here ? 0 : (is_collective(op) ? here->collectives : here->messages).load(std::memory_order_relaxed);
-    const auto root = static_cast<std::int64_t>(static_cast<std::int16_t>(word >> 16 & 0xffff));
-    words[2] = static_cast<std::uint64_t>(is_collective(op) ? no_peer : root);
+    words[1] = !here ? 0 : (is_collective(call.op) ? here->collectives : here->messages).load(std::memory_order_relaxed);
+    words[2] = static_cast<std::uint64_t>(static_cast<std::int64_t>(is_collective(call.op) ? no_peer : root_of_inline(word)));
     shown.push_back(describe(words));
   }
   std::erase(shown, nullptr);

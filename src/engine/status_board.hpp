@@ -54,9 +54,8 @@ class StatusBoard {
     if (free_ == 0) return -1;
     const int slot = std::countr_zero(free_);
     free_ &= free_ - 1;
-    slots_[static_cast<std::size_t>(slot)].write_first(static_cast<std::uint64_t>(comm.number) << 32 | static_cast<std::uint64_t>(lane) << 16 |
-                                                     static_cast<std::uint64_t>(op) << 8 | slot_running | slot_taken,
-                                                 sequence, static_cast<std::uint64_t>(static_cast<std::int64_t>(peer)));
+    slots_[static_cast<std::size_t>(slot)].write_first(pack({comm.number, lane, op, true}), sequence,
+                                                       static_cast<std::uint64_t>(static_cast<std::int64_t>(peer)));
     return slot;
   }
   void hide_message(int slot) noexcept {
@@ -69,8 +68,7 @@ class StatusBoard {
   /// A blocking call that is not pending yet.
   void show_inline(const CommStatus& comm, int lane, Op op, int root) noexcept {
     note_poll();
-    inline_.store(static_cast<std::uint64_t>(comm.number) << 32 | static_cast<std::uint64_t>(root & 0xffff) << 16 |
-                      static_cast<std::uint64_t>(lane & 0xff) << 8 | static_cast<std::uint64_t>(op) << 1 | 1u,
+    inline_.store(pack_inline({comm.number, lane, op, true}, root),
                   std::memory_order_release);   // pairs with the acquire load in status(): its comm's count is as new
   }
   void hide_inline() noexcept { inline_.store(0, std::memory_order_release); }   // pairs with status()
@@ -88,10 +86,32 @@ class StatusBoard {
   std::uint64_t polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
 
  private:
-  // Word 0: the comm's number, then lane, op, whether it runs, and a bit that marks the slot as taken. Word 1: the sequence
-  // number. Word 2: the peer of a message, or no_peer. Then the awaited ranks of the comm, a bit each.
+  // Word 0: a Shown and a bit that marks the slot as taken. Word 1: the sequence number. Word 2: the peer of a message, or no_peer.
+  // Then the awaited ranks of the comm, a bit each.
   static constexpr std::uint64_t slot_taken = 1, slot_running = 2;
   static constexpr int no_peer = -2;   // -1 is any source
+  struct Shown {
+    std::uint32_t comm;   ///< its number
+    int lane;
+    Op op;
+    bool running;
+  };
+  [[gnu::always_inline]] static constexpr std::uint64_t pack(const Shown& shown) noexcept {
+    return static_cast<std::uint64_t>(shown.comm) << 32 | static_cast<std::uint64_t>(shown.lane) << 16 | static_cast<std::uint64_t>(shown.op) << 8 |
+           (shown.running ? slot_running : 0) | slot_taken;
+  }
+  [[gnu::always_inline]] static constexpr Shown unpack(std::uint64_t word) noexcept {
+    return {static_cast<std::uint32_t>(word >> 32), static_cast<int>(word >> 16 & 0xffff), static_cast<Op>(word >> 8 & 0xff), (word & slot_running) != 0};
+  }
+  // A blocking call that is not pending takes one word: with 16 bits of its root, and 8 of its lane.
+  [[gnu::always_inline]] static constexpr std::uint64_t pack_inline(const Shown& shown, int root) noexcept {
+    return static_cast<std::uint64_t>(shown.comm) << 32 | static_cast<std::uint64_t>(root & 0xffff) << 16 |
+           static_cast<std::uint64_t>(shown.lane & 0xff) << 8 | static_cast<std::uint64_t>(shown.op) << 1 | 1u;
+  }
+  [[gnu::always_inline]] static constexpr Shown unpack_inline(std::uint64_t word) noexcept {
+    return {static_cast<std::uint32_t>(word >> 32), static_cast<int>(word >> 8 & 0xff), static_cast<Op>(word >> 1 & 0x7f), true};
+  }
+  [[gnu::always_inline]] static constexpr int root_of_inline(std::uint64_t word) noexcept { return static_cast<std::int16_t>(word >> 16 & 0xffff); }
   static std::uint64_t first_word(const Operation& operation);
   static std::uint64_t third_word(const Operation& operation);
   void hide_all_of(int slot) noexcept;
