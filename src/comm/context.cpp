@@ -49,7 +49,8 @@ void find_place_in_job(const ContextOptions& options, ContextState& state) {
   const Deadline deadline = deadline_after(options.deadline);
   if (options.rank >= 0 || options.size > 0 || options.store) {
     if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
-      throw Error(ErrorKind::invalid, fmt::format("a context cannot be rank {} of {}", options.rank, options.size));
+      throw Error(ErrorKind::invalid, fmt::format("a context cannot be rank {} of {}; give size >= 1 and 0 <= rank < size, or neither to ask "
+                                                  "the launcher", options.rank, options.size));
     }
     if (!options.store && options.size > 1) {
       throw Error(ErrorKind::invalid, fmt::format("a context of rank {} of {} needs a store to meet the others; give "
@@ -85,7 +86,7 @@ void check_sized_rules(const std::string& comm, const Rules& rules, bool exact) 
 
 ContextState::ContextState(const ContextOptions& options) : deadline(options.deadline), announces_losses(options.announce_losses), world_is_exact(options.exact) {
   if (options.deadline <= std::chrono::nanoseconds{0}) {
-    throw Error(ErrorKind::invalid, "a context's deadline must be positive");
+    throw Error(ErrorKind::invalid, fmt::format("ContextOptions::deadline is {} ns; give a time above 0", options.deadline.count()));
   }
   rules = Rules::parse(text_of_rules(options));
   find_place_in_job(options, *this);

@@ -1,6 +1,5 @@
 // The failure detector's inputs, from pidfds, TCP and probes, and the actions on its findings.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -14,6 +13,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/ranks_text.hpp"
 #include "control/connect.hpp"
 #include "control/control.hpp"
 
@@ -107,7 +107,7 @@ void Control::act_on_findings(Deadline now) {
   if (!owner_.on_notice || stop_) return;
   for (const auto& [what, ranks] : notices) {
     const char* verb = what.first == Kind::suspected ? "suspects" : what.first == Kind::silent ? "does not hear" : "no longer suspects";
-    owner_.on_notice(fmt::format("rank {} {} rank{} {}: {}", rank_, verb, ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "), what.second));
+    owner_.on_notice(fmt::format("rank {} {} {}: {}", rank_, verb, core::ranks_text(ranks), what.second));
   }
 }
 

@@ -1,7 +1,6 @@
 // Waiting: polls while an answer may come at once, then yields the core, then sleeps until a peer rings the doorbell or a check
 // is due: the deadline, a dead peer, an abort.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <thread>
 #include <unordered_set>
 
+#include "base/ranks_text.hpp"
 #include "engine/engine.hpp"
 
 namespace medley::core {
@@ -36,9 +36,7 @@ std::vector<int> blamed_ranks(const Operation& operation, const Diagnosis& found
 Error timeout_error(const Operation& operation, const Diagnosis& found) {
   const std::vector<int> awaited = blamed_ranks(operation, found);
   std::string sentence = "the deadline passed";
-  if (!awaited.empty()) {
-    sentence += fmt::format(" while waiting for rank{} {}", awaited.size() == 1 ? "" : "s", fmt::join(awaited, ", "));
-  }
+  if (!awaited.empty()) sentence += " while waiting for " + ranks_text(awaited);
   if (operation.open_route && !awaited.empty()) {
     sentence += operation.online.takes_part()
                     ? std::string(" to tell how long earlier collectives took, which decides its route")

@@ -239,11 +239,11 @@ TEST(BadInput, a_comm_used_after_its_context) {
 
 TEST(BadInput, a_context_in_an_impossible_place) {
   const auto make = [](ContextOptions options) { return [options] { Context context(options); }; };
-  expect_refused({"rank 2 of 2"}, make({.rank = 2, .size = 2, .store = make_local_store()}));
+  expect_refused({"rank 2 of 2", "0 <= rank < size"}, make({.rank = 2, .size = 2, .store = make_local_store()}));
   expect_refused({"rank -1 of 2"}, make({.rank = -1, .size = 2, .store = make_local_store()}));
   expect_refused({"rank 0 of -3"}, make({.rank = 0, .size = -3, .store = make_local_store()}));
   expect_refused({"rank 0 of 2", "store"}, make({.rank = 0, .size = 2}));
-  expect_refused({"deadline", "positive"},
+  expect_refused({"ContextOptions::deadline", "-1000000000 ns", "above 0"},
                  make({.rank = 0, .size = 1, .deadline = std::chrono::seconds(-1)}));
   expect_error(ErrorKind::unavailable, {"backend smoke", "shm"},
                make({.backends = {"shm", "smoke"}, .rank = 0, .size = 1}));
