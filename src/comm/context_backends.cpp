@@ -8,28 +8,29 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <medley/sdk/launcher_cores.hpp>
 #include <medley/sdk/device.hpp>
+#include <medley/sdk/launcher_cores.hpp>
+#include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 
-#include "base/ranks_text.hpp"
 #include "base/split.hpp"
 #include "bootstrap/host.hpp"
 #include "bootstrap/proof.hpp"
 #include "bootstrap/rendezvous.hpp"
-#include "compress/codec.hpp"
+#include "comm/agree_on_backends.hpp"
+#include "comm/backend_loader.hpp"
 #include "comm/context_state.hpp"
 #include "comm/context_table.hpp"
-#include "comm/backend_loader.hpp"
 #include "comm/needed_backends.hpp"
+#include "compress/codec.hpp"
 
 namespace medley::core {
 namespace {
 
 using nlohmann::json;
 
-std::vector<std::string> wanted_backends(const ContextOptions& options) {
+/// Those that the program or the environment names; "auto" among them.
+std::vector<std::string> listed_backends(const ContextOptions& options) {
   if (!options.backends.empty()) return options.backends;
   const char* text = std::getenv("MEDLEY_BACKENDS");
   return split(text ? text : "", ',');
@@ -53,45 +54,6 @@ std::string what_there_is_but(const std::string& missing) {
   return text;
 }
 
-/// The ranks that gave a reason, and the first reason; empty when none did.
-std::string who_lacks(const std::vector<json>& answers, const std::string& name, std::vector<int>& ranks) {
-  std::string reason;
-  ranks.clear();
-  for (std::size_t r = 0; r < answers.size(); ++r) {
-    const json& given = answers[r]["reasons"];
-    const std::string why =
-        given.contains(name) ? given[name].get<std::string>() : "it is not installed there";
-    if (why.empty()) continue;
-    if (reason.empty()) reason = why;
-    ranks.push_back(static_cast<int>(r));
-  }
-  if (reason.empty() || ranks.size() == answers.size()) return reason;
-  return fmt::format("not on {}: {}", ranks_text(ranks), reason);
-}
-
-/// Rules decide routes, so ranks with different rules would wait for each other for ever.
-void compare_rules(const std::vector<json>& answers) {
-  for (std::size_t r = 1; r < answers.size(); ++r) {
-    const std::string here = answers[r]["rules"], first = answers[0]["rules"];
-    if (here == first) continue;
-    throw Error(ErrorKind::mismatch,
-                fmt::format("rank 0 has the rules \"{}\" but rank {} has \"{}\"; all ranks must have the same", first, r, here),
-                {.ranks = {0, static_cast<int>(r)}});
-  }
-}
-
-/// Sizes decide the routes of messages only if all ranks say that they may.
-void compare_exactness(const std::vector<json>& answers) {
-  for (std::size_t r = 1; r < answers.size(); ++r) {
-    const bool here = answers[r]["exact"], first = answers[0]["exact"];
-    if (here == first) continue;
-    throw Error(ErrorKind::mismatch,
-                fmt::format("rank {} declares that messages have exact sizes but rank {} does not; all ranks must declare the same",
-                            first ? 0 : r, first ? r : 0),
-                {.ranks = {0, static_cast<int>(r)}});
-  }
-}
-
 /// Where rules compress, ranks whose builds have different codecs would choose differently.
 std::string rules_to_compare(const Rules& rules) {
   std::string text = rules.text(), lacking;
@@ -101,36 +63,6 @@ std::string rules_to_compare(const Rules& rules) {
     if (!compress::why_unavailable(kind).empty()) lacking += ' ' + compress::Spec{kind, 0}.text();
   }
   return compresses && !lacking.empty() ? fmt::format("{} (a build without{})", text, lacking) : text;
-}
-
-void compare_wishes(const std::vector<json>& answers) {
-  for (std::size_t r = 1; r < answers.size(); ++r) {
-    const json &here = answers[r]["wanted"], &first = answers[0]["wanted"];
-    if (here == first) continue;
-    throw Error(
-        ErrorKind::mismatch,
-        fmt::format("rank 0 asks for backends {} but rank {} for {}; all ranks must name the same, in the "
-                    "same order",
-                    first.dump(), r, here.dump()),
-        {.ranks = {0, static_cast<int>(r)}});
-  }
-}
-
-/// What decides which backends to open, from every rank's answer.
-JobFacts facts_of(const std::vector<json>& answers, const std::vector<std::string>& names, bool only_chosen) {
-  JobFacts job{.only_chosen = only_chosen, .names = names};
-  std::set<std::string> hosts;
-  for (const json& answer : answers) {
-    hosts.insert(answer["host"].get<std::string>());
-    job.needs_all = job.needs_all || answer["cuda"].get<std::string>().empty() || answer["hierarchical"].get<bool>();
-  }
-  job.several_hosts = hosts.size() > 1;
-  job.all_alone = hosts.size() == answers.size();
-  job.everywhere = [&answers](const std::string& name) {
-    std::vector<int> ignored;
-    return who_lacks(answers, name, ignored).empty();
-  };
-  return job;
 }
 
 /// MEDLEY_CHECK=1 or 0; without it, debug builds check.
@@ -152,19 +84,50 @@ std::string online_mode(const ContextOptions& options) {
   throw Error(ErrorKind::invalid, fmt::format("MEDLEY_ONLINE={}: 1 measures routes in the running job and 0 does not", named));
 }
 
-/// What any rank wants, all do.
-std::optional<OnlineRoutes::Mode> agreed_online_mode(const std::vector<json>& answers) {
-  std::optional<OnlineRoutes::Mode> mode;
-  for (const json& answer : answers) {
-    if (answer["online"] == "1" && !mode) mode = OnlineRoutes::Mode::measure;
-    if (answer["online"] == "shuffle") mode = OnlineRoutes::Mode::shuffle;
-  }
-  return mode;
-}
-
 /// Rank 0's value names the job in the files of all ranks.
 std::string new_job_name() {
   return fmt::format("{:x}-{}", clock_ns(CLOCK_REALTIME), getpid());
+}
+
+std::vector<std::string> names_to_try(const std::vector<std::string>& wanted) {
+  std::vector<std::string> names = with_halves(wanted);
+  if (names.empty()) {
+    for (const auto& known : known_backends()) names.push_back(known->name());
+  }
+  return names;
+}
+
+/// Rank 0 opens its trace first: all ranks learn whether this job may use the folder before any of them writes there.
+std::unique_ptr<Recorder> open_first_trace(int rank, int size, std::string& problem) {
+  if (rank != 0 || !traces()) return nullptr;
+  try {
+    return std::make_unique<Recorder>(RecordedRank{rank, size, {}});
+  } catch (const Error& error) {
+    problem = error.what();
+    return nullptr;
+  }
+}
+
+RankOffer own_offer(const ContextOptions& options, const Rules& rules, const std::vector<std::string>& listed,
+                    const std::vector<std::string>& names, const FoundTable& found) {
+  RankOffer offer{.host = host_identity(), .kernel = kernel_identity(), .cores = core_mask(), .wanted = listed, .job = new_job_name(),
+                  .rules = rules_to_compare(rules), .table = offer_of(found), .cuda = why_no_device(), .check = wants_check(),
+                  .hierarchical = options.hierarchical, .exact = options.exact, .online = online_mode(options)};
+  for (const std::string& name : names) {
+    KnownBackend* const known = find_backend(name);
+    offer.reasons[name] = known ? known->unavailable() : "there is no such backend";
+  }
+  return offer;
+}
+
+/// One round of exchange: every rank's answer, by rank.
+template <class Answer>
+std::vector<Answer> exchange_answers(const ContextState& context, const std::string& about, const Answer& mine, Deadline until) {
+  std::vector<Answer> answers;
+  for (const std::string& text : exchange(*context.store, about, context.rank, context.size, mine.to_json().dump(), until)) {
+    answers.push_back(Answer::from_json(json::parse(text)));
+  }
+  return answers;
 }
 
 [[noreturn]] void refuse(const std::string& name, const std::string& reason, const std::vector<int>& ranks) {
@@ -175,99 +138,75 @@ std::string new_job_name() {
 
 }  // namespace
 
-/// One round of exchange: every rank's answer, by rank.
-std::vector<nlohmann::json> ContextState::ask_all(const std::string& about, const nlohmann::json& mine,
-                                                  Deadline until) {
-  std::vector<json> answers;
-  for (const std::string& text : exchange(*store, about, rank, size, mine.dump(), until)) {
-    answers.push_back(json::parse(text));
-  }
-  return answers;
-}
-
 void ContextState::make_backends(const ContextOptions& options) {
   const Deadline until = deadline_after(deadline);
-  std::vector<std::string> wanted = wanted_backends(options);
-  const bool only_chosen = wanted == std::vector<std::string>{"auto"};
-  json mine{{"host", host_identity()}, {"kernel", kernel_identity()}, {"wanted", wanted}, {"reasons", json::object()}, {"job", new_job_name()},
-            {"rules", rules_to_compare(rules)}, {"check", wants_check()}, {"cores", core_mask()}, {"cuda", why_no_device()},
-            {"hierarchical", options.hierarchical}, {"exact", options.exact}, {"online", online_mode(options)}};
-  if (only_chosen) wanted.clear();
-  std::vector<std::string> names = with_halves(wanted);
-  if (names.empty()) {
-    for (const auto& known : known_backends()) names.push_back(known->name());
-  }
+  const std::vector<std::string> listed = listed_backends(options);
+  const bool only_chosen = listed == std::vector<std::string>{"auto"};
+  const std::vector<std::string> wanted = only_chosen ? std::vector<std::string>{} : listed;
   FoundTable found = find_table(options.table);
-  mine["table"] = described(found);
-  for (const std::string& name : names) {
-    KnownBackend* known = find_backend(name);
-    mine["reasons"][name] = known ? known->unavailable() : "there is no such backend";
-  }
-  // Rank 0 opens its trace first: all ranks learn whether this job may use the folder before any of them writes there.
-  std::unique_ptr<Recorder> recorder;
-  mine["trace"] = "";
-  if (rank == 0 && traces()) {
-    try {
-      recorder = std::make_unique<Recorder>(RecordedRank{rank, size, {}});
-    } catch (const Error& error) {
-      mine["trace"] = error.what();
-    }
-  }
-  const std::vector<json> answers = ask_all("backends", mine, until);
-  if (const std::string why = answers[0]["trace"]; !why.empty()) throw Error(ErrorKind::system, why);
-  compare_wishes(answers);
-  compare_rules(answers);
-  compare_exactness(answers);
-  agree_on_table(found, answers);
-  for (const json& answer : answers) checking = checking || answer["check"].get<bool>();
-  online = agreed_online_mode(answers);
-  if (records() && !recorder) recorder = std::make_unique<Recorder>(RecordedRank{rank, size, answers[0]["job"]});
+  RankOffer mine = own_offer(options, rules, listed, names_to_try(wanted), found);
+  std::unique_ptr<Recorder> recorder = open_first_trace(rank, size, mine.trace);
+  const std::vector<RankOffer> offers = exchange_answers(*this, "backends", mine, until);
+  compare_offers(offers);
+  agree_on_table(found, tables_of(offers));
+  checking = std::any_of(offers.begin(), offers.end(), [](const RankOffer& offer) { return offer.check; });
+  online = agreed_online_mode(offers);
+  if (records() && !recorder) recorder = std::make_unique<Recorder>(RecordedRank{rank, size, offers[0].job});
   if (recorder) engine->record_to(std::move(recorder));
-  BackendParams params{
-      .rank = rank, .size = size, .device = options.device, .hosts = {}, .cores = 1, .device_times = traces(), .store = store,
-      .deadline = until};
-  for (const json& answer : answers) {
-    if (const std::string why = answer["cuda"]; why_no_cuda_.empty() && !why.empty()) {
-      why_no_cuda_ = fmt::format("rank {}: {}", params.hosts.size(), why);
-    }
-    params.hosts.push_back(answer["host"]);
-  }
+  why_no_cuda_ = why_not_all_have_cuda(offers);
+  const BackendParams params = params_from(offers, options.device, until);
   hosts = params.hosts;
+  BackendChoice choice{.names = names_to_try(wanted), .named = !wanted.empty()};
+  if (!choice.named) {
+    choice.names = names_of_all(offers, known_backends().front()->name());
+    choice.needed = needed_backends(found, rules, facts_of(offers, choice.names, only_chosen));
+  }
+  listen_for_control();
+  std::map<std::string, std::unique_ptr<Backend>> made;
+  const OpenedBackends own = open_backends(choice, found, offers, params, made);
+  const std::vector<OpenedBackends> opened = exchange_answers(*this, "abilities", own, until);
+  table_info = settle_table(found, first_misfit(opened));
+  table = std::move(found.table);
+  agree_on_opened(opened, choice.named, made);
+  const bool hierarchical = std::all_of(offers.begin(), offers.end(), [](const RankOffer& offer) { return offer.hierarchical; });
+  make_all_of_two(hierarchical ? with_every_pair(wanted) : wanted);
+  start_control(opened);
+  check_rules(rules);
+  note_job();
+}
+
+BackendParams ContextState::params_from(const std::vector<RankOffer>& offers, int on_device, Deadline until) const {
+  BackendParams params{
+      .rank = rank, .size = size, .device = on_device, .hosts = {}, .cores = 1, .device_times = traces(), .store = store, .deadline = until};
+  const RankOffer& mine = offers[static_cast<std::size_t>(rank)];
   std::vector<std::string> here, machine;
-  for (const json& answer : answers) {
-    if (answer["host"] == mine["host"]) here.push_back(answer["cores"]);
-    if (answer["kernel"] == mine["kernel"]) machine.push_back(answer["cores"]);
+  for (const RankOffer& offer : offers) {
+    params.hosts.push_back(offer.host);
+    if (offer.host == mine.host) here.push_back(offer.cores);
+    if (offer.kernel == mine.kernel) machine.push_back(offer.cores);
   }
   params.cores = share_of_cores(here, machine);
-  if (wanted.empty()) names = names_of_all(answers);
-  const std::set<std::string> needed = wanted.empty() ? needed_backends(found, rules, facts_of(answers, names, only_chosen)) : std::set<std::string>{};
+  return params;
+}
 
+/// Makes those that all ranks can use and the job needs. `infos` says of each whether it was made, or why not.
+OpenedBackends ContextState::open_backends(const BackendChoice& choice, const FoundTable& found, const std::vector<RankOffer>& offers,
+                                           const BackendParams& params, std::map<std::string, std::unique_ptr<Backend>>& made) {
+  OpenedBackends opened{.control = control_ ? control_->endpoint().to_text() : "", .token = rank == 0 ? random_token() : ""};
   std::vector<int> lacking;
-  listen_for_control();
-  json made{{"reasons", json::object()}, {"abilities", json::object()}, {"control", control_ ? control_->endpoint().to_text() : ""},
-            {"token", rank == 0 ? random_token() : ""}};
-  std::map<std::string, std::unique_ptr<Backend>> mine_made;
-  for (const std::string& name : names) {
-    std::string reason = who_lacks(answers, name, lacking);
-    if (!reason.empty() && !wanted.empty()) refuse(name, reason, lacking);
-    if (reason.empty() && !needed.empty() && !needed.contains(name)) {
+  for (const std::string& name : choice.names) {
+    std::string reason = who_lacks(offers, name, lacking);
+    if (!reason.empty() && choice.named) refuse(name, reason, lacking);
+    if (reason.empty() && !choice.needed.empty() && !choice.needed.contains(name)) {
       reason = fmt::format("the route table {} never chooses it; list it among the backends to open it", found.path);
     }
     infos.push_back({.name = name, .version = {}, .available = false, .reason = reason});
     if (!reason.empty()) continue;
-    made["reasons"][name] = create(name, params, mine_made[name]);
-    if (mine_made[name]) made["abilities"][name] = Capabilities(*mine_made[name]).to_text();
+    opened.reasons[name] = create(name, params, made[name]);
+    if (made[name]) opened.abilities[name] = Capabilities(*made[name]).to_text();
   }
-  made["misfit"] = misfit_here(found, mine_made);
-  const std::vector<json> abilities = ask_all("abilities", made, until);
-  table_info = settle_table(found, abilities);
-  table = std::move(found.table);
-  agree_on_made(abilities, !wanted.empty(), mine_made);
-  const bool hierarchical = std::all_of(answers.begin(), answers.end(), [](const json& answer) { return answer["hierarchical"].get<bool>(); });
-  make_all_of_two(hierarchical ? with_every_pair(wanted) : wanted);
-  start_control(abilities);
-  check_rules(rules);
-  note_job();
+  opened.misfit = misfit_here(found, made);
+  return opened;
 }
 
 /// What is needed to repeat a run.
@@ -277,19 +216,6 @@ void ContextState::note_job() {
     if (info.available) job["backends"][info.name] = info.version;
   }
   if (engine->recorder()) engine->recorder()->note(NoteKind::job, job.dump());
-}
-
-/// shm first, then by name: the order of preference if the program names no backends.
-std::vector<std::string> ContextState::names_of_all(const std::vector<nlohmann::json>& answers) {
-  std::map<std::string, bool> seen;
-  for (const json& answer : answers) {
-    for (const auto& [name, reason] : answer["reasons"].items()) seen[name] = true;
-  }
-  std::vector<std::string> names{known_backends().front()->name()};
-  for (const auto& [name, yes] : seen) {
-    if (name != names.front()) names.push_back(name);
-  }
-  return names;
 }
 
 /// Makes a backend, or returns what went wrong. A library may throw anything.
@@ -308,17 +234,17 @@ std::string ContextState::create(const std::string& name, const BackendParams& p
   }
 }
 
-void ContextState::agree_on_made(const std::vector<nlohmann::json>& answers, bool named,
-                                 std::map<std::string, std::unique_ptr<Backend>>& made) {
+/// Keeps those that every rank has made, with the capabilities that all of them have.
+void ContextState::agree_on_opened(const std::vector<OpenedBackends>& opened, bool named,
+                                   std::map<std::string, std::unique_ptr<Backend>>& made) {
   std::vector<int> lacking;
   for (BackendInfo& info : infos) {
     if (!info.reason.empty()) continue;
-    info.reason = who_lacks(answers, info.name, lacking);
+    info.reason = who_lacks(opened, info.name, lacking);
     if (!info.reason.empty() && named) refuse(info.name, info.reason, lacking);
     if (!info.reason.empty()) continue;
-    Capabilities common = Capabilities::from_text(answers[0]["abilities"][info.name]);
-    for (const json& answer : answers)
-      common.keep_common(Capabilities::from_text(answer["abilities"][info.name]));
+    Capabilities common = Capabilities::from_text(opened[0].abilities.at(info.name));
+    for (const OpenedBackends& one : opened) common.keep_common(Capabilities::from_text(one.abilities.at(info.name)));
     info.version = made[info.name]->version();
     info.available = true;
     const auto note = static_cast<std::uint8_t>(engine->recorder() ? engine->recorder()->note(NoteKind::backend, info.name) : 0);

@@ -13,6 +13,7 @@
 #include <climits>
 #include <cstdlib>
 
+#include "comm/agree_on_backends.hpp"
 #include "comm/context_state.hpp"
 #include "engine/diagnosis.hpp"
 
@@ -65,10 +66,10 @@ void ContextState::listen_for_control() {
   control_ = std::make_unique<control::Control>(rank, size, one_host);
 }
 
-void ContextState::start_control(const std::vector<json>& answers) {
+void ContextState::start_control(const std::vector<OpenedBackends>& opened) {
   if (!control_) return;
   std::vector<control::Endpoint> endpoints;
-  for (const json& answer : answers) endpoints.push_back(control::Endpoint::from_text(answer["control"]));
+  for (const OpenedBackends& one : opened) endpoints.push_back(control::Endpoint::from_text(one.control));
   engine->set_hooks({[this](const CommState& comm, const Error& why) { announce_failure(comm, why); },
                            [this](const CommState& comm, const Operation& waiting) { return diagnose_stall(comm, waiting); },
                            [this](const CommState& comm, const Operation& operation) { ask_checker(comm, operation); },
@@ -80,7 +81,7 @@ void ContextState::start_control(const std::vector<json>& answers) {
     } catch (const json::exception&) {   // from a rank of another version: not understood here
     }
   };
-  control_->start(std::move(endpoints), answers[0]["token"],
+  control_->start(std::move(endpoints), opened[0].token,
                   {on_message_or_nonsense,
                    [this](int lost, const std::string& how) { on_gone(lost, how); },
                    [this](int left) { on_gone(left, ""); }, [this] { on_tick(); }, print_notice},

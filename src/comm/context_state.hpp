@@ -24,6 +24,11 @@ namespace medley::core {
 /// The backends to load for a list that may name pairs such as shm+mpi: the plain ones, then the pairs' halves.
 std::vector<std::string> with_halves(const std::vector<std::string>& wanted);
 
+struct BackendChoice;
+struct FoundTable;
+struct OpenedBackends;
+struct RankOffer;
+
 class ContextState : public std::enable_shared_from_this<ContextState> {
  public:
   explicit ContextState(const ContextOptions& options);
@@ -71,11 +76,12 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::unique_ptr<LaneState> connect_intra_host(CommState& comm);
   void make_routes(CommState& comm, const Rules& own_rules, const CommTraits& traits);
   void register_comm(const std::shared_ptr<CommState>& comm);
-  std::vector<nlohmann::json> ask_all(const std::string& about, const nlohmann::json& mine, Deadline until);
-  static std::vector<std::string> names_of_all(const std::vector<nlohmann::json>& answers);
+  BackendParams params_from(const std::vector<RankOffer>& offers, int on_device, Deadline until) const;
+  OpenedBackends open_backends(const BackendChoice& choice, const FoundTable& found, const std::vector<RankOffer>& offers,
+                               const BackendParams& params, std::map<std::string, std::unique_ptr<Backend>>& made);
   std::string create(const std::string& name, const BackendParams& params, std::unique_ptr<Backend>& made);
-  void agree_on_made(const std::vector<nlohmann::json>& answers, bool named,
-                     std::map<std::string, std::unique_ptr<Backend>>& made);
+  void agree_on_opened(const std::vector<OpenedBackends>& opened, bool named,
+                       std::map<std::string, std::unique_ptr<Backend>>& made);
   std::vector<std::string> names_made_of_two(const std::vector<std::string>& wanted) const;
   std::unique_ptr<Backend> make_of_two(const std::string& name) const;
   void make_all_of_two(const std::vector<std::string>& wanted);
@@ -93,7 +99,7 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
 
   // What the control thread receives and sends (context_control.cpp).
   void listen_for_control();
-  void start_control(const std::vector<nlohmann::json>& answers);
+  void start_control(const std::vector<OpenedBackends>& opened);
   std::shared_ptr<CommState> find_comm(const std::string& name);
   std::shared_ptr<CommState> find_comm_locked(const std::string& name) const;
   std::shared_ptr<CommState> find_comm_for(const std::string& name, const Error& error);

@@ -5,19 +5,13 @@
 
 #include <cstdlib>
 #include <medley/error.hpp>
-#include <nlohmann/json.hpp>
 
 #include "base/ranks_text.hpp"
 
 namespace medley::core {
 namespace {
 
-using nlohmann::json;
-
-std::string shown(const json& table) {
-  const std::string hash = table["hash"];
-  return hash.empty() ? "none" : fmt::format("{} ({})", table["path"].get<std::string>(), hash);
-}
+std::string shown(const TableOffer& table) { return table.hash.empty() ? "none" : fmt::format("{} ({})", table.path, table.hash); }
 
 }  // namespace
 
@@ -41,21 +35,19 @@ FoundTable find_table(const std::string& asked_for) {
   return found;
 }
 
-json described(const FoundTable& found) {
-  return {{"hash", found.table ? found.table->hash() : ""}, {"path", found.path}, {"asked", found.asked}, {"problem", found.problem}};
+TableOffer offer_of(const FoundTable& found) {
+  return {.hash = found.table ? found.table->hash() : "", .path = found.path, .asked = found.asked, .problem = found.problem};
 }
 
-void agree_on_table(FoundTable& found, const std::vector<json>& answers) {
-  std::vector<json> tables;
-  for (const json& answer : answers) tables.push_back(answer["table"]);
+void agree_on_table(FoundTable& found, const std::vector<TableOffer>& tables) {
   bool asked = false;
   std::vector<int> unreadable, different;
   std::string problem;
   for (std::size_t r = 0; r < tables.size(); ++r) {
-    asked = asked || tables[r]["asked"].get<bool>();
-    if (tables[r]["hash"] != tables[0]["hash"]) different.push_back(static_cast<int>(r));
-    if (!tables[r]["asked"].get<bool>() || tables[r]["problem"].get<std::string>().empty()) continue;
-    if (unreadable.empty()) problem = tables[r]["problem"];
+    asked = asked || tables[r].asked;
+    if (tables[r].hash != tables[0].hash) different.push_back(static_cast<int>(r));
+    if (!tables[r].asked || tables[r].problem.empty()) continue;
+    if (unreadable.empty()) problem = tables[r].problem;
     unreadable.push_back(static_cast<int>(r));
   }
   if (!unreadable.empty()) {
@@ -85,11 +77,7 @@ std::string misfit_here(const FoundTable& found, const std::map<std::string, std
   return route::misfit(found.table->machine, here);
 }
 
-TableInfo settle_table(FoundTable& found, const std::vector<json>& answers) {
-  std::string misfit;
-  for (const json& answer : answers) {
-    if (misfit.empty()) misfit = answer["misfit"].get<std::string>();
-  }
+TableInfo settle_table(FoundTable& found, const std::string& misfit) {
   if (!found.table) {
     return {.path = {}, .hash = {}, .note = found.problem.empty() ? "no route table: the built-in order" : found.problem};
   }

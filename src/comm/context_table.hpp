@@ -5,7 +5,6 @@
 #include <map>
 #include <medley/backend.hpp>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,17 +26,22 @@ struct FoundTable {
 /// Never throws: a rank that cannot read its table must still report that to the others. MEDLEY_TABLE= (empty) means none.
 FoundTable find_table(const std::string& asked_for);
 
-/// What a rank reports to the others about its table.
-nlohmann::json described(const FoundTable& found);
+/// What a rank tells the others about its table.
+struct TableOffer {
+  std::string hash{}, path{};   ///< an empty hash: it has none
+  bool asked = false;
+  std::string problem{};
+};
+TableOffer offer_of(const FoundTable& found);
 
 /// Throws, on all ranks alike, when a requested table is unreadable or differs on some rank; the error names the ranks. Cached
 /// tables that differ are nobody's mistake and are ignored.
-void agree_on_table(FoundTable& found, const std::vector<nlohmann::json>& answers);
+void agree_on_table(FoundTable& found, const std::vector<TableOffer>& tables);
 
 /// Why the table does not fit this rank's machine and the versions of its backends; empty if it does.
 std::string misfit_here(const FoundTable& found, const std::map<std::string, std::unique_ptr<Backend>>& backends);
 
-/// Ignores a cached table that does not fit some rank, as that rank reported under "misfit"; for a requested one, reports what differs.
-TableInfo settle_table(FoundTable& found, const std::vector<nlohmann::json>& answers);
+/// Ignores a cached table that does not fit some rank, for the reason `misfit` (empty if it fits all); for a requested one, reports what differs.
+TableInfo settle_table(FoundTable& found, const std::string& misfit);
 
 }  // namespace medley::core
