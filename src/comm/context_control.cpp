@@ -55,7 +55,7 @@ int member_of(const CommState& comm, int world_rank) {
 
 control::Message failure_notice(const std::string& comm, const std::vector<int>& members, int by, const Error& why) {
   return {comm_failed, json{{"comm", comm}, {"kind", static_cast<int>(why.kind())}, {"what", why.what()},
-                         {"ranks", why.context().ranks}, {"by", by}, {"members", members}}.dump()};
+                            {"ranks", why.context().ranks}, {"by", by}, {"members", members}}.dump()};
 }
 
 }  // namespace
@@ -191,9 +191,9 @@ void ContextState::ask_checker(const CommState& comm, const Operation& operation
   if (operation.fusion) {
     made.call += fmt::format(", {} fused tensors of layout {:016x}", operation.fusion->tensors().size(), operation.fusion->layout());
   }
-  control_->send(comm.world_ranks[0], {collective_called, json{{"comm", comm.name}, {"sequence", operation.sequence}, {"rank", comm.rank},
-                                                    {"size", comm.size}, {"call", made.call}, {"route", made.route},
-                                                    {"ranks", comm.world_ranks}, {"before", engine->note_issue(operation)}}.dump()});
+  const json call{{"comm", comm.name}, {"sequence", operation.sequence}, {"rank", comm.rank}, {"size", comm.size}, {"call", made.call},
+                  {"route", made.route}, {"ranks", comm.world_ranks}, {"before", engine->note_issue(operation)}};
+  control_->send(comm.world_ranks[0], {collective_called, call.dump()});
 }
 
 /// On the comm's first rank: if all agree, they may start; a difference fails the comm on every rank, this one included.
