@@ -27,8 +27,8 @@ class SocketBackend final : public Backend {
     }
     return {};
   }
-  std::unique_ptr<Lane> connect(const CommParams& group) override {
-    return std::make_unique<socket_backend::SocketLane>(group);
+  std::unique_ptr<Lane> connect(const CommParams& params) override {
+    return std::make_unique<socket_backend::SocketLane>(params);
   }
 
  private:
@@ -41,8 +41,8 @@ extern "C" const medley::BackendPlugin* medley_backend() {
   static const BackendPlugin plugin{
       .name = "socket",
       .unavailable = []() -> std::string { return {}; },  // every Linux has Unix-domain sockets
-      .create = [](const BackendParams& s) -> std::unique_ptr<Backend> {
-        return std::make_unique<SocketBackend>(s);
+      .create = [](const BackendParams& params) -> std::unique_ptr<Backend> {
+        return std::make_unique<SocketBackend>(params);
       },
   };
   return &plugin;

@@ -27,13 +27,13 @@ Socket new_socket() {
 
 /// Connecting must not block the rest of the program: every loop that waits for a peer lets Medley make
 /// progress.
-void go_on(const CommParams& group, int awaited) {
-  if (std::chrono::steady_clock::now() > group.deadline) {
+void go_on(const CommParams& params, int awaited) {
+  if (std::chrono::steady_clock::now() > params.deadline) {
     throw Error(ErrorKind::timeout,
-                "rank " + std::to_string(awaited) + " of comm " + group.name + " did not connect in time",
+                "rank " + std::to_string(awaited) + " of comm " + params.name + " did not connect in time",
                 {.ranks = {awaited}});
   }
-  group.progress();
+  params.progress();
   std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
@@ -52,9 +52,9 @@ std::string listen_somewhere(const Socket& listener, int size) {
   return std::string(reinterpret_cast<const char*>(&address), length);
 }
 
-Socket call(const CommParams& group, int rank) {
+Socket call(const CommParams& params, int rank) {
   std::optional<std::string> address;
-  while (!(address = group.store->try_get("address/" + std::to_string(rank)))) go_on(group, rank);
+  while (!(address = params.store->try_get("address/" + std::to_string(rank)))) go_on(params, rank);
   sockaddr_un to{};
   std::memcpy(&to, address->data(), std::min(address->size(), sizeof to));
   Socket socket = new_socket();
@@ -62,9 +62,9 @@ Socket call(const CommParams& group, int rank) {
          0) {
     if (errno != EAGAIN && errno != EINTR)
       throw system_error("cannot connect to rank " + std::to_string(rank));
-    go_on(group, rank);  // its backlog is full
+    go_on(params, rank);  // its backlog is full
   }
-  const std::int32_t own = group.rank;
+  const std::int32_t own = params.rank;
   if (send(socket.fd(), &own, sizeof own, MSG_NOSIGNAL) != sizeof own)
     throw system_error("cannot greet a rank");
   return socket;
@@ -78,30 +78,30 @@ bool same_user(const Socket& caller) {
 }
 
 /// The rank that a caller claims to be; its four bytes arrive together or not yet.
-int greeting(const CommParams& group, const Socket& caller) {
+int greeting(const CommParams& params, const Socket& caller) {
   std::int32_t rank = -1;
   ssize_t got = 0;
   while ((got = recv(caller.fd(), &rank, sizeof rank, 0)) < 0 && (errno == EAGAIN || errno == EINTR))
-    go_on(group, group.rank);
-  return got == sizeof rank && rank > group.rank && rank < group.size ? rank : -1;
+    go_on(params, params.rank);
+  return got == sizeof rank && rank > params.rank && rank < params.size ? rank : -1;
 }
 
 }  // namespace
 
-std::vector<Socket> connect_all(const CommParams& group) {
-  std::vector<Socket> streams(static_cast<std::size_t>(group.size));
+std::vector<Socket> connect_all(const CommParams& params) {
+  std::vector<Socket> streams(static_cast<std::size_t>(params.size));
   const Socket listener = new_socket();
-  group.store->set("address/" + std::to_string(group.rank), listen_somewhere(listener, group.size));
-  for (int r = 0; r < group.rank; ++r) streams[static_cast<std::size_t>(r)] = call(group, r);
-  for (int missing = group.size - 1 - group.rank; missing > 0;) {
+  params.store->set("address/" + std::to_string(params.rank), listen_somewhere(listener, params.size));
+  for (int r = 0; r < params.rank; ++r) streams[static_cast<std::size_t>(r)] = call(params, r);
+  for (int missing = params.size - 1 - params.rank; missing > 0;) {
     Socket caller(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!caller) {
-      int awaited = group.rank + 1;
+      int awaited = params.rank + 1;
       while (streams[static_cast<std::size_t>(awaited)]) ++awaited;
-      go_on(group, awaited);
+      go_on(params, awaited);
       continue;
     }
-    const int rank = same_user(caller) ? greeting(group, caller) : -1;
+    const int rank = same_user(caller) ? greeting(params, caller) : -1;
     if (rank < 0 || streams[static_cast<std::size_t>(rank)]) continue;  // a stranger
     streams[static_cast<std::size_t>(rank)] = std::move(caller);
     --missing;

@@ -32,6 +32,6 @@ class Socket {
 
 /// A non-blocking stream to every other rank, by rank; the own entry is empty. Throws when the deadline
 /// passes.
-std::vector<Socket> connect_all(const medley::CommParams& group);
+std::vector<Socket> connect_all(const medley::CommParams& params);
 
 }  // namespace socket_backend

@@ -67,9 +67,9 @@ void RecvTransfer::release() noexcept {
   delete this;
 }
 
-SocketLane::SocketLane(const medley::CommParams& group)
-    : rank_(group.rank), peers_(static_cast<std::size_t>(group.size)), discard_(64 * 1024) {
-  std::vector<Socket> streams = connect_all(group);
+SocketLane::SocketLane(const medley::CommParams& params)
+    : rank_(params.rank), peers_(static_cast<std::size_t>(params.size)), discard_(64 * 1024) {
+  std::vector<Socket> streams = connect_all(params);
   for (std::size_t r = 0; r < streams.size(); ++r) peers_[r].stream = std::move(streams[r]);
 }
 

@@ -65,7 +65,7 @@ class RecvTransfer final : public medley::Transfer {
 
 class SocketLane final : public medley::Lane {
  public:
-  explicit SocketLane(const medley::CommParams& group);
+  explicit SocketLane(const medley::CommParams& params);
   medley::Transfer* start(const medley::Call& call) override;
   void progress() override;
   void check() override;

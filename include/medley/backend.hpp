@@ -235,7 +235,7 @@ class Backend {
   virtual bool native(Op op, DType dtype, ReduceOp reduce, Memory memory) const = 0;
   /// Why it cannot serve these ranks; empty if it can. Gives the same answer on every one of them.
   virtual std::string refuses(const std::vector<int>& world_ranks) const = 0;
-  virtual std::unique_ptr<Lane> connect(const CommParams& group) = 0;
+  virtual std::unique_ptr<Lane> connect(const CommParams& params) = 0;
   virtual EventCount* event_count() { return nullptr; }
   /// Whether its own reductions combine in the same order in every run; otherwise calls with `deterministic` are filled in.
   virtual bool fixed_order() const { return false; }

@@ -4,11 +4,11 @@
 
 namespace medley::algorithms {
 
-std::unique_ptr<Lane> connect_half(const Half& half, const CommParams& group, const DevicePart& on_device, Lane** on_host) {
-  auto lane = std::make_unique<FilledLane>(half.backend->connect(group), half.capabilities, std::string(half.backend->name()),
-                                           group.rank, group.size, TagHalf::of_private_lane);
+std::unique_ptr<Lane> connect_half(const Half& half, const CommParams& params, const DevicePart& on_device, Lane** on_host) {
+  auto lane = std::make_unique<FilledLane>(half.backend->connect(params), half.capabilities, std::string(half.backend->name()),
+                                           params.rank, params.size, TagHalf::of_private_lane);
   if (on_host) *on_host = lane.get();
-  if (on_device.stages(half)) return on_device.stage(std::move(lane), group.rank, group.size);
+  if (on_device.stages(half)) return on_device.stage(std::move(lane), params.rank, params.size);
   return lane;
 }
 

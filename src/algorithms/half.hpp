@@ -29,7 +29,7 @@ struct DevicePart {
 };
 
 /// A private lane with every operation filled in, on CUDA memory where `on_device` says so. `on_host` receives the lane below the staging one.
-std::unique_ptr<Lane> connect_half(const Half& half, const CommParams& group, const DevicePart& on_device, Lane** on_host = nullptr);
+std::unique_ptr<Lane> connect_half(const Half& half, const CommParams& params, const DevicePart& on_device, Lane** on_host = nullptr);
 
 /// How a thread waits for two libraries: not so short a backoff that every phase ends in a nap.
 BackoffPolicy policy_of_both(const Half& one, const Half& other);

@@ -44,21 +44,21 @@ std::string HierarchicalBackend::refuses(const std::vector<int>& world_ranks) co
 }
 
 std::unique_ptr<Lane> HierarchicalBackend::connect_part(const Half& half, const CommParams& whole, const Part& part, Lane** on_host) const {
-  CommParams group{.name = fmt::format("{}/{}/{}", whole.name, name_, part.name), .rank = (whole.rank - part.first) / part.step,
+  CommParams params{.name = fmt::format("{}/{}/{}", whole.name, name_, part.name), .rank = (whole.rank - part.first) / part.step,
                    .size = part.count, .world_ranks = {}, .store = std::make_shared<PrefixStore>(whole.store, part.name + "/"),
                    .deadline = whole.deadline, .progress = whole.progress, .gather = whole.gather};
-  for (int i = 0; i < part.count; ++i) group.world_ranks.push_back(whole.world_ranks[static_cast<std::size_t>(part.first + i * part.step)]);
-  return connect_half(half, group, on_device_, on_host);
+  for (int i = 0; i < part.count; ++i) params.world_ranks.push_back(whole.world_ranks[static_cast<std::size_t>(part.first + i * part.step)]);
+  return connect_half(half, params, on_device_, on_host);
 }
 
-std::unique_ptr<Lane> HierarchicalBackend::connect(const CommParams& group) {
-  const int block = ranks_per_host(group.world_ranks), hosts = group.size / block;
-  const int host = group.rank / block, place = group.rank % block;
+std::unique_ptr<Lane> HierarchicalBackend::connect(const CommParams& params) {
+  const int block = ranks_per_host(params.world_ranks), hosts = params.size / block;
+  const int host = params.rank / block, place = params.rank % block;
   HierarchicalLane::Lanes parts;
-  parts.inside = connect_part(inside_, group, {fmt::format("host{}", host), host * block, 1, block});
-  if (!on_device_.device) parts.leaving = connect_part(inside_, group, {fmt::format("leaving{}", host), host * block, 1, block});
-  parts.between = connect_part(between_, group, {fmt::format("place{}", place), place, block, hosts}, &parts.on_host);
-  parts.all = connect_part(between_, group, {"all", 0, 1, group.size}, &parts.on_host);
+  parts.inside = connect_part(inside_, params, {fmt::format("host{}", host), host * block, 1, block});
+  if (!on_device_.device) parts.leaving = connect_part(inside_, params, {fmt::format("leaving{}", host), host * block, 1, block});
+  parts.between = connect_part(between_, params, {fmt::format("place{}", place), place, block, hosts}, &parts.on_host);
+  parts.all = connect_part(between_, params, {"all", 0, 1, params.size}, &parts.on_host);
   parts.own_reductions = between_.capabilities.has(Trait::slow_reductions);
   parts.device = on_device_.device;
   return std::make_unique<HierarchicalLane>(std::move(parts), host, place, hosts, block);

@@ -26,7 +26,7 @@ class HierarchicalBackend final : public Backend {
   bool native(Op op, DType dtype, ReduceOp reduce, Memory memory) const override;
   /// Needs several hosts with the same number of ranks each, more than one, in contiguous blocks, as launchers place them.
   std::string refuses(const std::vector<int>& world_ranks) const override;
-  std::unique_ptr<Lane> connect(const CommParams& group) override;
+  std::unique_ptr<Lane> connect(const CommParams& params) override;
   /// Neither half's doorbell signals the other's events, and a device has none.
   EventCount* event_count() override { return on_device_.device ? nullptr : &event_count_; }
   bool has(Trait trait) const override { return trait == Trait::connects_lazily && between_.capabilities.has(trait); }

@@ -21,12 +21,12 @@ std::vector<std::string_view> SplitBackend::algorithms(Op op) const {
   return divisible(op) ? share_names() : std::vector<std::string_view>{};
 }
 
-std::unique_ptr<Lane> SplitBackend::connect(const CommParams& group) {
+std::unique_ptr<Lane> SplitBackend::connect(const CommParams& params) {
   const auto own = [&](std::string_view part) {
-    CommParams params = group;
-    params.name = fmt::format("{}/{}/{}", group.name, name_, part);
-    params.store = std::make_shared<PrefixStore>(group.store, fmt::format("{}/", part));
-    return params;
+    CommParams of_part = params;
+    of_part.name = fmt::format("{}/{}/{}", params.name, name_, part);
+    of_part.store = std::make_shared<PrefixStore>(params.store, fmt::format("{}/", part));
+    return of_part;
   };
   SplitLane::Lanes lanes;
   Lane *below_first = nullptr, *below_second = nullptr;
@@ -35,7 +35,7 @@ std::unique_ptr<Lane> SplitBackend::connect(const CommParams& group) {
   lanes.on_host = first_.capabilities.has_memory(Memory::host) ? below_first : below_second;
   lanes.own_reductions = {first_.capabilities.has(Trait::slow_reductions), second_.capabilities.has(Trait::slow_reductions)};
   lanes.on_device = on_device_.device != nullptr;
-  return std::make_unique<SplitLane>(std::move(lanes), group.size);
+  return std::make_unique<SplitLane>(std::move(lanes), params.size);
 }
 
 }  // namespace medley::algorithms

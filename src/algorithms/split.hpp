@@ -23,7 +23,7 @@ class SplitBackend final : public Backend {
   /// What a half lacks is filled in on its own lane.
   bool native(Op op, DType, ReduceOp, Memory memory) const override { return has_memory(memory) || (on_device_.device && op == Op::barrier); }
   std::string refuses(const std::vector<int>& world_ranks) const override;
-  std::unique_ptr<Lane> connect(const CommParams& group) override;
+  std::unique_ptr<Lane> connect(const CommParams& params) override;
   /// Neither half's doorbell signals the other's events, and a device has none.
   EventCount* event_count() override { return on_device_.device ? nullptr : &event_count_; }
   /// On its own lane, each half fills in what must have a fixed order.

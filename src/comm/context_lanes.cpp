@@ -17,15 +17,15 @@ namespace medley::core {
 namespace {
 
 /// A library may throw anything; callers of Medley only see Medley's errors.
-std::unique_ptr<Lane> connect_backend(Backend& backend, const CommParams& group) {
+std::unique_ptr<Lane> connect_backend(Backend& backend, const CommParams& params) {
   try {
     const OnLaunchersCores inherited;  // threads that the library starts inherit it
-    return backend.connect(group);
+    return backend.connect(params);
   } catch (const Error&) {
     throw;
   } catch (...) {
-    throw Error(ErrorKind::system, fmt::format("making comm {} over {} failed: {}", group.name, backend.name(), current_error().what()),
-                {.comm = group.name, .backend = std::string(backend.name())});
+    throw Error(ErrorKind::system, fmt::format("making comm {} over {} failed: {}", params.name, backend.name(), current_error().what()),
+                {.comm = params.name, .backend = std::string(backend.name())});
   }
 }
 
@@ -38,9 +38,9 @@ CommParams ContextState::params_of(const std::string& name, const std::vector<in
           .deadline = deadline_after(deadline),
           .progress = [engine = engine] { engine->progress(); },
           .gather = [this, backend, rounds = std::map<std::string, int>()](
-                        const std::string& group_name, const std::vector<int>& members, const std::string& mine) mutable {
-            return gather(fmt::format("lane/{}/{}/{}", group_name, backend, rounds[group_name]++),
-                          fmt::format("making comm {} over {}", group_name, backend), members, mine, deadline_after(deadline), nullptr);
+                        const std::string& comm_name, const std::vector<int>& members, const std::string& mine) mutable {
+            return gather(fmt::format("lane/{}/{}/{}", comm_name, backend, rounds[comm_name]++),
+                          fmt::format("making comm {} over {}", comm_name, backend), members, mine, deadline_after(deadline), nullptr);
           }};
 }
 
@@ -61,8 +61,8 @@ std::unique_ptr<LaneState> ContextState::connect_intra_host(CommState& comm) {
   lane->name = fmt::format("{} inside hosts", ready->backend->name());
   lane->note = ready->note;
   lane->event_count = ready->backend->event_count();
-  const CommParams group = params_of(fmt::format("{}+host{}", comm.name, world_ranks.front()), world_ranks, std::string(ready->backend->name()));
-  auto host_lane = std::make_unique<algorithms::HostLane>(connect_backend(*ready->backend, group), members, comm.size);
+  const CommParams params = params_of(fmt::format("{}+host{}", comm.name, world_ranks.front()), world_ranks, std::string(ready->backend->name()));
+  auto host_lane = std::make_unique<algorithms::HostLane>(connect_backend(*ready->backend, params), members, comm.size);
   lane->host_lane = host_lane.get();
   auto filled = std::make_unique<algorithms::FilledLane>(std::move(host_lane), ready->capabilities, lane->name, comm.rank, comm.size);
   lane->filled = filled.get();
@@ -74,14 +74,14 @@ std::unique_ptr<LaneState> ContextState::connect_intra_host(CommState& comm) {
 
 std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& ready, bool staged) {
   const std::string suffix = staged ? "+cuda" : "";
-  const CommParams group = params_of(comm.name + suffix, comm.world_ranks, std::string(ready.backend->name()));
+  const CommParams params = params_of(comm.name + suffix, comm.world_ranks, std::string(ready.backend->name()));
   auto lane = std::make_unique<LaneState>();
   lane->backend = ready.backend.get();
   lane->comm = &comm;
   lane->name = ready.backend->name();
   lane->note = ready.note;
   lane->event_count = staged ? nullptr : ready.backend->event_count();   // a device has no event count
-  auto filled = std::make_unique<algorithms::FilledLane>(connect_backend(*ready.backend, group), ready.capabilities, lane->name,
+  auto filled = std::make_unique<algorithms::FilledLane>(connect_backend(*ready.backend, params), ready.capabilities, lane->name,
                                                          comm.rank, comm.size);
   lane->filled = filled.get();
   lane->staged = staged;

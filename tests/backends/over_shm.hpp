@@ -44,14 +44,14 @@ class OverShm final : public Backend {
     return op == Op::send || op == Op::recv;
   }
   std::string refuses(const std::vector<int>& ranks) const override { return shm_->refuses(ranks); }
-  std::unique_ptr<Lane> connect(const CommParams& group) override { return std::make_unique<Own>(shm_->connect(group)); }
+  std::unique_ptr<Lane> connect(const CommParams& params) override { return std::make_unique<Own>(shm_->connect(params)); }
   EventCount* event_count() override { return shm_->event_count(); }
 
   static const BackendPlugin* plugin() {
     static const BackendPlugin own{
           .name = Own::name,
         .unavailable = [] { return shm().unavailable(); },
-        .create = [](const BackendParams& s) -> std::unique_ptr<Backend> { return std::make_unique<OverShm>(s); },
+        .create = [](const BackendParams& params) -> std::unique_ptr<Backend> { return std::make_unique<OverShm>(params); },
     };
     return &own;
   }

@@ -41,13 +41,13 @@ class LeavingStore final : public Store {
 
 struct Alone {
   Alone() {
-    CommParams group;
-    group.name = "world";
-    group.world_ranks = {0};
-    group.store = store;
-    group.deadline = deadline_after(60s);
-    group.progress = [] {};
-    lane = std::make_unique<NcclLane>(group, store_agent, 0, nullptr);
+    CommParams params;
+    params.name = "world";
+    params.world_ranks = {0};
+    params.store = store;
+    params.deadline = deadline_after(60s);
+    params.progress = [] {};
+    lane = std::make_unique<NcclLane>(params, store_agent, 0, nullptr);
   }
   /// Checks until the lane has polled the store, which it does only from time to time.
   template <typename Looked>
@@ -92,15 +92,15 @@ void exchange(int count, bool at_once) {
   const auto store = make_local_store();
   const auto rank = [&](int me) {
     StoreAgent agent;
-    CommParams group;
-    group.name = "world";
-    group.rank = me;
-    group.size = 2;
-    group.world_ranks = {0, 1};
-    group.store = store;
-    group.deadline = deadline_after(60s);
-    group.progress = [] {};
-    NcclLane lane(group, agent, 0, nullptr);
+    CommParams params;
+    params.name = "world";
+    params.rank = me;
+    params.size = 2;
+    params.world_ranks = {0, 1};
+    params.store = store;
+    params.deadline = deadline_after(60s);
+    params.progress = [] {};
+    NcclLane lane(params, agent, 0, nullptr);
     void* memory = nullptr;
     ASSERT_EQ(cudaMalloc(&memory, 1 << 16), cudaSuccess);
     std::vector<Transfer*> open;

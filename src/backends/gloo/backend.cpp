@@ -39,8 +39,8 @@ class GlooBackend final : public Backend {
     return memory == Memory::host && (op == Op::send || op == Op::recv || has_collective(op, dtype, reduce));
   }
   std::string refuses(const std::vector<int>&) const override { return {}; }
-  std::unique_ptr<Lane> connect(const CommParams& group) override {
-    return std::make_unique<GlooLane>(group, device(group), hosts_, doorbell_);
+  std::unique_ptr<Lane> connect(const CommParams& params) override {
+    return std::make_unique<GlooLane>(params, device(params), hosts_, doorbell_);
   }
   EventCount* event_count() override { return doorbell_.get(); }
   /// Its rings combine each part in a fixed rank order, starting after the part's own rank, whatever the arrival order.
@@ -48,10 +48,10 @@ class GlooBackend final : public Backend {
 
  private:
   /// One for all comms, with one thread; made with the first comm.
-  std::shared_ptr<::gloo::transport::Device> device(const CommParams& group) {
+  std::shared_ptr<::gloo::transport::Device> device(const CommParams& params) {
     const std::lock_guard lock(mutex_);
     if (device_) return device_;
-    if (search_) address_ = find_address(group.deadline);
+    if (search_) address_ = find_address(params.deadline);
     const NoPipeSignal quiet;  // its thread inherits it
     try {
       device_ = ::gloo::transport::tcp::CreateDevice(::gloo::transport::tcp::attr(address_.c_str()));
@@ -99,8 +99,8 @@ extern "C" const medley::BackendPlugin* medley_backend() {
           return error.what();
         }
       },
-      .create = [](const BackendParams& s) -> std::unique_ptr<Backend> {
-        return std::make_unique<GlooBackend>(s);
+      .create = [](const BackendParams& params) -> std::unique_ptr<Backend> {
+        return std::make_unique<GlooBackend>(params);
       },
   };
   return &plugin;

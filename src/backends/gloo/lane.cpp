@@ -25,11 +25,11 @@ class CollectiveTransfer final : public Transfer {
 
 }  // namespace
 
-GlooLane::GlooLane(const CommParams& group, const std::shared_ptr<::gloo::transport::Device>& device,
+GlooLane::GlooLane(const CommParams& params, const std::shared_ptr<::gloo::transport::Device>& device,
                    const std::vector<std::string>& hosts, const std::shared_ptr<Doorbell>& doorbell)
-    : mesh_(std::make_shared<Mesh>(group, device, hosts)),
+    : mesh_(std::make_shared<Mesh>(params, device, hosts)),
       matcher_(std::make_shared<TagMatcher>(mesh_, doorbell)),
-      collectives_(std::make_unique<BlockingLane>(std::make_shared<Collectives>(mesh_, matcher_), group.size,
+      collectives_(std::make_unique<BlockingLane>(std::make_shared<Collectives>(mesh_, matcher_), params.size,
                                                   no_limit, [doorbell] { doorbell->ring(); })) {}
 
 GlooLane::~GlooLane() {

@@ -14,7 +14,7 @@ namespace medley::gloo_backend {
 
 class GlooLane final : public Lane {
  public:
-  GlooLane(const CommParams& group, const std::shared_ptr<::gloo::transport::Device>& device,
+  GlooLane(const CommParams& params, const std::shared_ptr<::gloo::transport::Device>& device,
            const std::vector<std::string>& hosts, const std::shared_ptr<Doorbell>& doorbell);
   ~GlooLane() override;
   Transfer* start(const Call& call) override;

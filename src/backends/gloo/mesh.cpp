@@ -21,17 +21,17 @@ milliseconds left_until(Deadline deadline) {
 
 }  // namespace
 
-Mesh::Mesh(const CommParams& group, const std::shared_ptr<::gloo::transport::Device>& device,
+Mesh::Mesh(const CommParams& params, const std::shared_ptr<::gloo::transport::Device>& device,
            const std::vector<std::string>& hosts)
-    : Context(group.rank, group.size),
-      transport_(std::make_shared<EndableTransport>(*device, group.rank, group.size)) {
+    : Context(params.rank, params.size),
+      transport_(std::make_shared<EndableTransport>(*device, params.rank, params.size)) {
   const NoPipeSignal quiet;
   device_ = device;
   transportContext_ = transport_;
   setTimeout(no_limit);
   transport_->setTimeout(
-      std::max(milliseconds(1), left_until(group.deadline) / 5));  // Gloo waits five times this long
-  meet(group, group.all_gather(offer()), hosts);
+      std::max(milliseconds(1), left_until(params.deadline) / 5));  // Gloo waits five times this long
+  meet(params, params.all_gather(offer()), hosts);
 }
 
 /// Every pair listens as soon as it is made; its address goes to all ranks.
@@ -45,9 +45,9 @@ std::string Mesh::offer() {
   return fmt::format("{} {}", getpid(), addresses);
 }
 
-void Mesh::meet(const CommParams& group, const std::vector<std::string>& offers, const std::vector<std::string>& hosts) {
+void Mesh::meet(const CommParams& params, const std::vector<std::string>& offers, const std::vector<std::string>& hosts) {
   const auto host_of = [&](int r) {
-    return hosts[static_cast<std::size_t>(group.world_ranks[static_cast<std::size_t>(r)])];
+    return hosts[static_cast<std::size_t>(params.world_ranks[static_cast<std::size_t>(r)])];
   };
   std::vector<std::vector<char>> theirs(static_cast<std::size_t>(size));
   processes_.resize(static_cast<std::size_t>(size));
@@ -68,15 +68,15 @@ void Mesh::meet(const CommParams& group, const std::vector<std::string>& offers,
       if (r != rank) getPair(r)->connect(theirs[static_cast<std::size_t>(r)]);
     }
   });
-  while (connecting.wait_for(std::chrono::microseconds(200)) != std::future_status::ready) group.progress();
+  while (connecting.wait_for(std::chrono::microseconds(200)) != std::future_status::ready) params.progress();
   try {
     connecting.get();
   } catch (const std::exception& error) {
-    const bool late = steady_clock::now() > group.deadline - std::chrono::milliseconds(5);
+    const bool late = steady_clock::now() > params.deadline - std::chrono::milliseconds(5);
     throw Error(
         late ? ErrorKind::timeout : ErrorKind::rank_lost,
-        fmt::format("comm {}: no connection to rank {}: {}", group.name, reached.load(), error.what()),
-        {.comm = group.name, .backend = "gloo", .ranks = {reached.load()}});
+        fmt::format("comm {}: no connection to rank {}: {}", params.name, reached.load(), error.what()),
+        {.comm = params.name, .backend = "gloo", .ranks = {reached.load()}});
   }
 }
 

@@ -19,7 +19,7 @@ inline constexpr std::chrono::milliseconds no_limit = std::chrono::hours(24 * 36
 class Mesh final : public ::gloo::Context {
  public:
   /// Connects every pair; called by all members together.
-  Mesh(const CommParams& group, const std::shared_ptr<::gloo::transport::Device>& device,
+  Mesh(const CommParams& params, const std::shared_ptr<::gloo::transport::Device>& device,
        const std::vector<std::string>& hosts);
   /// Whether a member on this host is known to have exited.
   bool ended(int of) const { return processes_[static_cast<std::size_t>(of)].ended(); }
@@ -27,7 +27,7 @@ class Mesh final : public ::gloo::Context {
 
  private:
   std::string offer();
-  void meet(const CommParams& group, const std::vector<std::string>& offers, const std::vector<std::string>& hosts);
+  void meet(const CommParams& params, const std::vector<std::string>& offers, const std::vector<std::string>& hosts);
   std::vector<ProcessWatch> processes_;
   std::shared_ptr<EndableTransport> transport_;
 };

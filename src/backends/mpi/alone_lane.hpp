@@ -9,7 +9,7 @@ namespace medley::mpi {
 
 class AloneLane final : public Lane {
  public:
-  explicit AloneLane(const CommParams& group) : name_(group.name) {}
+  explicit AloneLane(const CommParams& params) : name_(params.name) {}
   Transfer* start(const Call& call) override;
   void progress() override;
   bool undelivered() const override { return lane_ && lane_->undelivered(); }

@@ -14,9 +14,9 @@ namespace {
 
 class MpiBackend final : public Backend {
  public:
-  MpiBackend(const BackendParams& s, bool in_a_job)
-      : in_a_job_(in_a_job), hosts_(s.hosts), store_(s.store), members_(join(s)),
-        event_count_(in_a_job && s.oversubscribed() ? BackoffPolicy{0, 200, true} : BackoffPolicy{200, 2000, false}) {}
+  MpiBackend(const BackendParams& params, bool in_a_job)
+      : in_a_job_(in_a_job), hosts_(params.hosts), store_(params.store), members_(join(params)),
+        event_count_(in_a_job && params.oversubscribed() ? BackoffPolicy{0, 200, true} : BackoffPolicy{200, 2000, false}) {}
 
   std::string_view name() const override { return "mpi"; }
   std::string version() const override { return Library::version(); }
@@ -26,15 +26,15 @@ class MpiBackend final : public Backend {
            (!reduces(op) || reduces_natively(dtype, reduce));
   }
   std::string refuses(const std::vector<int>&) const override { return {}; }
-  std::unique_ptr<Lane> connect(const CommParams& group) override {
-    if (!in_a_job_) return std::make_unique<AloneLane>(group);
+  std::unique_ptr<Lane> connect(const CommParams& params) override {
+    if (!in_a_job_) return std::make_unique<AloneLane>(params);
     Library& library = Library::of_process();
     library.require_usable();
     require_right_thread(library);
     std::vector<int> mpi_ranks;
-    for (int r : group.world_ranks) mpi_ranks.push_back(members_.mpi_ranks[static_cast<std::size_t>(r)]);
-    const Communicators comms = connect_members(group, mpi_ranks, *store_);
-    auto lane = std::make_unique<MpiLane>(comms, group, std::move(mpi_ranks), far(group));
+    for (int r : params.world_ranks) mpi_ranks.push_back(members_.mpi_ranks[static_cast<std::size_t>(r)]);
+    const Communicators comms = connect_members(params, mpi_ranks, *store_);
+    auto lane = std::make_unique<MpiLane>(comms, params, std::move(mpi_ranks), far(params));
     if (!library.one_thread_only()) return lane;
     return std::make_unique<MainThreadLane>(std::move(lane));
   }
@@ -56,23 +56,23 @@ class MpiBackend final : public Backend {
                 "that initialised it");
   }
 
-  Members join(const BackendParams& s) const {
+  Members join(const BackendParams& params) const {
     if (!in_a_job_) return {.mpi_ranks = {0}};
     try {
       Library& library = Library::of_process();
       library.start();
       require_right_thread(library);
-      library.remember_farewell(s);
+      library.remember_farewell(params);
     } catch (const std::exception& error) {
-      tell_failure(s, error.what());
+      tell_failure(params, error.what());
       throw;
     }
-    return meet_members(s);
+    return meet_members(params);
   }
 
-  bool far(const CommParams& group) const {
-    for (int r : group.world_ranks) {
-      if (hosts_[static_cast<std::size_t>(r)] != hosts_[static_cast<std::size_t>(group.world_ranks.front())])
+  bool far(const CommParams& params) const {
+    for (int r : params.world_ranks) {
+      if (hosts_[static_cast<std::size_t>(r)] != hosts_[static_cast<std::size_t>(params.world_ranks.front())])
         return true;
     }
     return false;

@@ -11,11 +11,11 @@ namespace medley::mpi {
 namespace {
 
 /// Makes progress in Medley; throws when the deadline has passed.
-void go_on(const CommParams& group) {
-  if (std::chrono::steady_clock::now() > group.deadline) {
-    throw Error(ErrorKind::timeout, fmt::format("making comm {}: its ranks make other comms and did not come to this one in time", group.name));
+void go_on(const CommParams& params) {
+  if (std::chrono::steady_clock::now() > params.deadline) {
+    throw Error(ErrorKind::timeout, fmt::format("making comm {}: its ranks make other comms and did not come to this one in time", params.name));
   }
-  group.progress();
+  params.progress();
   std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
@@ -23,14 +23,14 @@ void go_on(const CommParams& group) {
 /// members together, in ascending MPI rank, which cannot deadlock.
 class Turns {
  public:
-  Turns(const CommParams& group, std::vector<int> ranks, Store& store) : store_(store) {
+  Turns(const CommParams& params, std::vector<int> ranks, Store& store) : store_(store) {
     std::sort(ranks.begin(), ranks.end());
     for (int rank : ranks) {
       const std::string key = fmt::format("turn/{}", rank);
       while (store_.add(key, 1) != 1) {
         store_.add(key, -1);
         try {
-          go_on(group);
+          go_on(params);
         } catch (...) {
           give_back();
           throw;
@@ -73,11 +73,11 @@ Communicators make_blocking(const std::vector<int>& ranks) {
   return comms;
 }
 
-Communicators make(const CommParams& group, const std::vector<int>& ranks) {
+Communicators make(const CommParams& params, const std::vector<int>& ranks) {
   Library& library = Library::of_process();
   const auto made = std::make_shared<Communicators>();
   try {
-    library.call_blocking(ranks, group.deadline, [made, ranks] {
+    library.call_blocking(ranks, params.deadline, [made, ranks] {
       Library::of_process().sweep();
       *made = make_blocking(ranks);
     });
@@ -92,15 +92,15 @@ Communicators make(const CommParams& group, const std::vector<int>& ranks) {
 
 }  // namespace
 
-Communicators connect_members(const CommParams& group, const std::vector<int>& mpi_ranks, Store& turns) try {
-  group.all_gather("");  // all members are here
-  if (group.rank != 0) {
-    group.all_gather("");  // and the first holds everybody's turn
-    return make(group, mpi_ranks);
+Communicators connect_members(const CommParams& params, const std::vector<int>& mpi_ranks, Store& turns) try {
+  params.all_gather("");  // all members are here
+  if (params.rank != 0) {
+    params.all_gather("");  // and the first holds everybody's turn
+    return make(params, mpi_ranks);
   }
-  const Turns held(group, mpi_ranks, turns);
-  group.all_gather("");
-  return make(group, mpi_ranks);  // once it returns all members have entered it
+  const Turns held(params, mpi_ranks, turns);
+  params.all_gather("");
+  return make(params, mpi_ranks);  // once it returns all members have entered it
 } catch (...) {
   Library::of_process().note_abort();
   throw;

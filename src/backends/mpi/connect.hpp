@@ -10,6 +10,6 @@
 namespace medley::mpi {
 
 /// `mpi_ranks` are the members' ranks in MPI_COMM_WORLD; `turns` is a store that all comms of the context share.
-Communicators connect_members(const CommParams& group, const std::vector<int>& mpi_ranks, Store& turns);
+Communicators connect_members(const CommParams& params, const std::vector<int>& mpi_ranks, Store& turns);
 
 }  // namespace medley::mpi

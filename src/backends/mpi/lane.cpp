@@ -9,15 +9,15 @@
 
 namespace medley::mpi {
 
-MpiLane::MpiLane(Communicators comms, const CommParams& group, std::vector<int> mpi_ranks, bool far)
+MpiLane::MpiLane(Communicators comms, const CommParams& params, std::vector<int> mpi_ranks, bool far)
     : library_(Library::of_process()),
       comms_(comms),
-      rank_(group.rank),
-      size_(group.size),
+      rank_(params.rank),
+      size_(params.size),
       mpi_ranks_(std::move(mpi_ranks)),
       far_(far),
       wire_(far),
-      notices_(comms.internal, group.rank, group.size) {}
+      notices_(comms.internal, params.rank, params.size) {}
 
 MpiLane::~MpiLane() {
   // What a failed lane left pending still uses its communicators.

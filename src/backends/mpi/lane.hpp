@@ -20,7 +20,7 @@ class MpiLane final : public Lane {
  public:
   /// `mpi_ranks`: the members' ranks in MPI_COMM_WORLD. `far`: whether some are on other hosts, where a complete send may still
   /// need progress here.
-  MpiLane(Communicators comms, const CommParams& group, std::vector<int> mpi_ranks, bool far);
+  MpiLane(Communicators comms, const CommParams& params, std::vector<int> mpi_ranks, bool far);
   ~MpiLane() override;
   MpiLane(const MpiLane&) = delete;
   MpiLane& operator=(const MpiLane&) = delete;

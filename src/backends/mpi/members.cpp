@@ -87,16 +87,16 @@ void tell_failure(const BackendParams& params, const std::string& why) {
   params.store->set(key(params.rank), "!" + why);
 }
 
-Members meet_members(const BackendParams& s) {
-  s.store->set(key(s.rank), written(own_card()));
+Members meet_members(const BackendParams& params) {
+  params.store->set(key(params.rank), written(own_card()));
   std::vector<Card> cards;
-  for (int r = 0; r < s.size; ++r) cards.push_back(read(s.store->get(key(r), s.deadline), r));
+  for (int r = 0; r < params.size; ++r) cards.push_back(read(params.store->get(key(r), params.deadline), r));
   expect_one_job(cards);
   Members members;
-  const std::string& own_host = s.hosts[static_cast<std::size_t>(s.rank)];
+  const std::string& own_host = params.hosts[static_cast<std::size_t>(params.rank)];
   for (std::size_t r = 0; r < cards.size(); ++r) {
     members.mpi_ranks.push_back(cards[r].rank);
-    if (s.hosts[r] == own_host) Library::of_process().remember_process(cards[r].process, cards[r].rank);
+    if (params.hosts[r] == own_host) Library::of_process().remember_process(cards[r].process, cards[r].rank);
   }
   return members;
 }

@@ -51,7 +51,7 @@ class NcclBackend final : public Backend {
     }
     return {};
   }
-  std::unique_ptr<Lane> connect(const CommParams& group) override { return std::make_unique<NcclLane>(group, store_agent_, device_, clock_); }
+  std::unique_ptr<Lane> connect(const CommParams& params) override { return std::make_unique<NcclLane>(params, store_agent_, device_, clock_); }
 
  private:
   StoreAgent store_agent_;

@@ -13,11 +13,11 @@ constexpr auto store_interval = std::chrono::milliseconds(1);   // each query of
 
 }  // namespace
 
-Channel::Channel(const CommParams& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock,
+Channel::Channel(const CommParams& params, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock,
                  int peer, bool sends)
     : store_agent_(store_agent),
-      store_(group.store),
-      key_(fmt::format("pair/{}-{}", sends ? group.rank : peer, sends ? peer : group.rank)),
+      store_(params.store),
+      key_(fmt::format("pair/{}-{}", sends ? params.rank : peer, sends ? peer : params.rank)),
       device_(device),
       peer_(peer),
       sends_(sends),

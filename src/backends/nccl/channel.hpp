@@ -33,7 +33,7 @@ struct MessageHeader {
 class Channel {
  public:
   /// `sends`: this rank sends, `peer` receives.
-  Channel(const CommParams& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock, int peer,
+  Channel(const CommParams& params, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock, int peer,
           bool sends);
   /// Its communicator's destruction is deferred and its pinned memory kept: freeing either would wait for every running kernel.
   ~Channel() { retire(std::move(comm_), device_); }

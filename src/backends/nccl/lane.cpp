@@ -25,8 +25,8 @@ struct Releaser {
 
 }  // namespace
 
-NcclLane::NcclLane(const CommParams& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock)
-    : group_(group), store_agent_(store_agent), device_(device), clock_(std::move(clock)), pairs_(group.size) {
+NcclLane::NcclLane(const CommParams& params, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock)
+    : params_(params), store_agent_(store_agent), device_(device), clock_(std::move(clock)), pairs_(params.size) {
   const cuda::Scope scope(device_);
   track_ = std::make_unique<Track>(device_, clock_);
   self_track_ = std::make_unique<Track>(device_, clock_);
@@ -39,12 +39,12 @@ NcclLane::NcclLane(const CommParams& group, StoreAgent& store_agent, int device,
 /// Polls while everything else progresses, until the comm's deadline.
 void NcclLane::await_peers(const char* what, const std::function<bool()>& done) {
   while (!done()) {
-    if (steady_clock::now() > group_.deadline) {
+    if (steady_clock::now() > params_.deadline) {
       if (comm_) comm_->abort();
-      throw Error(ErrorKind::timeout, fmt::format("comm {}: {} did not end within the deadline", group_.name, what),
-                  {.comm = group_.name});
+      throw Error(ErrorKind::timeout, fmt::format("comm {}: {} did not end within the deadline", params_.name, what),
+                  {.comm = params_.name});
     }
-    group_.progress();
+    params_.progress();
     std::this_thread::sleep_for(100us);
   }
 }
@@ -52,19 +52,19 @@ void NcclLane::await_peers(const char* what, const std::function<bool()>& done) 
 void NcclLane::connect() {
   take_down_retired();
   ncclUniqueId id{};
-  if (group_.rank == 0) {
+  if (params_.rank == 0) {
     id = make_id();
-    group_.store->set("id", to_text(id));
+    params_.store->set("id", to_text(id));
   } else {
     await_peers("waiting for rank 0's NCCL id", [&] {
-      const auto text = group_.store->try_get("id");
+      const auto text = params_.store->try_get("id");
       if (text) id = from_text(*text);
       return text.has_value();
     });
   }
-  comm_ = std::make_unique<Communicator>(group_.size, group_.rank, id);
+  comm_ = std::make_unique<Communicator>(params_.size, params_.rank, id);
   await_peers("connecting NCCL", [&] { return comm_->idle(); });
-  comm_->make_fast(group_.rank);
+  comm_->make_fast(params_.rank);
   await_peers("connecting NCCL", [&] { return comm_->idle(); });
   // Runs one operation now, so that the program's first finds connections and kernels in place.
   Call barrier;
@@ -77,7 +77,7 @@ Channel& NcclLane::channel(int peer, bool sends) {
   auto& made = channels_[{peer, sends}];
   if (!made) {
     const cuda::Scope scope(device_);
-    made = std::make_unique<Channel>(group_, store_agent_, device_, clock_, peer, sends);
+    made = std::make_unique<Channel>(params_, store_agent_, device_, clock_, peer, sends);
   }
   return *made;
 }
@@ -103,7 +103,7 @@ Transfer* NcclLane::start_message(const Call& call) {
   if (call.root < 0) {
     throw Error(ErrorKind::invalid, "NCCL cannot receive from any source; name the rank, or use another backend");
   }
-  if (call.root == group_.rank) {
+  if (call.root == params_.rank) {
     if (call.captured) throw Error(ErrorKind::invalid, "a message to oneself cannot be captured in a graph over nccl");
     auto* transfer = new SelfTransfer(*this, *self_track_, call);
     transfer->begin();
@@ -151,7 +151,7 @@ void NcclLane::explain(const Error& error) {
 
 /// Queries the store without waiting for it, and throws a peer's reason for aborting the comm; false while there is no answer.
 bool NcclLane::look_for_abort() {
-  if (!abort_question_) abort_question_ = store_agent_.try_get(group_.store, abort_key);
+  if (!abort_question_) abort_question_ = store_agent_.try_get(params_.store, abort_key);
   if (!abort_question_->done()) return false;
   const std::optional<std::string> text = abort_question_->value();   // none where the store is gone: that is no failure
   abort_question_.reset();
@@ -171,9 +171,9 @@ void NcclLane::abort(const Error& why) noexcept {
   if (aborted_) return;
   aborted_ = true;
   // NCCL does not tell its peers why; the store does. Without a store the peers learn it from their own deadlines.
-  std::string text = fmt::format("{} {}", static_cast<int>(why.kind()), group_.rank);
+  std::string text = fmt::format("{} {}", static_cast<int>(why.kind()), params_.rank);
   for (int rank : why.context().ranks) text += fmt::format(" {}", rank);
-  store_agent_.post([store = group_.store, text]() -> std::optional<std::string> {
+  store_agent_.post([store = params_.store, text]() -> std::optional<std::string> {
     if (!store->try_get(abort_key)) store->set(abort_key, text);
     return std::nullopt;
   });

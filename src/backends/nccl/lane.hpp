@@ -22,7 +22,7 @@ class SelfTransfer;
 class NcclLane final : public Lane {
  public:
   /// `clock`: set where operations are timed.
-  NcclLane(const CommParams& group, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock);
+  NcclLane(const CommParams& params, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock);
   ~NcclLane() override;
 
   Transfer* start(const Call& call) override;
@@ -48,7 +48,7 @@ class NcclLane final : public Lane {
   static void join(const Call& call, Track& track, std::uint64_t number);
 
   const LaneCount count_;
-  CommParams group_;
+  CommParams params_;
   StoreAgent& store_agent_;
   int device_;
   std::shared_ptr<cuda::DeviceClock> clock_;

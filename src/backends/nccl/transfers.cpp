@@ -45,8 +45,8 @@ std::vector<int> StreamTransfer::awaited() const {
   if (call_.op == Op::send || call_.op == Op::recv) return {call_.root};
   // NCCL does not say whom a kernel waits for: it may be any other rank.
   std::vector<int> others;
-  for (int r = 0; r < lane_.group_.size; ++r) {
-    if (r != lane_.group_.rank) others.push_back(r);
+  for (int r = 0; r < lane_.params_.size; ++r) {
+    if (r != lane_.params_.rank) others.push_back(r);
   }
   return others;
 }
@@ -55,7 +55,7 @@ CollectiveTransfer::CollectiveTransfer(NcclLane& lane, const Call& call)
     : StreamTransfer(lane, *lane.track_, call) {}
 
 Place CollectiveTransfer::place() const {
-  return {*lane_.comm_, lane_.pairs_, track_.stream(), lane_.group_.rank, lane_.group_.size, lane_.token_};
+  return {*lane_.comm_, lane_.pairs_, track_.stream(), lane_.params_.rank, lane_.params_.size, lane_.token_};
 }
 
 bool CollectiveTransfer::begin() {

@@ -27,8 +27,8 @@ class ShmBackend final : public Backend {
     }
     return {};
   }
-  std::unique_ptr<Lane> connect(const CommParams& group) override {
-    return std::make_unique<ShmLane>(group, host_peers_);
+  std::unique_ptr<Lane> connect(const CommParams& params) override {
+    return std::make_unique<ShmLane>(params, host_peers_);
   }
   EventCount* event_count() override { return &host_peers_; }
   bool fixed_order() const override { return true; }
@@ -53,7 +53,7 @@ const BackendPlugin& plugin() {
           return error.what();
         }
       },
-      .create = [](const BackendParams& s) -> std::unique_ptr<Backend> { return std::make_unique<ShmBackend>(s); },
+      .create = [](const BackendParams& params) -> std::unique_ptr<Backend> { return std::make_unique<ShmBackend>(params); },
   };
   return shm;
 }

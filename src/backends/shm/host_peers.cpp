@@ -23,22 +23,22 @@ namespace {
 
 constexpr std::size_t doorbells_offset = 64;
 
-std::vector<int> neighbours_of(const BackendParams& s) {
+std::vector<int> neighbours_of(const BackendParams& params) {
   std::vector<int> ranks;
-  for (int r = 0; r < s.size; ++r) {
-    if (s.hosts[static_cast<std::size_t>(r)] == s.hosts[static_cast<std::size_t>(s.rank)]) ranks.push_back(r);
+  for (int r = 0; r < params.size; ++r) {
+    if (params.hosts[static_cast<std::size_t>(r)] == params.hosts[static_cast<std::size_t>(params.rank)]) ranks.push_back(r);
   }
   return ranks;
 }
 
 std::string key(const char* what, int world_rank) { return fmt::format("neighbour/{}/{}", what, world_rank); }
 
-Segment attach(const BackendParams& s, const std::vector<int>& ranks) {
+Segment attach(const BackendParams& params, const std::vector<int>& ranks) {
   const std::size_t bytes = doorbells_offset + ranks.size() * sizeof(Doorbell);
-  if (ranks.front() == s.rank) {
-    return Segment::publish(bytes, bytes, "the doorbells of this host's ranks", *s.store, key("doorbells", s.rank));
+  if (ranks.front() == params.rank) {
+    return Segment::publish(bytes, bytes, "the doorbells of this host's ranks", *params.store, key("doorbells", params.rank));
   }
-  return Segment::open_published(s.store->get(key("doorbells", ranks.front()), s.deadline), bytes);
+  return Segment::open_published(params.store->get(key("doorbells", ranks.front()), params.deadline), bytes);
 }
 
 /// The user's setting for direct reads: 0 never, 1 always, otherwise the fastest.
@@ -53,21 +53,21 @@ long futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value,
 
 }  // namespace
 
-HostPeers::HostPeers(const BackendParams& s)
-    : index_(static_cast<std::size_t>(s.size), -1),
-      cores_(s.cores),
-      segment_(attach(s, neighbours_of(s))),
+HostPeers::HostPeers(const BackendParams& params)
+    : index_(static_cast<std::size_t>(params.size), -1),
+      cores_(params.cores),
+      segment_(attach(params, neighbours_of(params))),
       sleeping_(reinterpret_cast<std::atomic<std::uint32_t>*>(segment_.data())),
       doorbells_(reinterpret_cast<Doorbell*>(segment_.data() + doorbells_offset)) {
-  const std::vector<int> ranks = neighbours_of(s);
+  const std::vector<int> ranks = neighbours_of(params);
   // Rank, process and the address of a word: a probe of process_vm_readv between the very pairs that use it.
-  s.store->set(key("process", s.rank), fmt::format("{} {}", getpid(), probe_address()));
+  params.store->set(key("process", params.rank), fmt::format("{} {}", getpid(), probe_address()));
   std::vector<std::uint64_t> probes;
   for (int r : ranks) {
     int process = 0;
     std::uint64_t probe = 0;
-    sscanf(s.store->get(key("process", r), s.deadline).c_str(), "%d %lu", &process, &probe);
-    if (r == s.rank) own_ = static_cast<int>(processes_.size());
+    sscanf(params.store->get(key("process", r), params.deadline).c_str(), "%d %lu", &process, &probe);
+    if (r == params.rank) own_ = static_cast<int>(processes_.size());
     index_[static_cast<std::size_t>(r)] = static_cast<int>(processes_.size());
     processes_.push_back(process);
     process_files_.push_back(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
@@ -77,10 +77,10 @@ HostPeers::HostPeers(const BackendParams& s)
   bool works = wish_for_direct_reads() != "0";
   for (std::size_t i = 0; i < probes.size(); ++i) works = works && probe_read(processes_[i], probes[i]);
   // All peers must reach the same answer: one that cannot read decides for all, and so does one that insists on direct reads.
-  s.store->set(key("direct", s.rank), !works ? "no" : wish_for_direct_reads() == "1" ? "always" : "yes");
+  params.store->set(key("direct", params.rank), !works ? "no" : wish_for_direct_reads() == "1" ? "always" : "yes");
   direct_reads_ = true;
   for (int r : ranks) {
-    const std::string answer = s.store->get(key("direct", r), s.deadline);
+    const std::string answer = params.store->get(key("direct", r), params.deadline);
     direct_reads_ = direct_reads_ && answer != "no";
     may_stream_ = may_stream_ && answer != "always";
   }

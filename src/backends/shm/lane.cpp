@@ -24,9 +24,9 @@ namespace {
 constexpr std::size_t small_part = CacheDistance::probe_bytes;
 constexpr std::size_t small_collective = small_part / 2;
 
-std::vector<int> members_of(const CommParams& group, const HostPeers& host_peers) {
+std::vector<int> members_of(const CommParams& params, const HostPeers& host_peers) {
   std::vector<int> members;
-  for (int world_rank : group.world_ranks) members.push_back(host_peers.index(world_rank));
+  for (int world_rank : params.world_ranks) members.push_back(host_peers.index(world_rank));
   return members;
 }
 
@@ -36,8 +36,8 @@ class Watch {
   static constexpr std::chrono::milliseconds interval{10};
 
  public:
-  Watch(const CommParams& group, const HostPeers& host_peers, const std::vector<int>& members)
-      : group_(group), host_peers_(host_peers), members_(members) {}
+  Watch(const CommParams& params, const HostPeers& host_peers, const std::vector<int>& members)
+      : params_(params), host_peers_(host_peers), members_(members) {}
   void look() {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_) return;
@@ -46,30 +46,30 @@ class Watch {
       if (!host_peers_.dead(members_[r])) continue;
       throw Error(ErrorKind::rank_lost,
                   fmt::format("rank {} (process {}) died while comm {} was being made", r,
-                              host_peers_.process(members_[r]), group_.name),
-                  {.comm = group_.name, .backend = "shm", .ranks = {static_cast<int>(r)}});
+                              host_peers_.process(members_[r]), params_.name),
+                  {.comm = params_.name, .backend = "shm", .ranks = {static_cast<int>(r)}});
     }
   }
 
  private:
-  const CommParams& group_;
+  const CommParams& params_;
   const HostPeers& host_peers_;
   const std::vector<int>& members_;
   Deadline next_ = std::chrono::steady_clock::now() + interval;
 };
 
 /// The first rank makes the segment and publishes its address, or why it could not be made.
-Segment attach(const CommParams& group, const Geometry& geometry) {
-  if (group.rank != 0) return Segment::open_published(group.all_gather("").front(), geometry.total);
+Segment attach(const CommParams& params, const Geometry& geometry) {
+  if (params.rank != 0) return Segment::open_published(params.all_gather("").front(), geometry.total);
   const std::string key = "segment";
   const std::shared_ptr<Store> told = make_local_store();
   const auto tell = [&] {
-    if (group.size > 1) group.all_gather(told->try_get(key).value_or(""));
+    if (params.size > 1) params.all_gather(told->try_get(key).value_or(""));
   };
   std::optional<Segment> made;
   try {
     made.emplace(Segment::publish(geometry.total, geometry.control_bytes(),
-                                  fmt::format("the {} ranks of comm {}", group.size, group.name), *told, key));
+                                  fmt::format("the {} ranks of comm {}", params.size, params.name), *told, key));
   } catch (const Error&) {
     tell();
     throw;
@@ -79,34 +79,34 @@ Segment attach(const CommParams& group, const Geometry& geometry) {
 }
 
 /// Waits until all members have opened the segment and have memory in it, so that its maker can seal it.
-void await_all(const CommParams& group, const SegmentView& view, Watch watch) {
+void await_all(const CommParams& params, const SegmentView& view, Watch watch) {
   // Sleeps until the last one wakes all, or briefly, since other comms need progress: 64 ranks that yield to each other on two
   // cores take 35 ms for this.
   constexpr timespec moment{0, 1'000'000};
   auto& attached = view.header().attached;
-  const auto size = static_cast<std::uint32_t>(group.size);
+  const auto size = static_cast<std::uint32_t>(params.size);
   if (attached.fetch_add(1) + 1 == size) syscall(SYS_futex, &attached, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   for (std::uint32_t there = 0; (there = attached.load()) < size;) {
-    if (std::chrono::steady_clock::now() > group.deadline) {
+    if (std::chrono::steady_clock::now() > params.deadline) {
       throw Error(ErrorKind::timeout, fmt::format("only {} of the {} ranks of comm {} opened its shared memory in time",
-                                                  attached.load(), group.size, group.name),
-                  {.comm = group.name, .backend = "shm"});
+                                                  attached.load(), params.size, params.name),
+                  {.comm = params.name, .backend = "shm"});
     }
     view.throw_if_aborted();
     if (attached.load() < size) watch.look();
-    group.progress();
+    params.progress();
     syscall(SYS_futex, &attached, FUTEX_WAIT, there, &moment, nullptr, 0);
   }
 }
 
 }  // namespace
 
-ShmLane::ShmLane(const CommParams& group, const HostPeers& host_peers)
-    : host_peers_(host_peers), members_(members_of(group, host_peers)),
-      segment_(attach(group, Geometry(group.size))),
-      view_(segment_.data(), Geometry(group.size)), rank_(group.rank),
+ShmLane::ShmLane(const CommParams& params, const HostPeers& host_peers)
+    : host_peers_(host_peers), members_(members_of(params, host_peers)),
+      segment_(attach(params, Geometry(params.size))),
+      view_(segment_.data(), Geometry(params.size)), rank_(params.rank),
       exchanger_(view_, rank_, host_peers_, members_), collective_(exchanger_, host_peers_) {
-  await_all(group, view_, Watch(group, host_peers, members_));
+  await_all(params, view_, Watch(params, host_peers, members_));
   segment_.seal();
 }
 

@@ -17,7 +17,7 @@ class HostPeers;
 
 class ShmLane final : public Lane {
  public:
-  ShmLane(const CommParams& group, const HostPeers& host_peers);
+  ShmLane(const CommParams& params, const HostPeers& host_peers);
   ~ShmLane() override;
   Transfer* start(const Call& call) override;
   bool send_now(int to, int tag, const void* data, std::size_t bytes) override {

@@ -30,8 +30,8 @@ class UcxBackend final : public Backend {
     return fmt::format("ucx serves comms of up to {} ranks, and this one has {}", max_ranks,
                        world_ranks.size());
   }
-  std::unique_ptr<Lane> connect(const CommParams& group) override {
-    return std::make_unique<UcxLane>(group, worker_, peers_, ids_, store_agent_);
+  std::unique_ptr<Lane> connect(const CommParams& params) override {
+    return std::make_unique<UcxLane>(params, worker_, peers_, ids_, store_agent_);
   }
   EventCount* event_count() override { return &worker_.event_count(); }
 
@@ -56,8 +56,8 @@ extern "C" const medley::BackendPlugin* medley_backend() {
   static const BackendPlugin plugin{
       .name = "ucx",
       .unavailable = ucx::unavailable,
-      .create = [](const BackendParams& s) -> std::unique_ptr<Backend> {
-        return std::make_unique<ucx::UcxBackend>(s);
+      .create = [](const BackendParams& params) -> std::unique_ptr<Backend> {
+        return std::make_unique<ucx::UcxBackend>(params);
       },
   };
   return &plugin;

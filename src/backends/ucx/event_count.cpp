@@ -14,8 +14,8 @@
 
 namespace medley::ucx {
 
-WorkerEventCount::WorkerEventCount(const BackendParams& s) {
-  oversubscribed_ = s.oversubscribed();
+WorkerEventCount::WorkerEventCount(const BackendParams& params) {
+  oversubscribed_ = params.oversubscribed();
   calls_ = eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC);
   if (calls_ < 0)
     throw Error(ErrorKind::system, std::string("cannot make an event file: ") + std::strerror(errno));

@@ -40,30 +40,30 @@ std::optional<std::string> all_left(Store& store, int own, int size) {
 
 }  // namespace
 
-UcxLane::UcxLane(const CommParams& group, Worker& worker, Peers& peers, CommIds& ids, StoreAgent& store_agent)
+UcxLane::UcxLane(const CommParams& params, Worker& worker, Peers& peers, CommIds& ids, StoreAgent& store_agent)
     : worker_(worker),
       peers_(peers),
       ids_(ids),
       store_agent_(store_agent),
-      store_(group.store),
-      rank_(group.rank),
-      world_ranks_(group.world_ranks),
+      store_(params.store),
+      rank_(params.rank),
+      world_ranks_(params.world_ranks),
       id_(ids.take()),
-      fates_(group.world_ranks.size(), Fate::none),
-      questions_(group.world_ranks.size()) {
+      fates_(params.world_ranks.size(), Fate::none),
+      questions_(params.world_ranks.size()) {
   worker_.route(id_, this);  // a member may abort as soon as it knows the number
   try {
-    introduce(group);
+    introduce(params);
   } catch (...) {
     worker_.route(id_, nullptr);  // the number cannot be reused: members may have received it
     throw;
   }
 }
 
-void UcxLane::introduce(const CommParams& group) {
+void UcxLane::introduce(const CommParams& params) {
   // The first comm of a context has all ranks, so their addresses are exchanged with it.
   const bool first = !peers_.introduced();
-  std::vector<std::string> all = group.all_gather(fmt::format("{} {}", id_, first ? peers_.introduction() : ""));
+  std::vector<std::string> all = params.all_gather(fmt::format("{} {}", id_, first ? peers_.introduction() : ""));
   for (std::string& text : all) {
     const std::size_t space = text.find(' ');
     their_ids_.push_back(static_cast<std::uint16_t>(std::stoul(text.substr(0, space))));

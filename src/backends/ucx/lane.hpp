@@ -18,7 +18,7 @@ namespace medley::ucx {
 
 class UcxLane final : public Lane {
  public:
-  UcxLane(const CommParams& group, Worker& worker, Peers& peers, CommIds& ids, StoreAgent& store_agent);
+  UcxLane(const CommParams& params, Worker& worker, Peers& peers, CommIds& ids, StoreAgent& store_agent);
   ~UcxLane() override;
 
   Transfer* start(const Call& call) override;
@@ -52,7 +52,7 @@ class UcxLane final : public Lane {
   enum class Fate : std::uint8_t { none, left, lost };
 
   Peer& peer(int rank) { return peers_.peer(world_ranks_[static_cast<std::size_t>(rank)]); }
-  void introduce(const CommParams& group);
+  void introduce(const CommParams& params);
   std::optional<bool> ask_whether_left(int rank);
   bool awaits(int rank) const;
   void look_at(int rank, bool ask_store);

@@ -20,18 +20,18 @@ void keep_quiet() {
   if (!std::getenv("UCX_LOG_LEVEL")) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
 }
 
-ucp_context_h make_context(const BackendParams& s, std::size_t& copied) {
+ucp_context_h make_context(const BackendParams& params, std::size_t& copied) {
   keep_quiet();
-  const bool one_host = std::count(s.hosts.begin(), s.hosts.end(), s.hosts.front()) == s.size;
+  const bool one_host = std::count(params.hosts.begin(), params.hosts.end(), params.hosts.front()) == params.size;
   const Config config = read_config(one_host);
   copied = copied_below(config);
-  ucp_params_t params{};
-  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
-  params.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
-  params.estimated_num_eps = static_cast<std::size_t>(s.size);
-  params.name = "medley";
+  ucp_params_t ucp_params{};
+  ucp_params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
+  ucp_params.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  ucp_params.estimated_num_eps = static_cast<std::size_t>(params.size);
+  ucp_params.name = "medley";
   ucp_context_h context = nullptr;
-  require(ucp_init(&params, config.get(), &context), "start");
+  require(ucp_init(&ucp_params, config.get(), &context), "start");
   return context;
 }
 
