@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <medley/sdk/transfer_ref.hpp>
 
 #include "algorithms/algorithms.hpp"
 #include "algorithms/compressed.hpp"
@@ -140,16 +141,9 @@ Transfer* FilledLane::start_on_device(Call call, std::shared_ptr<DeviceFrames> f
 }
 
 Transfer* FilledLane::start_filled(const Call& call, std::uint64_t sequence, std::shared_ptr<DeviceFrames> frames) {
-  FilledTransfer* const transfer = FilledTransfer::make(*this, call, algorithm_of(call), sequence, std::move(frames));
-  running_.emplace(sequence, transfer);
-  try {
-    if (transfer->poll() != Poll::complete) return transfer;  // the first messages start at once
-  } catch (...) {
-    transfer->release();
-    throw;
-  }
-  transfer->release();
-  return nullptr;
+  TransferRef<FilledTransfer> transfer(FilledTransfer::make(*this, call, algorithm_of(call), sequence, std::move(frames)));
+  running_.emplace(sequence, transfer.get());
+  return first_poll(std::move(transfer));   // the first messages start at once
 }
 
 bool FilledLane::may_run(std::uint64_t sequence) const {
@@ -157,27 +151,16 @@ bool FilledLane::may_run(std::uint64_t sequence) const {
 }
 
 void FilledLane::adopt_messages_of(FilledTransfer& transfer) noexcept {
-  for (Transfer* message : transfer.messages_.abandon()) orphans_.push_back({message, transfer.self_});
+  for (Transfer* message : transfer.messages_.abandon()) orphans_.add(message, transfer.self_);
 }
 
 bool FilledLane::poll_abort() noexcept {
   if (!inner_->poll_abort()) return false;
   for (const auto& [sequence, transfer] : running_) adopt_messages_of(*transfer);
-  abandon_orphans();
+  orphans_.abandon();
   return true;
 }
 
-void FilledLane::abandon_orphans() noexcept {
-  for (Orphan& orphan : orphans_) orphan.message->abandon(std::move(orphan.collective));
-  orphans_.clear();
-}
-
-bool FilledLane::poll_close() noexcept {
-  if (!orphans_.empty() && !closing_) inner_->abort(Error(ErrorKind::aborted, "its comm was closed"));
-  closing_ = true;
-  return (orphans_.empty() || poll_abort()) && inner_->poll_close();
-}
-
-FilledLane::~FilledLane() { abandon_orphans(); }
+bool FilledLane::poll_close() noexcept { return orphans_.poll_close(*this) && inner_->poll_close(); }
 
 }  // namespace medley::algorithms

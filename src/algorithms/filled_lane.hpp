@@ -7,9 +7,9 @@
 #include <medley/backend.hpp>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "algorithms/capabilities.hpp"
+#include "algorithms/orphans.hpp"
 
 namespace medley::algorithms {
 
@@ -29,7 +29,6 @@ class MEDLEY_API FilledLane final : public Lane {
   FilledLane(std::unique_ptr<Lane> inner, const core::Capabilities& capabilities, std::string backend, int rank, int size,
              TagHalf half = TagHalf::of_comm)
       : inner_(std::move(inner)), capabilities_(capabilities), backend_(std::move(backend)), rank_(rank), size_(size), half_(half) {}
-  ~FilledLane() override;
 
   /// Throws Error(invalid) when the call names an algorithm that this lane does not have for it.
   /// `memory`: where the algorithm would run, which is host memory for a staged call.
@@ -77,7 +76,6 @@ class MEDLEY_API FilledLane final : public Lane {
   bool may_run(std::uint64_t sequence) const;
   /// Takes over the incomplete messages of a collective.
   void adopt_messages_of(FilledTransfer& transfer) noexcept;
-  void abandon_orphans() noexcept;
 
   std::unique_ptr<Lane> inner_;
   core::Capabilities capabilities_;
@@ -87,13 +85,7 @@ class MEDLEY_API FilledLane final : public Lane {
   TagHalf half_;
   std::uint64_t collectives_ = 0;         ///< started so far, the same on all ranks
   std::map<std::uint64_t, FilledTransfer*> running_;   ///< by number
-  /// Messages of failed collectives, until the lane is aborted, with the collective that owns their memory.
-  struct Orphan {
-    Transfer* message;
-    std::shared_ptr<FilledTransfer> collective;
-  };
-  std::vector<Orphan> orphans_;
-  bool closing_ = false;
+  Orphans orphans_;                       ///< messages of failed collectives, which own their memory
 };
 
 }  // namespace medley::algorithms

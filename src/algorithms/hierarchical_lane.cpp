@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <medley/sdk/recycled.hpp>
+#include <medley/sdk/transfer_ref.hpp>
 #include <utility>
 
 #include "algorithms/device_phases.hpp"
@@ -22,6 +23,12 @@ constexpr std::int64_t segment_bytes_per_host = 512 << 10;
 constexpr std::int64_t most_segments = 16;
 // Equal slices differ by one element at most; a multiple of 16 keeps their alignment.
 constexpr std::int64_t skew_per_segment = 16;
+
+/// Makes a transfer and starts its first phase. Null if it is complete.
+template <class Phased, class... Args>
+Transfer* start_phases(HierarchicalLane& lane, Args&&... args) {
+  return first_poll(TransferRef<>(new Phased(lane, std::forward<Args>(args)...)));
+}
 
 }  // namespace
 
@@ -58,22 +65,10 @@ HierarchicalLane::HierarchicalLane(Lanes parts, int host, int place, int hosts, 
   if (parts_.leaving) lanes_.push_back(parts_.leaving.get());
 }
 
-/// Starts the first phase.
-Transfer* HierarchicalLane::begin(PhasedTransfer* transfer) {
-  try {
-    if (transfer->poll() != Poll::complete) return transfer;
-  } catch (...) {
-    transfer->release();
-    throw;
-  }
-  transfer->release();
-  return nullptr;
-}
-
 Transfer* HierarchicalLane::start(const Call& call) {
   if (parts_.device) return start_on_device(call);
   if (!is_collective(call.op)) return start_message(call);
-  if (!divisible(call.op)) return begin(new HierarchicalTransfer(*this, call));
+  if (!divisible(call.op)) return start_phases<HierarchicalTransfer>(*this, call);
   const std::int64_t most = segment_bytes_per_host * hosts_;
   const std::int64_t bytes = std::max(call.in_count, call.out_count) * static_cast<std::int64_t>(size_of(call.dtype));
   return start_in_segments(call, std::clamp<std::int64_t>((bytes + most - 1) / most, 1, most_segments));
@@ -82,29 +77,22 @@ Transfer* HierarchicalLane::start(const Call& call) {
 /// Equal segments, so that none is small. Tensors of different sizes may have segments of one size: the skew of the first one's slices tells
 /// how many there are, so that ranks whose counts differ meet slices that differ, which is an error.
 Transfer* HierarchicalLane::start_in_segments(const Call& call, std::int64_t segments) {
-  if (segments == 1) return begin(new HierarchicalTransfer(*this, call));
+  if (segments == 1) return start_phases<HierarchicalTransfer>(*this, call);
   const std::int64_t count = std::max(call.in_count, call.out_count);
-  auto* whole = new JoinedTransfer(orphans_);
-  try {
-    for (std::int64_t i = 0; i < segments; ++i) {
-      const std::int64_t at = count * i / segments, end = count * (i + 1) / segments;
-      const std::int64_t skew = i == 0 ? skew_per_segment * (segments - 1) : 0;
-      whole->add(begin(new HierarchicalTransfer(*this, part_of(call, at, end - at), skew)));
-    }
-  } catch (...) {
-    whole->release();
-    throw;
+  TransferRef<JoinedTransfer> whole(new JoinedTransfer(orphans_));
+  for (std::int64_t i = 0; i < segments; ++i) {
+    const std::int64_t at = count * i / segments, end = count * (i + 1) / segments;
+    const std::int64_t skew = i == 0 ? skew_per_segment * (segments - 1) : 0;
+    whole->add(start_phases<HierarchicalTransfer>(*this, part_of(call, at, end - at), skew));
   }
-  if (!whole->done()) return whole;
-  whole->release();
-  return nullptr;
+  return whole->done() ? nullptr : whole.release();
 }
 
 Transfer* HierarchicalLane::start_on_device(const Call& call) {
   if (!is_collective(call.op)) return parts_.all->start(call);
   if (call.memory == Memory::host) return parts_.on_host->start(call);   // a barrier
   if (!stream_) stream_ = (*parts_.device)->make_stream();
-  return begin(new DevicePhases(*this, call, *parts_.device, stream_));
+  return start_phases<DevicePhases>(*this, call, *parts_.device, stream_);
 }
 
 /// Collectives' messages inside a host stay there. Users' messages all take one lane: a receive from any source looks in one only.
@@ -158,23 +146,14 @@ void HierarchicalLane::abort(const Error& why) noexcept {
 bool HierarchicalLane::poll_abort() noexcept {
   bool over = true;
   for (Lane* lane : lanes_) over = lane->poll_abort() && over;
-  if (over) abandon_orphans();
+  if (over) orphans_.abandon();
   return over;
 }
 
 bool HierarchicalLane::poll_close() noexcept {
-  if (!orphans_.empty() && !closing_) abort(Error(ErrorKind::aborted, "its comm was closed"));
-  closing_ = true;
-  bool over = orphans_.empty() || poll_abort();
+  bool over = orphans_.poll_close(*this);
   for (Lane* lane : lanes_) over = lane->poll_close() && over;
   return over;
 }
-
-void HierarchicalLane::abandon_orphans() noexcept {
-  for (Transfer* orphan : orphans_) orphan->abandon({});
-  orphans_.clear();
-}
-
-HierarchicalLane::~HierarchicalLane() { abandon_orphans(); }
 
 }  // namespace medley::algorithms

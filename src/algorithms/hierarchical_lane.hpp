@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "algorithms/orphans.hpp"
 #include "algorithms/phase_order.hpp"
 
 namespace medley::algorithms {
@@ -29,7 +30,6 @@ class HierarchicalLane final : public Lane {
     Lane* on_host = nullptr;         ///< on CUDA memory: where a barrier without a stream runs (part of `all`)
   };
   HierarchicalLane(Lanes parts, int host, int place, int hosts, int places);
-  ~HierarchicalLane() override;
 
   Transfer* start(const Call& call) override;
   void progress() override;
@@ -46,7 +46,6 @@ class HierarchicalLane final : public Lane {
  private:
   friend class PhasedTransfer;
   class LocalMessage;
-  void abandon_orphans() noexcept;
   /// An error of one of the lanes, with its ranks as ranks of the whole comm.
   Error in_whole_ranks(const Lane* part, const Error& error) const;
   template <class Called>
@@ -62,7 +61,6 @@ class HierarchicalLane final : public Lane {
   Transfer* start_message(const Call& call);
   Transfer* start_in_segments(const Call& call, std::int64_t segments);
   Transfer* start_on_device(const Call& call);
-  static Transfer* begin(PhasedTransfer* transfer);
   bool is_inside(const Lane* part) const { return part && (part == parts_.inside.get() || part == parts_.leaving.get()); }
   /// Converts a rank of one of the lanes to a rank of the whole comm.
   int whole_rank(const Lane* part, int rank) const {
@@ -76,8 +74,7 @@ class HierarchicalLane final : public Lane {
   PhaseOrder order_;
   void* stream_ = nullptr;                 ///< on CUDA memory: where the dependencies of a collective meet
   std::deque<const PhasedTransfer*> issued_;   ///< on host memory, collectives that have not ended, in order of issue
-  std::vector<Transfer*> orphans_;   ///< failed transfers, until the lane is aborted
-  bool closing_ = false;
+  Orphans orphans_;
 };
 
 }  // namespace medley::algorithms

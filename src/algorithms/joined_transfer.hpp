@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "algorithms/orphans.hpp"
 #include "algorithms/running_transfers.hpp"
 
 namespace medley::algorithms {
@@ -28,9 +29,9 @@ inline Call part_of(const Call& call, std::int64_t at, std::int64_t count) {
 
 class JoinedTransfer final : public Transfer {
  public:
-  /// `orphans`: the lane's list of failed transfers, which it abandons once it is aborted. `progressed`: a lane whose progress() the parts
-  /// need and do not call themselves; the engine does so only for messages and for what it has filled in itself.
-  explicit JoinedTransfer(std::vector<Transfer*>& orphans, Lane* progressed = nullptr) : orphans_(orphans), progressed_(progressed) {}
+  /// `orphans`: the lane's. `progressed`: a lane whose progress() the parts need and do not call themselves; the engine does so only for
+  /// messages and for what it has filled in itself.
+  explicit JoinedTransfer(Orphans& orphans, Lane* progressed = nullptr) : orphans_(orphans), progressed_(progressed) {}
   ~JoinedTransfer() override = default;   // uses no lane
 
   /// `part`: null if it was complete at once.
@@ -65,7 +66,7 @@ class JoinedTransfer final : public Transfer {
     if (parts_.empty()) {
       delete this;
     } else {
-      orphans_.push_back(this);
+      orphans_.add(this);
     }
   }
   /// `memory` has one owner, whom all parts share.
@@ -75,7 +76,7 @@ class JoinedTransfer final : public Transfer {
   }
 
  private:
-  std::vector<Transfer*>& orphans_;
+  Orphans& orphans_;
   Lane* progressed_;
   RunningTransfers parts_;
   Transfer* streamed_ = nullptr;   ///< the part that launches in a stream, if any

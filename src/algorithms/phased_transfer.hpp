@@ -33,7 +33,7 @@ class PhasedTransfer : public Transfer {
     if (complete_ || running_.empty()) {
       delete this;
     } else {
-      lane_.orphans_.push_back(this);
+      lane_.orphans_.add(this);
     }
   }
   /// The phases under way own this transfer, its scratch and its lists, until their libraries no longer use them.

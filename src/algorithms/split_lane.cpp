@@ -1,6 +1,7 @@
 #include "algorithms/split_lane.hpp"
 
 #include <algorithm>
+#include <medley/sdk/transfer_ref.hpp>
 
 #include "algorithms/joined_transfer.hpp"
 #include "algorithms/registry.hpp"
@@ -20,17 +21,10 @@ Transfer* SplitLane::start(const Call& call) {
   const std::int64_t count = std::max(call.in_count, call.out_count);
   const std::int64_t border = divisible(call.op) && !call.list ? first_part(count, share_of(call.algorithm).value_or(default_share)) : count;
   if (border == 0 || border == count) return start_part(call, border != count);   // also where nothing is moved
-  auto* transfer = new JoinedTransfer(orphans_, this);
-  try {
-    transfer->add(start_part(part_of(call, 0, border), false), lanes_.first->in_streams());
-    transfer->add(start_part(part_of(call, border, count - border), true), lanes_.second->in_streams());
-  } catch (...) {
-    transfer->release();
-    throw;
-  }
-  if (!transfer->done()) return transfer;
-  transfer->release();
-  return nullptr;
+  TransferRef<JoinedTransfer> whole(new JoinedTransfer(orphans_, this));
+  whole->add(start_part(part_of(call, 0, border), false), lanes_.first->in_streams());
+  whole->add(start_part(part_of(call, border, count - border), true), lanes_.second->in_streams());
+  return whole->done() ? nullptr : whole.release();
 }
 
 void SplitLane::progress() {
@@ -50,23 +44,14 @@ void SplitLane::abort(const Error& why) noexcept {
 
 bool SplitLane::poll_abort() noexcept {
   const bool first = lanes_.first->poll_abort(), over = lanes_.second->poll_abort() && first;
-  if (over) abandon_orphans();
+  if (over) orphans_.abandon();
   return over;
 }
 
 bool SplitLane::poll_close() noexcept {
-  if (!orphans_.empty() && !closing_) abort(Error(ErrorKind::aborted, "its comm was closed"));
-  closing_ = true;
-  bool over = orphans_.empty() || poll_abort();
+  bool over = orphans_.poll_close(*this);
   over = lanes_.first->poll_close() && over;
   return lanes_.second->poll_close() && over;
 }
-
-void SplitLane::abandon_orphans() noexcept {
-  for (Transfer* orphan : orphans_) orphan->abandon({});
-  orphans_.clear();
-}
-
-SplitLane::~SplitLane() { abandon_orphans(); }
 
 }  // namespace medley::algorithms

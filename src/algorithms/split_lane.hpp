@@ -5,7 +5,9 @@
 #include <array>
 #include <medley/backend.hpp>
 #include <memory>
-#include <vector>
+#include <utility>
+
+#include "algorithms/orphans.hpp"
 
 namespace medley::algorithms {
 
@@ -18,7 +20,6 @@ class MEDLEY_API SplitLane final : public Lane {
     bool on_device = false;
   };
   SplitLane(Lanes lanes, int ranks) : lanes_(std::move(lanes)), ranks_(ranks) {}
-  ~SplitLane() override;
 
   Transfer* start(const Call& call) override;
   void progress() override;
@@ -33,12 +34,10 @@ class MEDLEY_API SplitLane final : public Lane {
 
  private:
   Transfer* start_part(const Call& call, bool second);
-  void abandon_orphans() noexcept;
 
   Lanes lanes_;
   int ranks_;
-  std::vector<Transfer*> orphans_;   ///< failed transfers, until the lane is aborted
-  bool closing_ = false;
+  Orphans orphans_;
 };
 
 }  // namespace medley::algorithms

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <medley/sdk/transfer_ref.hpp>
 
 #include "backends/gloo/message_transfers.hpp"
 #include "backends/gloo/no_pipe_signal.hpp"
@@ -55,24 +56,18 @@ Transfer* TagMatcher::start_send(const Call& call) {
       post(peer, header, bytes_in(call, bytes));
       return nullptr;
     }
-    auto send = std::make_unique<Send>(*this, call);
+    TransferRef<Send> send(new Send(*this, call));
     send->buffer = mesh_->createUnboundBuffer(const_cast<void*>(call.in), bytes);
     {
       const std::lock_guard lock(mutex_);
       send->number = ++peer.numbers;
       peer.sends.emplace(send->number, send.get());
     }
-    Send* sending = send.release();
-    try {
-      Header announced = header;
-      announced.number = sending->number;
-      sending->buffer->send(peer.rank, slot_of(sending->number), 0, bytes);
-      post(peer, announced);
-    } catch (...) {
-      sending->release();
-      throw;
-    }
-    return sending;
+    Header announced = header;
+    announced.number = send->number;
+    send->buffer->send(peer.rank, slot_of(send->number), 0, bytes);
+    post(peer, announced);
+    return send.release();
   } catch (const std::exception& error) {
     throw explain(error.what());
   }

@@ -26,11 +26,11 @@ MpiLane::~MpiLane() {
   if (library_.of_use()) library_.defer_free(comms_);  // MPI may have been finalised while this waited for the lock
 }
 
-std::unique_ptr<MpiTransfer> MpiLane::take() {
-  ++active_;
-  if (idle_.empty()) return std::make_unique<MpiTransfer>(*this);
-  std::unique_ptr<MpiTransfer> transfer = std::move(idle_.back());
+TransferRef<MpiTransfer> MpiLane::take() {
+  if (idle_.empty()) idle_.push_back(std::make_unique<MpiTransfer>(*this));
+  TransferRef<MpiTransfer> transfer(idle_.back().release());
   idle_.pop_back();
+  ++active_;
   return transfer;
 }
 
@@ -78,14 +78,9 @@ Channel MpiLane::next_rest() {
 template <class Calls>
 Transfer* MpiLane::start_message(const char* called, Calls calls) {
   auto transfer = take();
-  try {
-    const Library::Guard guard(library_.lock());
-    require_peers();
-    if (const int code = calls(*transfer); code != MPI_SUCCESS) transfer->note_failure(code, called);
-  } catch (...) {
-    transfer.release()->release();
-    throw;
-  }
+  const Library::Guard guard(library_.lock());
+  require_peers();
+  if (const int code = calls(*transfer); code != MPI_SUCCESS) transfer->note_failure(code, called);
   return transfer.release();
 }
 
@@ -123,18 +118,12 @@ Transfer* MpiLane::receive(const Call& call) {
 Transfer* MpiLane::collective(const Call& call) {
   auto transfer = take();
   transfer->is_collective();
-  try {
+  {
     const Library::Guard guard(library_.lock());
     require_peers();
     start_collective({comms_.users, rank_, size_, library_.chunk()}, call, *transfer);
-  } catch (...) {
-    transfer.release()->release();
-    throw;
   }
-  MpiTransfer* started = transfer.release();
-  if (!started->empty()) return started;
-  started->release();  // nothing to transfer
-  return nullptr;
+  return transfer->empty() ? nullptr : transfer.release();   // empty: there is nothing to transfer
 }
 
 void MpiLane::progress() {

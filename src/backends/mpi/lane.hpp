@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <medley/backend.hpp>
+#include <medley/sdk/transfer_ref.hpp>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -51,7 +52,7 @@ class MpiLane final : public Lane {
   Transfer* start_message(const char* called, Calls calls);
   Transfer* receive(const Call& call);
   Transfer* collective(const Call& call);
-  std::unique_ptr<MpiTransfer> take();
+  TransferRef<MpiTransfer> take();
   [[noreturn]] void throw_lost() const;
 
   Library& library_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <medley/sdk/current_error.hpp>
+#include <medley/sdk/transfer_ref.hpp>
 #include <thread>
 
 #include "backends/nccl/combine.hpp"
@@ -18,10 +19,6 @@ using std::chrono::steady_clock;
 constexpr const char* abort_key = "aborted";
 constexpr auto longest_explanation = 200ms;
 constexpr auto look_interval = 20ms;   // interval of store queries for a peer's abort
-
-struct Releaser {
-  void operator()(Transfer* transfer) const { transfer->release(); }
-};
 
 }  // namespace
 
@@ -69,7 +66,7 @@ void NcclLane::connect() {
   // Runs one operation now, so that the program's first finds connections and kernels in place.
   Call barrier;
   barrier.op = Op::barrier;
-  const std::unique_ptr<Transfer, Releaser> first(start_collective(barrier));
+  const TransferRef<> first(start_collective(barrier));
   await_peers("the first NCCL operation", [&] { return first->poll() == Poll::complete; });
 }
 
@@ -91,7 +88,7 @@ void NcclLane::join(const Call& call, Track& track, std::uint64_t number) {
 }
 
 Transfer* NcclLane::start_collective(const Call& call) {
-  std::unique_ptr<CollectiveTransfer, Releaser> transfer(new CollectiveTransfer(*this, call));
+  TransferRef<CollectiveTransfer> transfer(new CollectiveTransfer(*this, call));
   transfer->begin();
   if (!call.captured) return transfer.release();
   join(call, *track_, transfer->number());
@@ -110,7 +107,7 @@ Transfer* NcclLane::start_message(const Call& call) {
     return transfer;
   }
   Channel& way = channel(call.root, call.op == Op::send);
-  std::unique_ptr<MessageTransfer, Releaser> transfer(new MessageTransfer(*this, way, call));
+  TransferRef<MessageTransfer> transfer(new MessageTransfer(*this, way, call));
   transfer->begin();
   if (!call.captured) return transfer.release();
   throw Error(ErrorKind::invalid, "messages cannot be captured in a graph over nccl; use collectives");
