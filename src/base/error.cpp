@@ -3,6 +3,8 @@
 #include <utility>
 
 #include <medley/sdk/current_error.hpp>
+#include <medley/sdk/peer_abort.hpp>
+#include <string>
 
 namespace medley {
 
@@ -36,6 +38,13 @@ Error current_error() noexcept {
 
 ErrorKind error_kind(int number) noexcept {
   return number >= 0 && number <= static_cast<int>(ErrorKind::system) ? static_cast<ErrorKind>(number) : ErrorKind::system;
+}
+
+Error peer_abort(int peer, int kind, std::string_view reason, std::vector<int> at_fault) {
+  std::string text = "rank " + std::to_string(peer) + " gave up the comm";
+  if (!reason.empty()) text.append(": ").append(reason);
+  if (at_fault.empty()) at_fault.push_back(peer);
+  return Error(error_kind(kind), text, {.ranks = std::move(at_fault)});
 }
 
 Error as_error(const std::exception_ptr& thrown) noexcept {

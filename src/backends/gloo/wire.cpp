@@ -1,7 +1,6 @@
 // Envelopes: how they are sent, the reader thread per peer, and the handling of control messages.
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <medley/sdk/peer_abort.hpp>
 #include <nlohmann/json.hpp>
 
 #include "backends/gloo/tag_matcher.hpp"
@@ -20,13 +19,9 @@ std::string_view as_text(std::span<const std::byte> data) {
 
 Error read_abort(const Header& header, std::span<const std::byte> data) {
   const auto note = nlohmann::json::parse(as_text(data), nullptr, false);
-  const auto kind = static_cast<ErrorKind>(header.tag);
   const int by = static_cast<int>(header.number);
-  if (note.is_discarded()) return Error(kind, fmt::format("rank {} gave up the comm", by), {.ranks = {by}});
-  std::vector<int> ranks = note.value("ranks", std::vector<int>{});
-  if (ranks.empty()) ranks.push_back(by);
-  return Error(kind, fmt::format("rank {} gave up the comm: {}", by, note.value("why", "")),
-               {.ranks = ranks});
+  if (note.is_discarded()) return peer_abort(by, header.tag, {}, {});
+  return peer_abort(by, header.tag, note.value("why", ""), note.value("ranks", std::vector<int>{}));
 }
 
 }  // namespace

@@ -1,12 +1,10 @@
 #include "backends/mpi/notice.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 
-#include <medley/sdk/current_error.hpp>
+#include <medley/sdk/peer_abort.hpp>
 
 namespace medley::mpi {
 namespace {
@@ -60,10 +58,7 @@ std::optional<Error> Mailbox::look() {
     return std::nullopt;
   notice.sentence.back() = 0;
   const auto count = static_cast<std::size_t>(std::clamp<std::int32_t>(notice.ranks, 0, notice.rank.size()));
-  const std::vector<int> ranks(notice.rank.begin(), notice.rank.begin() + count);
-  return Error(error_kind(notice.kind),
-               fmt::format("rank {} gave the comm up: {}", status.MPI_SOURCE, notice.sentence.data()),
-               {.ranks = ranks});
+  return peer_abort(status.MPI_SOURCE, notice.kind, notice.sentence.data(), {notice.rank.begin(), notice.rank.begin() + count});
 }
 
 }  // namespace medley::mpi

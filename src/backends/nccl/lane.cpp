@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <medley/sdk/current_error.hpp>
+#include <medley/sdk/peer_abort.hpp>
 #include <medley/sdk/transfer_ref.hpp>
 #include <thread>
 
@@ -159,8 +159,7 @@ bool NcclLane::look_for_abort() {
   std::vector<int> ranks;
   const char* rest = text->c_str() + named;
   for (int rank = 0, used = 0; sscanf(rest, "%d%n", &rank, &used) == 1; rest += used) ranks.push_back(rank);
-  if (ranks.empty()) ranks.push_back(by);
-  given_up_ = Error(error_kind(kind), fmt::format("rank {} gave the comm up", by), {.ranks = ranks});
+  given_up_ = peer_abort(by, kind, {}, std::move(ranks));
   throw *given_up_;
 }
 

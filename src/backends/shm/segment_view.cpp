@@ -1,11 +1,8 @@
 #include "backends/shm/segment_view.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
-#include <medley/error.hpp>
-#include <vector>
+#include <medley/sdk/peer_abort.hpp>
 
 namespace medley::shm {
 namespace {
@@ -30,10 +27,8 @@ Geometry::Geometry(int n) : ranks(n) {
 void SegmentView::throw_if_aborted() const {
   const std::uint32_t by = header().aborted.load(std::memory_order_acquire);   // pairs with the release store in ShmLane::abort()
   if (by == 0 || by == abort_being_written) return;
-  const auto kind = static_cast<ErrorKind>(header().kind);
-  std::vector<int> ranks(header().at_fault, header().at_fault + header().ranks_at_fault);
-  if (ranks.empty()) ranks.push_back(static_cast<int>(by) - 1);
-  throw Error(kind, fmt::format("rank {} gave up the comm: {}", by - 1, header().reason), {.ranks = ranks});
+  throw peer_abort(static_cast<int>(by) - 1, header().kind, header().reason,
+                   {header().at_fault, header().at_fault + header().ranks_at_fault});
 }
 
 }  // namespace medley::shm

@@ -1,11 +1,10 @@
 #include "backends/ucx/notice.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
-#include <medley/sdk/current_error.hpp>
+#include <medley/sdk/peer_abort.hpp>
 
 namespace medley::ucx {
 namespace {
@@ -40,10 +39,7 @@ std::optional<Notice> Notice::unpack(const void* data, std::size_t bytes) {
   std::memcpy(&header, data, sizeof header);
   const std::string text(static_cast<const char*>(data) + sizeof header, bytes - sizeof header);
   std::vector<int> ranks(header.at_fault, header.at_fault + std::min<std::size_t>(header.ranks, most_ranks));
-  if (ranks.empty()) ranks.push_back(header.from);
-  return Notice{header.comm, header.from,
-                Error(error_kind(header.kind), fmt::format("rank {} gave up the comm: {}", header.from, text),
-                      {.ranks = ranks})};
+  return Notice{header.comm, header.from, peer_abort(header.from, header.kind, text, std::move(ranks))};
 }
 
 }  // namespace medley::ucx
