@@ -121,29 +121,29 @@ Task HierarchicalTransfer::direct_all_to_all(std::int64_t part) {
     if (r / places() == host()) counts_[static_cast<std::size_t>(r)] = 0;
     offsets_.push_back(part * r);
   }
-  bool near_started = false, far_started = false;
+  bool local_started = false, remote_started = false;
   co_await until([&] {
-    if (!far_started && may_start(Stage::between)) {
-      Call& far = phase(Op::all_to_allv, input(), call_.in_count, call_.out, call_.out_count);
-      far.in_counts = far.out_counts = counts_.data();
-      far.in_offsets = far.out_offsets = offsets_.data();
+    if (!remote_started && may_start(Stage::between)) {
+      Call& remote = phase(Op::all_to_allv, input(), call_.in_count, call_.out, call_.out_count);
+      remote.in_counts = remote.out_counts = counts_.data();
+      remote.in_offsets = remote.out_offsets = offsets_.data();
       start_phase(*lanes().all);
       if (lanes().all->concurrent_collectives()) pass(Stage::between);
-      far_started = moved_ = true;
+      remote_started = moved_ = true;
     }
-    if (!near_started && may_start(Stage::enter)) {
+    if (!local_started && may_start(Stage::enter)) {
       const std::int64_t here = part * places() * host();
       phase(Op::all_to_all, input() + bytes(here), part * places(), out(here), part * places());
-      near_ = start_phase(*lanes().inside);
+      local_phase_ = start_phase(*lanes().inside);
       at_ = lanes().all.get();   // of every other phase
-      near_started = moved_ = true;
+      local_started = moved_ = true;
     }
     lanes().inside->progress();
     lanes().all->progress();
     running_.poll(moved_);
     const auto& left = running_.list();
-    if (near_started && std::find(left.begin(), left.end(), near_) == left.end()) near_ = nullptr, pass(Stage::enter);
-    return near_started && far_started && left.empty();
+    if (local_started && std::find(left.begin(), left.end(), local_phase_) == left.end()) local_phase_ = nullptr, pass(Stage::enter);
+    return local_started && remote_started && left.empty();
   });
 }
 

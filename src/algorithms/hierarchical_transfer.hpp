@@ -31,7 +31,7 @@ class HierarchicalTransfer final : public PhasedTransfer {
     order_of_phases().end(number_);
   }
 
-  Lane* lane_of(const Transfer* phase) const override { return phase && phase == near_ ? lanes().inside.get() : at_; }
+  Lane* lane_of(const Transfer* phase) const override { return phase && phase == local_phase_ ? lanes().inside.get() : at_; }
   bool may_start(Stage stage) const { return order_of_phases().may_start(number_, stage); }
   void pass(Stage stage) { order_of_phases().pass(number_, stage); }
   /// Suspends until all earlier collectives have passed this stage. Before scratch is taken, so that waiting collectives hold none.
@@ -70,7 +70,7 @@ class HierarchicalTransfer final : public PhasedTransfer {
   Scratch first_, second_;
   std::int64_t skew_;
   PhaseOrder::Number number_;          ///< its place in the order of each stage
-  const Transfer* near_ = nullptr;     ///< the part of a direct all_to_all inside the host, while it is under way
+  const Transfer* local_phase_ = nullptr;     ///< the part of a direct all_to_all inside the host, while it is under way
   Task task_;
 };
 

@@ -12,14 +12,14 @@ namespace medley::algorithms {
 namespace {
 
 /// A slice in segments that are sent one after another.
-struct Pieces {
+struct SegmentRange {
   std::int64_t at, count, most;
   int number() const { return static_cast<int>((count + most - 1) / most); }
-  std::int64_t piece_at(int i) const { return at + i * most; }
-  std::int64_t piece_count(int i) const { return std::min(most, count - i * most); }
+  std::int64_t segment_at(int i) const { return at + i * most; }
+  std::int64_t segment_count(int i) const { return std::min(most, count - i * most); }
 };
 
-Pieces pieces_of(const Parts& parts, int rank, std::size_t element) {
+SegmentRange segments_of(const Parts& parts, int rank, std::size_t element) {
   return {parts.at(rank), parts.count(rank), static_cast<std::int64_t>(segment_bytes / element)};
 }
 
@@ -42,39 +42,39 @@ Task ring_reduce_scatter_phase(Job& job, const std::byte* input, Parts parts, st
   std::byte* buffers[] = {first.data(), second.data()};
   std::vector<Messages::Ticket> got, sent, sent_before;
 
-  const Pieces own = pieces_of(parts, left, wire);
+  const SegmentRange own = segments_of(parts, left, wire);
   for (int i = 0; i < own.number(); ++i) {
-    const std::byte* from = input + static_cast<std::size_t>(own.piece_at(i)) * user;
+    const std::byte* from = input + static_cast<std::size_t>(own.segment_at(i)) * user;
     if (combiner.widens()) {
-      std::byte* widened = buffers[1] + static_cast<std::size_t>(own.piece_at(i) - own.at) * wire;
-      combiner.load(widened, from, own.piece_count(i));
+      std::byte* widened = buffers[1] + static_cast<std::size_t>(own.segment_at(i) - own.at) * wire;
+      combiner.load(widened, from, own.segment_count(i));
       from = widened;
     }
-    sent.push_back(job.messages.send(from, static_cast<std::size_t>(own.piece_count(i)) * wire, right));
+    sent.push_back(job.messages.send(from, static_cast<std::size_t>(own.segment_count(i)) * wire, right));
   }
   for (int step = 0; step < n - 1; ++step) {
     const bool last = step == n - 2;
-    const Pieces now = pieces_of(parts, job.peer(-2 - step), wire);
+    const SegmentRange now = segments_of(parts, job.peer(-2 - step), wire);
     std::byte* buffer = buffers[step % 2];
     for (Messages::Ticket ticket : sent_before) co_await job.messages.done(ticket);
     sent_before = std::move(sent);
     sent.clear();
     got.clear();
     for (int i = 0; i < now.number(); ++i) {
-      std::byte* to = buffer + static_cast<std::size_t>(now.piece_at(i) - now.at) * wire;
-      got.push_back(job.messages.recv(to, static_cast<std::size_t>(now.piece_count(i)) * wire, left));
+      std::byte* to = buffer + static_cast<std::size_t>(now.segment_at(i) - now.at) * wire;
+      got.push_back(job.messages.recv(to, static_cast<std::size_t>(now.segment_count(i)) * wire, left));
     }
     for (int i = 0; i < now.number(); ++i) {
       co_await job.messages.done(got[static_cast<std::size_t>(i)]);
-      const auto offset = static_cast<std::size_t>(now.piece_at(i) - now.at);
+      const auto offset = static_cast<std::size_t>(now.segment_at(i) - now.at);
       std::byte* partial = buffer + offset * wire;
-      const std::byte* mine = input + static_cast<std::size_t>(now.piece_at(i)) * user;
+      const std::byte* mine = input + static_cast<std::size_t>(now.segment_at(i)) * user;
       if (last) {
-        combiner.finish_with(result + offset * user, partial, mine, now.piece_count(i));
+        combiner.finish_with(result + offset * user, partial, mine, now.segment_count(i));
       } else {
-        combiner.add(partial, partial, mine, now.piece_count(i));
+        combiner.add(partial, partial, mine, now.segment_count(i));
         sent.push_back(
-            job.messages.send(partial, static_cast<std::size_t>(now.piece_count(i)) * wire, right));
+            job.messages.send(partial, static_cast<std::size_t>(now.segment_count(i)) * wire, right));
       }
     }
   }
@@ -84,29 +84,29 @@ Task ring_reduce_scatter_phase(Job& job, const std::byte* input, Parts parts, st
 Task ring_all_gather_phase(Job& job, std::byte* buffer, Parts parts, int complete) {
   const int n = job.size, left = job.peer(-1), right = job.peer(1);
   const std::size_t element = job.element();
-  const auto place = [&](const Pieces& pieces, int i) {
-    return buffer + static_cast<std::size_t>(pieces.piece_at(i)) * element;
+  const auto place = [&](const SegmentRange& segments, int i) {
+    return buffer + static_cast<std::size_t>(segments.segment_at(i)) * element;
   };
   const bool takes = job.rank != complete, gives = right != complete;
-  const Pieces own = pieces_of(parts, job.rank, element);
+  const SegmentRange own = segments_of(parts, job.rank, element);
   for (int i = 0; gives && i < own.number(); ++i)
-    job.messages.send(place(own, i), job.bytes(own.piece_count(i)), right);
+    job.messages.send(place(own, i), job.bytes(own.segment_count(i)), right);
   std::vector<Messages::Ticket> got, next;
   const auto post = [&](int step) {
-    const Pieces pieces = pieces_of(parts, job.peer(-1 - step), element);
+    const SegmentRange segments = segments_of(parts, job.peer(-1 - step), element);
     next.clear();
-    for (int i = 0; takes && i < pieces.number(); ++i) {
-      next.push_back(job.messages.recv(place(pieces, i), job.bytes(pieces.piece_count(i)), left));
+    for (int i = 0; takes && i < segments.number(); ++i) {
+      next.push_back(job.messages.recv(place(segments, i), job.bytes(segments.segment_count(i)), left));
     }
   };
   post(0);
   for (int step = 0; step < n - 1; ++step) {
     got = next;
     if (step + 1 < n - 1) post(step + 1);
-    const Pieces now = pieces_of(parts, job.peer(-1 - step), element);
+    const SegmentRange now = segments_of(parts, job.peer(-1 - step), element);
     for (int i = 0; i < now.number(); ++i) {
       if (takes) co_await job.messages.done(got[static_cast<std::size_t>(i)]);
-      if (gives && step < n - 2) job.messages.send(place(now, i), job.bytes(now.piece_count(i)), right);
+      if (gives && step < n - 2) job.messages.send(place(now, i), job.bytes(now.segment_count(i)), right);
     }
   }
   co_await job.messages.all();

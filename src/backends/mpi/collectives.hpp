@@ -10,8 +10,8 @@
 
 namespace medley::mpi {
 
-/// Where a collective runs.
-struct Place {
+/// A communicator, as a collective of one of its ranks uses it.
+struct CommView {
   MPI_Comm comm;
   int rank, size;
   std::int64_t chunk;  ///< elements or bytes per MPI call, all ranks together
@@ -21,12 +21,12 @@ struct Place {
 /// beyond MPI's int offsets. Nor reduce_scatterv, whose parts need not be adjacent, as MPI's must.
 bool collective_is_native(Op op);
 
-void start_collective(const Place& place, const Call& call, MpiTransfer& transfer);
+void start_collective(const CommView& view, const Call& call, MpiTransfer& transfer);
 
 /// The v-collectives (parts.cpp).
-void all_gatherv(const Place& place, const Call& call, MpiTransfer& transfer);
-void all_to_allv(const Place& place, const Call& call, MpiTransfer& transfer);
-void broadcast_bytes(const Place& place, void* data, std::int64_t bytes, int root, MpiTransfer& transfer);
+void all_gatherv(const CommView& view, const Call& call, MpiTransfer& transfer);
+void all_to_allv(const CommView& view, const Call& call, MpiTransfer& transfer);
+void broadcast_bytes(const CommView& view, void* data, std::int64_t bytes, int root, MpiTransfer& transfer);
 
 inline std::byte* bytes_at(const void* base, std::int64_t bytes) {
   return static_cast<std::byte*>(const_cast<void*>(base)) + bytes;

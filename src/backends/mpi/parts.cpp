@@ -44,18 +44,18 @@ class Parts {
 /// Counts, offsets and types of one side of MPI_Ialltoallw, whose offsets are bytes. A part that exceeds ints becomes a type with
 /// its offset inside.
 struct Side {
-  Side(const Place& place, const Parts& parts, MpiTransfer& transfer) {
+  Side(const CommView& view, const Parts& parts, MpiTransfer& transfer) {
     const auto n = static_cast<std::size_t>(parts.size());
     counts = transfer.numbers(n);
     offsets = transfer.numbers(n);
     types = transfer.types(n);
     for (int r = 0; r < parts.size(); ++r) {
-      if (parts.bytes(r) <= place.chunk && parts.offset(r) <= int_max) {
+      if (parts.bytes(r) <= view.chunk && parts.offset(r) <= int_max) {
         counts[r] = static_cast<int>(parts.bytes(r));
         offsets[r] = static_cast<int>(parts.offset(r));
         continue;
       }
-      const Bulk& bulk = transfer.keep(Bulk(parts.bytes(r), place.chunk, parts.offset(r)));
+      const Bulk& bulk = transfer.keep(Bulk(parts.bytes(r), view.chunk, parts.offset(r)));
       counts[r] = bulk.count();
       types[r] = bulk.type();
     }
@@ -66,24 +66,24 @@ struct Side {
 
 }  // namespace
 
-void all_gatherv(const Place& place, const Call& call, MpiTransfer& transfer) {
-  const Parts parts(call.out_counts, call.out_offsets, place.size, call.dtype);
-  const std::int64_t own = parts.bytes(place.rank);
-  std::byte* own_place = bytes_at(call.out, parts.offset(place.rank));
+void all_gatherv(const CommView& view, const Call& call, MpiTransfer& transfer) {
+  const Parts parts(call.out_counts, call.out_offsets, view.size, call.dtype);
+  const std::int64_t own = parts.bytes(view.rank);
+  std::byte* own_place = bytes_at(call.out, parts.offset(view.rank));
   // Every rank knows all counts, so all decide alike; offsets are local to each rank.
   if (call.in != own_place && own > 0) std::memcpy(own_place, call.in, static_cast<std::size_t>(own));
-  if (parts.total() > place.chunk) {
-    for (int r = 0; r < place.size; ++r)
-      broadcast_bytes(place, bytes_at(call.out, parts.offset(r)), parts.bytes(r), r, transfer);
+  if (parts.total() > view.chunk) {
+    for (int r = 0; r < view.size; ++r)
+      broadcast_bytes(view, bytes_at(call.out, parts.offset(r)), parts.bytes(r), r, transfer);
     return;
   }
-  const auto n = static_cast<std::size_t>(place.size);
+  const auto n = static_cast<std::size_t>(view.size);
   int *counts = transfer.numbers(n), *offsets = transfer.numbers(n);
   const bool packed = parts.extent() > int_max;
   std::byte* out = packed ? transfer.stage(static_cast<std::size_t>(parts.total())) : bytes_at(call.out, 0);
   std::int64_t at = 0;
-  for (int r = 0; r < place.size; ++r) {
-    if (packed && r == place.rank && own > 0) std::memcpy(out + at, own_place, static_cast<std::size_t>(own));
+  for (int r = 0; r < view.size; ++r) {
+    if (packed && r == view.rank && own > 0) std::memcpy(out + at, own_place, static_cast<std::size_t>(own));
     counts[r] = static_cast<int>(parts.bytes(r));
     offsets[r] = static_cast<int>(packed ? at : counts[r] > 0 ? parts.offset(r) : 0);
     if (packed && counts[r] > 0)
@@ -91,23 +91,23 @@ void all_gatherv(const Place& place, const Call& call, MpiTransfer& transfer) {
                          static_cast<std::size_t>(parts.bytes(r)));
     at += parts.bytes(r);
   }
-  check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, out, counts, offsets, MPI_BYTE, place.comm,
+  check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, out, counts, offsets, MPI_BYTE, view.comm,
                         transfer.request()),
         "MPI_Iallgatherv");
 }
 
-void all_to_allv(const Place& place, const Call& call, MpiTransfer& transfer) {
-  const Parts in(call.in_counts, call.in_offsets, place.size, call.dtype);
-  const Parts out(call.out_counts, call.out_offsets, place.size, call.dtype);
+void all_to_allv(const CommView& view, const Call& call, MpiTransfer& transfer) {
+  const Parts in(call.in_counts, call.in_offsets, view.size, call.dtype);
+  const Parts out(call.out_counts, call.out_offsets, view.size, call.dtype);
   const void* from = call.in;
   if (call.in == call.out &&
       in.extent() > 0) {  // parts may overlap in any way: what is sent is copied
     const auto bytes = static_cast<std::size_t>(in.extent());
     from = std::memcpy(transfer.stage(bytes), call.in, bytes);
   }
-  const Side send(place, in, transfer), receive(place, out, transfer);
+  const Side send(view, in, transfer), receive(view, out, transfer);
   check(MPI_Ialltoallw(from, send.counts, send.offsets, send.types, call.out, receive.counts, receive.offsets,
-                       receive.types, place.comm, transfer.request()),
+                       receive.types, view.comm, transfer.request()),
         "MPI_Ialltoallw");
 }
 

@@ -35,22 +35,22 @@ Part out_part(const Call& call, int r, int size) {
 }
 
 /// The large side of a gather, scatter, all_gather or all_to_all, one part for each rank.
-bool exchange_parts(const Place& place, const Call& call, const void* in) {
-  const bool root = place.rank == call.root;
+bool exchange_parts(const CommView& view, const Call& call, const void* in) {
+  const bool root = view.rank == call.root;
   const bool to_all = call.op == Op::all_to_all || call.op == Op::all_to_allv;
   const bool scatters = call.op == Op::scatter || call.op == Op::scatterv;
   const bool gathers = call.op == Op::gather || call.op == Op::gatherv;
   const Pattern pattern = gathers ? Pattern::to_root : scatters ? Pattern::from_root : Pattern::everybody;
-  Exchange exchange(place, call.dtype, pattern, call.root);
-  for (int r = 0; r < place.size; ++r) {
+  Exchange exchange(view, call.dtype, pattern, call.root);
+  for (int r = 0; r < view.size; ++r) {
     const bool gives = to_all || (scatters ? root : gathers ? r == call.root : true);
     const bool takes = to_all || (scatters ? r == call.root : gathers ? root : true);
-    const Part give = to_all || scatters ? (gives ? in_part(call, r, place.size) : Part{}) : Part{0, call.in_count};
-    const Part take = to_all || !scatters ? (takes ? out_part(call, r, place.size) : Part{}) : Part{0, call.out_count};
+    const Part give = to_all || scatters ? (gives ? in_part(call, r, view.size) : Part{}) : Part{0, call.in_count};
+    const Part take = to_all || !scatters ? (takes ? out_part(call, r, view.size) : Part{}) : Part{0, call.out_count};
     const void* const from = gives ? at(in, give.offset, call.dtype) : nullptr;
     void* const to = takes ? at(call.out, take.offset, call.dtype) : nullptr;
-    if (r == place.rank && (!gives || !takes || to == from)) continue;   // it is already in place
-    if (gives) exchange.send(from, r == place.rank ? take.count : give.count, r);
+    if (r == view.rank && (!gives || !takes || to == from)) continue;   // it is already in place
+    if (gives) exchange.send(from, r == view.rank ? take.count : give.count, r);
     if (takes) exchange.recv(to, take.count, r);
   }
   return exchange.close();
@@ -80,11 +80,11 @@ class Scratch {
 };
 
 /// Sends every rank's elements [first, first + count) of what rank `of` combines to that rank; `of` < 0: to all.
-bool gather_inputs(const Place& place, const Call& call, std::byte* scratch, std::int64_t first, std::int64_t count, int of) {
-  Exchange exchange(place, call.dtype, of < 0 ? Pattern::everybody : Pattern::to_root, of);
-  for (int r = 0; r < place.size; ++r) {
+bool gather_inputs(const CommView& view, const Call& call, std::byte* scratch, std::int64_t first, std::int64_t count, int of) {
+  Exchange exchange(view, call.dtype, of < 0 ? Pattern::everybody : Pattern::to_root, of);
+  for (int r = 0; r < view.size; ++r) {
     const bool gives = of < 0 || of == r;         // rank r combines, so it needs mine
-    const bool takes = of < 0 || of == place.rank;
+    const bool takes = of < 0 || of == view.rank;
     const void* mine = at(call.in, first, call.dtype);
     void* room = at(static_cast<void*>(scratch), r * count, call.dtype);
     if (gives) exchange.send(mine, count, r);
@@ -94,43 +94,43 @@ bool gather_inputs(const Place& place, const Call& call, std::byte* scratch, std
 }
 
 /// A reduction over gathered inputs: the parts of `owners` in sequence, each in rounds that fit the scratch.
-Task gather_and_combine(const Place place, const Call& call) {
+Task gather_and_combine(const CommView view, const Call& call) {
   const bool scatters = call.op == Op::reduce_scatter || call.op == Op::reduce_scatterv;
   const auto element = static_cast<std::int64_t>(size_of(call.dtype));
-  const std::int64_t round = std::max<std::int64_t>(1, scratch_bytes / element / place.size);
+  const std::int64_t round = std::max<std::int64_t>(1, scratch_bytes / element / view.size);
   std::int64_t longest = call.in_count;
   if (scatters) {
     longest = 0;
-    for (int r = 0; r < place.size; ++r) longest = std::max(longest, in_part(call, r, place.size).count);
+    for (int r = 0; r < view.size; ++r) longest = std::max(longest, in_part(call, r, view.size).count);
   }
-  const Scratch scratch(std::min(round, longest) * place.size * element, place.stream);
-  for (int owner = 0; owner < (scatters ? place.size : 1); ++owner) {
-    const Part part = scatters ? in_part(call, owner, place.size) : Part{0, call.in_count};
+  const Scratch scratch(std::min(round, longest) * view.size * element, view.stream);
+  for (int owner = 0; owner < (scatters ? view.size : 1); ++owner) {
+    const Part part = scatters ? in_part(call, owner, view.size) : Part{0, call.in_count};
     const int of = scatters ? owner : call.op == Op::reduce ? call.root : -1;
     for (std::int64_t done = 0; done < part.count; done += round) {
       const std::int64_t count = std::min(round, part.count - done);
-      if (!gather_inputs(place, call, scratch.data(), part.offset + done, count, of)) {
-        co_await until([&] { return place.comm.idle(); });
+      if (!gather_inputs(view, call, scratch.data(), part.offset + done, count, of)) {
+        co_await until([&] { return view.comm.idle(); });
       }
-      if (of < 0 || of == place.rank) {
-        combine(at(call.out, done, call.dtype), scratch.data(), place.size, count, count, call.dtype, call.reduce,
-                place.stream);
+      if (of < 0 || of == view.rank) {
+        combine(at(call.out, done, call.dtype), scratch.data(), view.size, count, count, call.dtype, call.reduce,
+                view.stream);
       }
     }
   }
 }
 
-Task exchange_in_place(const Place place, const Call& call) {
+Task exchange_in_place(const CommView view, const Call& call) {
   std::int64_t extent = call.in_count;
-  for (int r = 0; r < place.size && call.in_counts; ++r) {
+  for (int r = 0; r < view.size && call.in_counts; ++r) {
     extent = std::max(extent, call.in_offsets[r] + call.in_counts[r]);
   }
   const auto bytes = extent * static_cast<std::int64_t>(size_of(call.dtype));
-  const Scratch copy(bytes, place.stream);
+  const Scratch copy(bytes, view.stream);
   cuda::check(cudaMemcpyAsync(copy.data(), call.in, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice,
-                              place.stream), "cudaMemcpyAsync");
-  if (!exchange_parts(place, call, copy.data())) {
-    co_await until([&] { return place.comm.idle(); });
+                              view.stream), "cudaMemcpyAsync");
+  if (!exchange_parts(view, call, copy.data())) {
+    co_await until([&] { return view.comm.idle(); });
   }
 }
 
@@ -153,29 +153,29 @@ bool has_own_call(Op op) {
 }
 
 /// A fused collective of which NCCL cannot make one launch: tensor after tensor.
-Task one_by_one(const Place place, const Call& call) {
+Task one_by_one(const CommView view, const Call& call) {
   for (const FusedTensor& tensor : call.list->tensors) {
-    const Call one = single(call, tensor, place.size);
+    const Call one = single(call, tensor, view.size);
     if (!one_launch(one)) {
-      co_await steps(place, one);
-    } else if (!launch(place, one)) {
-      co_await until([&] { return place.comm.idle(); });
+      co_await steps(view, one);
+    } else if (!launch(view, one)) {
+      co_await until([&] { return view.comm.idle(); });
     }
   }
 }
 
 /// The tensors of a fused collective as one NCCL group, which is one launch.
-bool launch_group(const Place& place, const Call& call) {
+bool launch_group(const CommView& view, const Call& call) {
   // A group continues in the background only where a communicator may: fast() returns when everything is in the stream.
-  place.comm.accept(ncclGroupStart(), "ncclGroupStart");
+  view.comm.accept(ncclGroupStart(), "ncclGroupStart");
   bool done = true;
   try {
-    for (const FusedTensor& tensor : call.list->tensors) done = launch(place, single(call, tensor, place.size)) && done;
+    for (const FusedTensor& tensor : call.list->tensors) done = launch(view, single(call, tensor, view.size)) && done;
   } catch (...) {
     ncclGroupEnd();
     throw;
   }
-  return place.comm.accept(ncclGroupEnd(), "ncclGroupEnd") && done;
+  return view.comm.accept(ncclGroupEnd(), "ncclGroupEnd") && done;
 }
 
 }  // namespace
@@ -185,56 +185,56 @@ bool one_launch(const Call& call) {
   return !(reduces(call.op) && !combined_by_nccl(call)) && !in_place_exchange(call);
 }
 
-bool launch(const Place& place, const Call& call) {
-  if (call.list) return launch_group(place, call);
+bool launch(const CommView& view, const Call& call) {
+  if (call.list) return launch_group(view, call);
   const auto type = arithmetic_type(call.dtype).value_or(ncclInt8);
   const auto op = reduction(call.reduce).value_or(ncclSum);
   const auto in_count = static_cast<std::size_t>(call.in_count), out_count = static_cast<std::size_t>(call.out_count);
-  const ncclComm_t comm = place.comm.fast();
+  const ncclComm_t comm = view.comm.fast();
   switch (call.op) {
     case Op::broadcast: {
       const Moved moved(call.dtype, call.in_count + call.out_count);   // one of them is zero
-      void* buffer = place.rank == call.root ? const_cast<void*>(call.in) : call.out;
-      return place.comm.accept(ncclBroadcast(buffer, buffer, moved.count, moved.type, call.root, comm, place.stream),
+      void* buffer = view.rank == call.root ? const_cast<void*>(call.in) : call.out;
+      return view.comm.accept(ncclBroadcast(buffer, buffer, moved.count, moved.type, call.root, comm, view.stream),
                                "ncclBroadcast");
     }
     case Op::all_reduce:
-      return place.comm.accept(ncclAllReduce(call.in, call.out, in_count, type, op, comm, place.stream), "ncclAllReduce");
+      return view.comm.accept(ncclAllReduce(call.in, call.out, in_count, type, op, comm, view.stream), "ncclAllReduce");
     case Op::reduce:
-      return place.comm.accept(ncclReduce(call.in, call.out, in_count, type, op, call.root, comm, place.stream),
+      return view.comm.accept(ncclReduce(call.in, call.out, in_count, type, op, call.root, comm, view.stream),
                                "ncclReduce");
     case Op::reduce_scatter:
-      return place.comm.accept(ncclReduceScatter(call.in, call.out, out_count, type, op, comm, place.stream),
+      return view.comm.accept(ncclReduceScatter(call.in, call.out, out_count, type, op, comm, view.stream),
                                "ncclReduceScatter");
     case Op::all_gather: {
       const Moved moved(call.dtype, call.in_count);
-      return place.comm.accept(ncclAllGather(call.in, call.out, moved.count, moved.type, comm, place.stream),
+      return view.comm.accept(ncclAllGather(call.in, call.out, moved.count, moved.type, comm, view.stream),
                                "ncclAllGather");
     }
     case Op::barrier:
-      return place.comm.accept(ncclAllReduce(place.token, place.token, 1, ncclInt8, ncclMax, comm, place.stream),
+      return view.comm.accept(ncclAllReduce(view.token, view.token, 1, ncclInt8, ncclMax, comm, view.stream),
                                "ncclAllReduce");
     case Op::reduce_scatterv: {
       ncclGroupStart();
       ncclResult_t failed = ncclSuccess;
-      for (int r = 0; r < place.size; ++r) {
-        const Part part = in_part(call, r, place.size);
+      for (int r = 0; r < view.size; ++r) {
+        const Part part = in_part(call, r, view.size);
         if (part.count == 0) continue;
         const ncclResult_t result = ncclReduce(at(call.in, part.offset, call.dtype), call.out,
-                                               static_cast<std::size_t>(part.count), type, op, r, comm, place.stream);
+                                               static_cast<std::size_t>(part.count), type, op, r, comm, view.stream);
         if (result != ncclSuccess && failed == ncclSuccess) failed = result;
       }
       const ncclResult_t ended = ncclGroupEnd();
-      return place.comm.accept(failed != ncclSuccess ? failed : ended, "ncclReduce");
+      return view.comm.accept(failed != ncclSuccess ? failed : ended, "ncclReduce");
     }
     default:
-      return exchange_parts(place, call, call.in);
+      return exchange_parts(view, call, call.in);
   }
 }
 
-Task steps(const Place place, const Call& call) {
-  if (call.list) return one_by_one(place, call);
-  return reduces(call.op) ? gather_and_combine(place, call) : exchange_in_place(place, call);
+Task steps(const CommView view, const Call& call) {
+  if (call.list) return one_by_one(view, call);
+  return reduces(call.op) ? gather_and_combine(view, call) : exchange_in_place(view, call);
 }
 
 }  // namespace medley::nccl

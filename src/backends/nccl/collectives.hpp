@@ -12,7 +12,8 @@
 
 namespace medley::nccl {
 
-struct Place {
+/// A communicator, as a collective of one of its ranks uses it.
+struct CommView {
   Communicator& comm;
   Pairs& pairs;
   cudaStream_t stream;
@@ -24,9 +25,9 @@ struct Place {
 bool one_launch(const Call& call);
 
 /// Enqueues it; false if NCCL continues in the background and the communicator must become idle first.
-bool launch(const Place& place, const Call& call);
+bool launch(const CommView& view, const Call& call);
 
 /// The same in steps, each of which may continue in the background. `call` outlives the task.
-Task steps(const Place place, const Call& call);
+Task steps(const CommView view, const Call& call);
 
 }  // namespace medley::nccl

@@ -22,39 +22,39 @@ struct Moved {
 class Exchange {
  public:
   /// The first exchange of a pattern uses the non-blocking communicator, since connecting waits for the peers.
-  Exchange(const Place& place, DType dtype, Pattern pattern, int root)
-      : place_(place),
+  Exchange(const CommView& view, DType dtype, Pattern pattern, int root)
+      : view_(view),
         dtype_(dtype),
         pattern_(pattern),
         root_(root),
-        connected_(Communicator::shares_connections() && place.pairs.connected(pattern, root)),
-        comm_(connected_ ? place.comm.fast() : place.comm.get()) {
-    place_.comm.accept(ncclGroupStart(), "ncclGroupStart");
+        connected_(Communicator::shares_connections() && view.pairs.connected(pattern, root)),
+        comm_(connected_ ? view.comm.fast() : view.comm.get()) {
+    view_.comm.accept(ncclGroupStart(), "ncclGroupStart");
   }
   /// A rank's part for itself is sent and received in the same exchange.
   void send(const void* from, std::int64_t count, int to) {
     if (count > 0) {
       const Moved moved(dtype_, count);
-      note(ncclSend(from, moved.count, moved.type, to, comm_, place_.stream), "ncclSend");
-    } else if (!connected_ && to != place_.rank) {
-      note(ncclSend(place_.token, 1, ncclInt8, to, comm_, place_.stream), "ncclSend");
+      note(ncclSend(from, moved.count, moved.type, to, comm_, view_.stream), "ncclSend");
+    } else if (!connected_ && to != view_.rank) {
+      note(ncclSend(view_.token, 1, ncclInt8, to, comm_, view_.stream), "ncclSend");
     }
   }
   void recv(void* to, std::int64_t count, int from) {
     if (count > 0) {
       const Moved moved(dtype_, count);
-      note(ncclRecv(to, moved.count, moved.type, from, comm_, place_.stream), "ncclRecv");
-    } else if (!connected_ && from != place_.rank) {
-      note(ncclRecv(place_.token, 1, ncclInt8, from, comm_, place_.stream), "ncclRecv");
+      note(ncclRecv(to, moved.count, moved.type, from, comm_, view_.stream), "ncclRecv");
+    } else if (!connected_ && from != view_.rank) {
+      note(ncclRecv(view_.token, 1, ncclInt8, from, comm_, view_.stream), "ncclRecv");
     }
   }
   /// False if it continues in the background. The group is closed before any error is thrown.
   bool close() {
     open_ = false;
     const ncclResult_t result = ncclGroupEnd();
-    if (failed_ != ncclSuccess) place_.comm.accept(failed_, what_);
-    const bool done = place_.comm.accept(result, "ncclGroupEnd");
-    place_.pairs.note(pattern_, root_);
+    if (failed_ != ncclSuccess) view_.comm.accept(failed_, what_);
+    const bool done = view_.comm.accept(result, "ncclGroupEnd");
+    view_.pairs.note(pattern_, root_);
     return done;
   }
   Exchange(const Exchange&) = delete;
@@ -69,7 +69,7 @@ class Exchange {
     failed_ = result;
     what_ = what;
   }
-  const Place& place_;
+  const CommView& view_;
   const DType dtype_;
   const Pattern pattern_;
   const int root_;

@@ -54,7 +54,7 @@ std::vector<int> StreamTransfer::awaited() const {
 CollectiveTransfer::CollectiveTransfer(NcclLane& lane, const Call& call)
     : StreamTransfer(lane, *lane.track_, call) {}
 
-Place CollectiveTransfer::place() const {
+CommView CollectiveTransfer::view() const {
   return {*lane_.comm_, lane_.pairs_, track_.stream(), lane_.params_.rank, lane_.params_.size, lane_.token_};
 }
 
@@ -63,10 +63,10 @@ bool CollectiveTransfer::begin() {
   call_.dependencies = nullptr;
   if (one_launch(call_)) {
     // NCCL knows its device, and its calls here are allowed in every capture.
-    if (!nccl::launch(place(), call_)) return false;
+    if (!nccl::launch(view(), call_)) return false;
   } else {
     const cuda::Scope scope(lane_.device_);
-    task_ = steps(place(), call_);
+    task_ = steps(view(), call_);
     if (!launch()) return false;
   }
   note_launched();

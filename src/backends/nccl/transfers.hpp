@@ -43,7 +43,7 @@ class CollectiveTransfer final : public StreamTransfer, public Recycled<Collecti
 
  private:
   bool launch() override;
-  Place place() const;
+  CommView view() const;
   Task task_;
 };
 
