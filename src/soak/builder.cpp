@@ -131,7 +131,7 @@ bool Builder::add_touch(Step& step, const Section& section) {
 bool Builder::add_comm(Step& step, Section& section) {
   if (alive_.size() >= 6) return false;
   step.kind = random_.one_of({Kind::split, Kind::split, Kind::subset, Kind::dup});
-  const std::vector<int> parent = program_.comms[static_cast<std::size_t>(step.comm)].members;
+  const std::vector<int> parent = program_.comm(step.comm).members;
   const int n = static_cast<int>(parent.size());
   const int colors = step.kind == Kind::split ? random_.between(1, 3) : 1;
   for (int r = 0; r < n; ++r) {

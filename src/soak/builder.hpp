@@ -45,7 +45,7 @@ class Builder {
   std::vector<std::int64_t> place_apart(const std::vector<std::int64_t>& counts, DType dtype,
                                         const Section& section);
   int size_of_comm(int comm) const {
-    return static_cast<int>(program_.comms[static_cast<std::size_t>(comm)].members.size());
+    return static_cast<int>(program_.comm(comm).members.size());
   }
 
   Program& program_;

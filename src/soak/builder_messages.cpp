@@ -20,7 +20,7 @@ bool Builder::add_messages(Step& step, const Section& section) {
   step.dtype = static_cast<DType>(random_.below(dtype_count));
   choose_route(step);
   const int n = size_of_comm(step.comm);
-  const bool exact = program_.comms[static_cast<std::size_t>(step.comm)].exact;
+  const bool exact = program_.comm(step.comm).exact;
   const auto route =
       static_cast<int>(std::find(options_.backends.begin(), options_.backends.end(), step.backend) -
                        options_.backends.begin());
@@ -68,7 +68,7 @@ bool Builder::add_messages(Step& step, const Section& section) {
 
 /// Where messages have exact sizes they may take several routes, so that a receive from any source must name one.
 bool Builder::may_take_any_source(const Step& step) const {
-  return !step.backend.empty() || !program_.comms[static_cast<std::size_t>(step.comm)].exact;
+  return !step.backend.empty() || !program_.comm(step.comm).exact;
 }
 
 bool Builder::add_any_source(Step& step, const Section& section) {

@@ -73,12 +73,12 @@ Program generate(std::uint64_t seed, int ranks, const GenerateOptions& options) 
 
 Program without(const Program& program, const std::vector<int>& steps) {
   Program less = program;
-  for (int number : steps) less.steps[static_cast<std::size_t>(number)].removed = true;
+  for (int number : steps) less.step(number).removed = true;
   // Steps on a comm need the step that made it, which may come later in the list than the step that made its
   // parent.
   for (Step& step : less.steps) {
-    const int maker = less.comms[static_cast<std::size_t>(step.comm)].made_by;
-    if (maker >= 0 && less.steps[static_cast<std::size_t>(maker)].removed) step.removed = true;
+    const int maker = less.comm(step.comm).made_by;
+    if (maker >= 0 && less.step(maker).removed) step.removed = true;
   }
   for (auto& rank : less.streams) {
     for (auto& phase : rank) {
@@ -89,7 +89,7 @@ Program without(const Program& program, const std::vector<int>& steps) {
         }
         for (Action& action : stream) action.dropped = false;
         std::erase_if(stream, [&](const Action& action) {
-          return less.steps[static_cast<std::size_t>(action.step)].removed;
+          return less.step(action.step).removed;
         });
       }
     }

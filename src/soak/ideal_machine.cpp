@@ -36,8 +36,7 @@ class Machine {
       : program_(program), ranks_(static_cast<std::size_t>(program.ranks)) {
     for (const Step& step : program.steps) {
       first_unit_.push_back(static_cast<int>(units_.size()));
-      const auto members =
-          static_cast<int>(program.comms[static_cast<std::size_t>(step.comm)].members.size());
+      const auto members = static_cast<int>(program.comm(step.comm).members.size());
       if (step.packets.empty()) units_.push_back({members, 0});
       for (const Packet& p : step.packets) units_.push_back({p.from == p.to ? 1 : 2, 0});
     }
@@ -56,7 +55,7 @@ class Machine {
   }
 
  private:
-  const Step& step(int number) const { return program_.steps[static_cast<std::size_t>(number)]; }
+  const Step& step(int number) const { return program_.step(number); }
   Unit& unit(const Instance& instance) { return units_[static_cast<std::size_t>(instance.unit)]; }
 
   void enter_phase(Rank& rank, int phase) {
@@ -114,7 +113,7 @@ class Machine {
                              {s.comm, -1, -1, -1, ""}});
       return;
     }
-    const int me = rank_in(program_.comms[static_cast<std::size_t>(s.comm)], r);
+    const int me = rank_in(program_.comm(s.comm), r);
     const bool gathers = collects(program_, s, r);
     if (gathers) must_be_free(r, rank, number);
     for (std::size_t i = 0; i < s.packets.size(); ++i) {
@@ -156,7 +155,7 @@ class Machine {
     const Step& s = step(number);
     const auto first = static_cast<std::size_t>(first_unit_[static_cast<std::size_t>(number)]);
     if (s.packets.empty()) return units_[first].complete();
-    const int me = rank_in(program_.comms[static_cast<std::size_t>(s.comm)], r);
+    const int me = rank_in(program_.comm(s.comm), r);
     for (std::size_t i = 0; i < s.packets.size(); ++i) {
       const bool mine = s.packets[i].from == me || s.packets[i].to == me;
       if (mine && !units_[first + i].complete()) return false;

@@ -220,11 +220,11 @@ std::string to_text(const InvalidPlan& plan) {
 
 namespace {
 
-void tell(Slot& slot, const Error& error) {
+void report_error(Slot& slot, const Error& error) {
   std::string named;
   for (int r : error.context().ranks) named += fmt::format(" {}", r);
-  slot.tell(Told::error, static_cast<int>(error.kind()),
-            fmt::format("{} naming ranks [{} ]: {}", name(error.kind()), named, error.what()));
+  slot.report(Reported::error, static_cast<int>(error.kind()),
+              fmt::format("{} naming ranks [{} ]: {}", name(error.kind()), named, error.what()));
 }
 
 }  // namespace
@@ -244,12 +244,12 @@ void work_invalid(const WorkerOptions& options, int ranks, Slot& slot) {
       InvalidRank(plan, context.world()).run(slot);
       slot.finished = 1;
     } catch (const Error& error) {
-      tell(slot, error);   // here, because destroying a context whose peer is stopped may take longer than an error may
+      report_error(slot, error);   // here, because destroying a context whose peer is stopped may take longer than an error may
     }
   } catch (const Error& error) {
-    tell(slot, error);
+    report_error(slot, error);
   } catch (const std::exception& error) {
-    slot.tell(Told::error, -1, error.what());
+    slot.report(Reported::error, -1, error.what());
   }
   for (;;) pause();  // only the faulty rank may exit
 }

@@ -49,11 +49,11 @@ class InvalidWatch {
     RanksJob job(ranks_, words, fmt::format("{}", fmt::join(options_.generate.backends, ",")), report_);
     const auto begun = steady_clock::now();
     while (!all_ready() && steady_clock::now() - begun < time_to_start && !job.ended()) usleep(1000);
-    if (!all_ready()) return fmt::format("the ranks did not come to the fault: {}", told() + job.output());
+    if (!all_ready()) return fmt::format("the ranks did not come to the fault: {}", reports() + job.output());
     std::int64_t fault_at = 0;
     for (int r = 0; r < ranks_; ++r) fault_at = std::max<std::int64_t>(fault_at, report_[r].ready_ns);
     const std::int64_t allowed = time_allowed(plan_.fault, options_.deadline).count();
-    while (!all_told() && core::clock_ns(CLOCK_MONOTONIC) < fault_at + allowed + std::chrono::nanoseconds(survives(plan_.fault) ? 10s : 1s).count()) usleep(1000);
+    while (!all_reported() && core::clock_ns(CLOCK_MONOTONIC) < fault_at + allowed + std::chrono::nanoseconds(survives(plan_.fault) ? 10s : 1s).count()) usleep(1000);
     return judge(fault_at, allowed);
   }
   const InvalidPlan& plan() const { return plan_; }
@@ -66,16 +66,16 @@ class InvalidWatch {
     }
     return true;
   }
-  bool all_told() const {
+  bool all_reported() const {
     for (int r = 0; r < ranks_; ++r) {
-      if (lives(r) && report_[r].told == Told::nothing && !(may_go_well(plan_) && report_[r].finished == 1)) return false;
+      if (lives(r) && report_[r].reported == Reported::nothing && !(may_go_well(plan_) && report_[r].finished == 1)) return false;
     }
     return true;
   }
-  std::string told() const {
+  std::string reports() const {
     std::string text;
     for (int r = 0; r < ranks_; ++r) {
-      if (report_[r].told != Told::nothing) text += fmt::format("rank {}: {}\n", r, report_[r].text);
+      if (report_[r].reported != Reported::nothing) text += fmt::format("rank {}: {}\n", r, report_[r].text);
     }
     return text;
   }
@@ -84,17 +84,17 @@ class InvalidWatch {
     for (int r = 0; r < ranks_; ++r) {
       if (!lives(r)) continue;
       const Slot& slot = report_[r];
-      const std::int64_t noticed = slot.noticed_ns > 0 ? slot.noticed_ns : slot.told_ns;
-      if (slot.told == Told::nothing && slot.finished == 1 && may_go_well(plan_)) continue;
-      if (slot.told == Told::nothing) {
+      const std::int64_t noticed = slot.noticed_ns > 0 ? slot.noticed_ns : slot.reported_ns;
+      if (slot.reported == Reported::nothing && slot.finished == 1 && may_go_well(plan_)) continue;
+      if (slot.reported == Reported::nothing) {
         wrong +=
-            fmt::format("rank {} {}\n", r, slot.finished == 1 ? "noticed nothing" : "was not told in time");
+            fmt::format("rank {} {}\n", r, slot.finished == 1 ? "noticed nothing" : "reported no error in time");
       } else if (noticed > fault_at + allowed) {
-        wrong += fmt::format("rank {} was told after {:.1f} s, not {:.1f}: {}\n", r,
+        wrong += fmt::format("rank {} reported an error after {:.1f} s, not {:.1f}: {}\n", r,
                              static_cast<double>(noticed - fault_at) * 1e-9,
                              static_cast<double>(allowed) * 1e-9, slot.text);
       } else if (!right_kind(plan_.fault, slot.error_kind)) {
-        wrong += fmt::format("rank {} was told the wrong thing: {}\n", r, slot.text);
+        wrong += fmt::format("rank {} reported the wrong error: {}\n", r, slot.text);
       }
     }
     return wrong;

@@ -12,7 +12,7 @@ namespace medley::soak {
 namespace {
 
 const CommPlan& comm_of(const Program& program, const Step& step) {
-  return program.comms[static_cast<std::size_t>(step.comm)];
+  return program.comm(step.comm);
 }
 
 std::size_t bytes_of(std::int64_t count, DType dtype) {
@@ -185,7 +185,7 @@ std::optional<double> Oracle::largest_input(const Step& step) const {
 }
 
 void Oracle::apply(int number) {
-  const Step& step = program_.steps[static_cast<std::size_t>(number)];
+  const Step& step = program_.step(number);
   if (step.kind == Kind::touch) {
     std::byte* place = memory_[static_cast<std::size_t>(step.rank)].data() + step.at;
     found_.resize(program_.steps.size());

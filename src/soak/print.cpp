@@ -58,7 +58,7 @@ std::string messages(const Step& s, int me) {
 }
 
 std::string step_text(const Program& program, const Step& s, int rank) {
-  const CommPlan& comm = program.comms[static_cast<std::size_t>(s.comm)];
+  const CommPlan& comm = program.comm(s.comm);
   const int me = rank_in(comm, rank);
   switch (s.kind) {
     case Kind::collective:
@@ -74,9 +74,7 @@ std::string step_text(const Program& program, const Step& s, int rank) {
       break;
   }
   const int color = s.colors[static_cast<std::size_t>(me)];
-  const std::string made =
-      color < 0 ? "(none)"
-                : program.comms[static_cast<std::size_t>(s.made[static_cast<std::size_t>(color)])].name;
+  const std::string made = color < 0 ? "(none)" : program.comm(s.made[static_cast<std::size_t>(color)]).name;
   const char* how = s.kind == Kind::split ? "split" : s.kind == Kind::dup ? "dup" : "subset";
   return fmt::format("{} = {}.{}()", made, comm.name, how);
 }
@@ -100,7 +98,7 @@ std::string action_text(const Program& program, const Action& action, int rank) 
   }
   return fmt::format("{}{}{}",
                      action.async ? fmt::format("w{} = ", action.step) : fmt::format("#{} ", action.step),
-                     step_text(program, program.steps[static_cast<std::size_t>(action.step)], rank),
+                     step_text(program, program.step(action.step), rank),
                      action.async          ? (action.dropped ? ", async, Work dropped" : ", async")
                      : action.max_wait > 0 ? fmt::format(", max_wait {} µs", action.max_wait)
                                            : "");
@@ -115,7 +113,7 @@ std::string to_text(const Program& program) {
                                  program.seed, program.ranks, steps, program.memory,
                                  program.progress_thread ? ", with a progress thread" : "");
   for (const CommPlan& comm : program.comms) {
-    if (comm.made_by >= 0 && program.steps[static_cast<std::size_t>(comm.made_by)].removed) continue;
+    if (comm.made_by >= 0 && program.step(comm.made_by).removed) continue;
     text += fmt::format("  {} = ranks {}{}{}{}{}\n", comm.name, fmt::join(comm.members, ", "), comm.fuse ? ", fuses" : "",
                         comm.exact ? ", exact sizes" : "", comm.rules.empty() ? "" : ", rules ", comm.rules);
   }

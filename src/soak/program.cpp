@@ -43,7 +43,7 @@ bool is_comm_maker(Kind kind) {
 
 bool takes_part(const Program& program, const Step& step, int world_rank) {
   if (step.kind == Kind::touch) return step.rank == world_rank;
-  const int me = rank_in(program.comms[static_cast<std::size_t>(step.comm)], world_rank);
+  const int me = rank_in(program.comm(step.comm), world_rank);
   if (me < 0 || (step.kind != Kind::messages && step.kind != Kind::any_source)) return me >= 0;
   return std::any_of(step.packets.begin(), step.packets.end(),
                      [&](const Packet& p) { return p.from == me || p.to == me; });
@@ -52,7 +52,7 @@ bool takes_part(const Program& program, const Step& step, int world_rank) {
 std::vector<Interval> accesses(const Program& program, const Step& step, int world_rank, int packet) {
   std::vector<Interval> list;
   if (step.kind == Kind::touch) return {{step.at, step.at + step.bytes, true}};
-  const int me = rank_in(program.comms[static_cast<std::size_t>(step.comm)], world_rank);
+  const int me = rank_in(program.comm(step.comm), world_rank);
   if (step.kind == Kind::collective) {
     add_side(list, step.shares[static_cast<std::size_t>(me)].in, step.dtype, false);
     add_side(list, step.shares[static_cast<std::size_t>(me)].out, step.dtype, true);
@@ -73,7 +73,7 @@ Side tensor_of(const Side& side, DType dtype, int tensor, int tensors) {
 
 std::vector<std::vector<Interval>> operations(const Program& program, const Step& step, int world_rank) {
   std::vector<std::vector<Interval>> list;
-  const int me = rank_in(program.comms[static_cast<std::size_t>(step.comm)], world_rank);
+  const int me = rank_in(program.comm(step.comm), world_rank);
   for (const Packet& p : step.packets) {
     if (p.from == me) add(list.emplace_back(), p.from_at, p.count, step.dtype, false);
     if (p.to == me) add(list.emplace_back(), p.to_at, p.room, step.dtype, true);
@@ -94,7 +94,7 @@ bool rounds(const Step& step) {
 bool collects(const Program& program, const Step& step, int world_rank) {
   if (rounds(step)) return true;
   return step.kind == Kind::any_source &&
-         rank_in(program.comms[static_cast<std::size_t>(step.comm)], world_rank) == step.packets.front().to;
+         rank_in(program.comm(step.comm), world_rank) == step.packets.front().to;
 }
 
 std::vector<std::byte> initial_memory(const Program& program, int world_rank) {
@@ -110,7 +110,7 @@ std::vector<std::byte> initial_memory(const Program& program, int world_rank) {
 }
 
 void write_touch(const Program& program, int step, std::byte* to) {
-  const Step& s = program.steps[static_cast<std::size_t>(step)];
+  const Step& s = program.step(step);
   core::Random random(program.seed * 31 + static_cast<std::uint64_t>(step));
   std::byte word[8];
   for (std::int64_t i = 0; i < s.bytes; ++i) {

@@ -112,6 +112,11 @@ struct Program {
   std::vector<Step> steps{};
   std::vector<int> threads{};  ///< per phase; all threads finish a phase before the next begins
   std::vector<std::vector<std::vector<Stream>>> streams{};  ///< by rank, phase, thread
+
+  const CommPlan& comm(int number) const { return comms[static_cast<std::size_t>(number)]; }
+  CommPlan& comm(int number) { return comms[static_cast<std::size_t>(number)]; }
+  const Step& step(int number) const { return steps[static_cast<std::size_t>(number)]; }
+  Step& step(int number) { return steps[static_cast<std::size_t>(number)]; }
 };
 
 /// The rank's number in the comm, or -1.

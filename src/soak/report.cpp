@@ -14,12 +14,12 @@
 
 namespace medley::soak {
 
-void Slot::tell(Told what, int kind, const std::string& sentence) {
-  if (told.load() != Told::nothing) return;  // only the first report counts
+void Slot::report(Reported what, int kind, const std::string& sentence) {
+  if (reported.load() != Reported::nothing) return;  // only the first report counts
   std::snprintf(text, sizeof text, "%s", sentence.c_str());
   error_kind = kind;
-  told_ns = std::chrono::steady_clock::now().time_since_epoch().count();
-  told.store(what, std::memory_order_release);  // pairs with the watcher's loads, which are stronger than acquire
+  reported_ns = std::chrono::steady_clock::now().time_since_epoch().count();
+  reported.store(what, std::memory_order_release);  // pairs with the watcher's loads, which are stronger than acquire
 }
 
 Report::Report(int ranks) : owner_(true), bytes_(sizeof(Slot) * static_cast<std::size_t>(ranks)) {

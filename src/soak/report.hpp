@@ -7,23 +7,23 @@
 
 namespace medley::soak {
 
-enum class Told : std::int32_t { nothing, mismatch, error };
+enum class Reported : std::int32_t { nothing, mismatch, error };
 
-/// One rank's slot. The rank writes it, `told` last.
+/// One rank's slot. The rank writes it, `reported` last.
 struct Slot {
   std::atomic<std::int64_t> started;   ///< programs begun
   std::atomic<std::int64_t> finished;  ///< programs completed on this rank, and by then on all others
-  std::atomic<Told> told;
+  std::atomic<Reported> reported;
   std::atomic<std::int32_t> through;    ///< 1 once the rank has run all its programs
   std::atomic<std::int32_t> process;
   std::int32_t error_kind;
   std::atomic<std::int64_t>
       ready_ns;  ///< when a rank of an invalid program was ready for the fault, steady clock
   std::atomic<std::int64_t> noticed_ns;  ///< when it saw the error, if it did something before reporting it
-  std::atomic<std::int64_t> told_ns;
+  std::atomic<std::int64_t> reported_ns;
   char text[1024];
 
-  void tell(Told what, int kind, const std::string& sentence);
+  void report(Reported what, int kind, const std::string& sentence);
 };
 
 class Report {

@@ -60,7 +60,7 @@ class Runner {
   }
 
  private:
-  const Step& step(int number) const { return program_.steps[static_cast<std::size_t>(number)]; }
+  const Step& step(int number) const { return program_.step(number); }
   Comm& comm(const Step& s) { return comms_[static_cast<std::size_t>(s.comm)]; }
 
   void run_stream(const Stream& stream) {
@@ -336,17 +336,17 @@ class Runner {
     const int number = s.colors[me] < 0 ? -1 : s.made[static_cast<std::size_t>(s.colors[me])];
     CommOptions options;
     if (number >= 0) {
-      options.rules = program_.comms[static_cast<std::size_t>(number)].rules;
-      options.fuse = program_.comms[static_cast<std::size_t>(number)].fuse;
-      options.exact = program_.comms[static_cast<std::size_t>(number)].exact;
+      options.rules = program_.comm(number).rules;
+      options.fuse = program_.comm(number).fuse;
+      options.exact = program_.comm(number).exact;
     }
     if (s.kind == Kind::split) made = parent.split(s.colors[me], s.keys[me], options);
     if (s.kind == Kind::dup) made = parent.dup(options);
     if (s.kind == Kind::subset) {
       std::vector<int> ranks;
-      const auto& members = program_.comms[static_cast<std::size_t>(s.made[0])].members;
+      const auto& members = program_.comm(s.made[0]).members;
       for (int member : members)
-        ranks.push_back(rank_in(program_.comms[static_cast<std::size_t>(s.comm)], member));
+        ranks.push_back(rank_in(program_.comm(s.comm), member));
       made = parent.subset(ranks, options);
     }
     if (number >= 0) comms_[static_cast<std::size_t>(number)] = made;

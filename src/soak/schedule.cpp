@@ -50,7 +50,7 @@ class Scheduler {
   }
 
  private:
-  Step& step(int number) { return program_.steps[static_cast<std::size_t>(number)]; }
+  Step& step(int number) { return program_.step(number); }
 
   Wishes wish(int rank) {
     Wishes wishes;

@@ -44,9 +44,9 @@ class Watch {
     auto last_change = steady_clock::now();
     std::int64_t seen = 0;
     for (;;) {
-      if (anyone_told()) {
+      if (any_reported()) {
         usleep(static_cast<useconds_t>(std::chrono::microseconds(time_to_speak).count()));
-        return failed(work, Failure::What::mismatch, told());
+        return failed(work, Failure::What::mismatch, reports());
       }
       if (const auto status = job.ended()) {
         if (*status == 0 && all_through()) return {least(&Slot::finished), {}};
@@ -83,16 +83,16 @@ class Watch {
     }
     return true;
   }
-  bool anyone_told() const {
+  bool any_reported() const {
     for (int r = 0; r < options_.ranks; ++r) {
-      if (report_[r].told != Told::nothing) return true;
+      if (report_[r].reported != Reported::nothing) return true;
     }
     return false;
   }
-  std::string told() const {
+  std::string reports() const {
     std::string text;
     for (int r = 0; r < options_.ranks; ++r) {
-      if (report_[r].told != Told::nothing)
+      if (report_[r].reported != Reported::nothing)
         text += fmt::format("{}rank {}: {}", text.empty() ? "" : "\n", r, report_[r].text);
     }
     return text;
@@ -100,8 +100,8 @@ class Watch {
   /// A hang is when the only errors are timeouts; wrong memory or any other error is a mismatch.
   bool only_timeouts() const {
     for (int r = 0; r < options_.ranks; ++r) {
-      if (report_[r].told == Told::mismatch) return false;
-      if (report_[r].told == Told::error && report_[r].error_kind == static_cast<int>(ErrorKind::timeout))
+      if (report_[r].reported == Reported::mismatch) return false;
+      if (report_[r].reported == Reported::error && report_[r].error_kind == static_cast<int>(ErrorKind::timeout))
         return true;
     }
     return false;

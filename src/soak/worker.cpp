@@ -60,7 +60,7 @@ Tally work(const WorkerOptions& options, Slot* slot) {
   Tally tally;
   const auto complain = [&](const std::exception& problem) {
     const auto* error = dynamic_cast<const Error*>(&problem);
-    if (slot) slot->tell(Told::error, error ? static_cast<int>(error->kind()) : -1, problem.what());
+    if (slot) slot->report(Reported::error, error ? static_cast<int>(error->kind()) : -1, problem.what());
   };
   const auto begun = steady_clock::now();
   try {
@@ -75,7 +75,7 @@ Tally work(const WorkerOptions& options, Slot* slot) {
       const std::string wrong = run_program(context, program, *oracle, options.generate.memory, complain);
       if (!wrong.empty()) {
         ++tally.mismatches;
-        if (slot) slot->tell(Told::mismatch, 0, wrong);
+        if (slot) slot->report(Reported::mismatch, 0, wrong);
         if (!slot) fmt::print(stderr, "rank {}, program {}: {}\n", context.rank(), program.seed, wrong);
       }
       // All ranks agree on when to stop, and none runs ahead, so a rank's report is about this program.

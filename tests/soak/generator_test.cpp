@@ -79,13 +79,13 @@ TEST(Generator, later_collectives_touch_every_dropped_operation) {
     for (int rank = 0; rank < program.ranks; ++rank) {
       const auto issued = issued_by(program, rank);
       for (std::size_t i = 0; i < issued.size(); ++i) {
-        const Step& dropped = program.steps[static_cast<std::size_t>(issued[i].first)];
+        const Step& dropped = program.step(issued[i].first);
         if (!issued[i].second) continue;
         messages += !dropped.packets.empty();
         tensors += dropped.tensors > 1;
         for (const std::vector<Interval>& one : operations(program, dropped, rank)) {
           const bool covered = std::any_of(issued.begin() + static_cast<std::ptrdiff_t>(i) + 1, issued.end(), [&](const auto& later) {
-            const Step& step = program.steps[static_cast<std::size_t>(later.first)];
+            const Step& step = program.step(later.first);
             return !later.second && step.kind == Kind::collective && conflict(one, accesses(program, step, rank));
           });
           EXPECT_TRUE(covered) << "program " << seed << ", rank " << rank << ", step " << issued[i].first;

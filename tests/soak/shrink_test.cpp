@@ -41,8 +41,8 @@ RC_GTEST_PROP(Without, what_is_left_still_finishes, ()) {
   const Program less = without(whole, removed);
   RC_ASSERT(run_ideal(less).finishes);
   for (const Step& step : less.steps) {  // nothing happens on a comm that is not made
-    const int maker = less.comms[static_cast<std::size_t>(step.comm)].made_by;
-    if (!step.removed && maker >= 0) RC_ASSERT(!less.steps[static_cast<std::size_t>(maker)].removed);
+    const int maker = less.comm(step.comm).made_by;
+    if (!step.removed && maker >= 0) RC_ASSERT(!less.step(maker).removed);
   }
 }
 
