@@ -27,8 +27,8 @@ inline bool poisons_free_memory() {
 class BlockPool {
  public:
   /// `on_host`: whether the CPU can write the blocks.
-  explicit BlockPool(std::size_t most_together = SIZE_MAX, bool on_host = true)
-      : most_(most_together), poison_(on_host && poisons_free_memory()) {}
+  explicit BlockPool(std::size_t max_bytes = SIZE_MAX, bool on_host = true)
+      : max_bytes_(max_bytes), poison_(on_host && poisons_free_memory()) {}
   /// A block of this size, or null if the pool has none.
   std::byte* take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
@@ -36,17 +36,17 @@ class BlockPool {
     if (free.empty()) return nullptr;
     std::byte* block = free.back();
     free.pop_back();
-    together_ -= bytes;
+    held_bytes_ -= bytes;
     if (poison_) require_untouched(block, bytes);
     return block;
   }
   /// False if the pool would grow too large: the caller keeps the block.
   bool keep(std::byte* block, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    if (bytes > most_ - together_) return false;
+    if (bytes > max_bytes_ - held_bytes_) return false;
     if (poison_) std::memset(block, pattern, bytes);
     free_[bytes].push_back(block);
-    together_ += bytes;
+    held_bytes_ += bytes;
     return true;
   }
 
@@ -55,16 +55,16 @@ class BlockPool {
   static void require_untouched(const std::byte* block, std::size_t bytes) {
     const auto* bad = std::find_if(block, block + bytes, [](std::byte b) { return b != std::byte{pattern}; });
     if (bad == block + bytes) return;
-    std::fprintf(stderr, "medley: byte %zu of a free block of %zu was written: a library used memory that it had let go of\n",
+    std::fprintf(stderr, "medley: byte %zu of a free block of %zu was written: a library used memory it had released\n",
                  static_cast<std::size_t>(bad - block), bytes);
     std::abort();
   }
 
-  const std::size_t most_;
+  const std::size_t max_bytes_;
   const bool poison_;
   std::mutex mutex_;
   std::map<std::size_t, std::vector<std::byte*>> free_;
-  std::size_t together_ = 0;
+  std::size_t held_bytes_ = 0;
 };
 
 }  // namespace medley
