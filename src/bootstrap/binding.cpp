@@ -74,14 +74,14 @@ bool run_on(const std::string& mask) noexcept {
   return sched_setaffinity(0, sizeof words, reinterpret_cast<const cpu_set_t*>(words.data())) == 0;
 }
 
-OnLaunchersCores::OnLaunchersCores() {
+UnboundThreadScope::UnboundThreadScope() {
   const char* all = std::getenv("MEDLEY_CORES");
   if (!all || !*all) return;
   std::string own = core_mask();
   if (run_on(all)) own_ = std::move(own);
 }
 
-OnLaunchersCores::~OnLaunchersCores() {
+UnboundThreadScope::~UnboundThreadScope() {
   if (!own_.empty()) run_on(own_);
 }
 

@@ -224,7 +224,7 @@ std::string ContextState::create(const std::string& name, const BackendParams& p
   try {
     BackendParams own = params;
     own.store = std::make_shared<PrefixStore>(store, fmt::format("backend/{}/", name));
-    const OnLaunchersCores inherited;  // threads that the library starts inherit it
+    const UnboundThreadScope inherited;  // threads that the library starts inherit it
     made = find_backend(name)->plugin()->create(own);
     return made ? std::string() : std::string("its plugin made none");
   } catch (const std::exception& error) {

@@ -19,7 +19,7 @@ namespace {
 /// A library may throw anything; callers of Medley only see Medley's errors.
 std::unique_ptr<Lane> connect_backend(Backend& backend, const CommParams& params) {
   try {
-    const OnLaunchersCores inherited;  // threads that the library starts inherit it
+    const UnboundThreadScope inherited;  // threads that the library starts inherit it
     return backend.connect(params);
   } catch (const Error&) {
     throw;

@@ -17,7 +17,7 @@ std::thread start_quiet_thread(const char* name, Body&& body) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  const OnLaunchersCores inherited;
+  const UnboundThreadScope unbound;
   std::thread thread(std::forward<Body>(body));
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_setname_np(thread.native_handle(), name);
