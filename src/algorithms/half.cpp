@@ -13,7 +13,7 @@ std::unique_ptr<Lane> connect_half(const Half& half, const CommParams& params, c
 }
 
 BackoffPolicy policy_of_both(const Half& one, const Half& other) {
-  BackoffPolicy policy = both(BackoffPolicy::of(one.backend->event_count()), BackoffPolicy::of(other.backend->event_count()));
+  BackoffPolicy policy = shorter(BackoffPolicy::of(one.backend->event_count()), BackoffPolicy::of(other.backend->event_count()));
   policy.yields = std::max(policy.yields, BackoffPolicy{}.yields);
   return policy;
 }

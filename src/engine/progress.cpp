@@ -123,7 +123,7 @@ Waiting Progress::how_to_wait() const {
       continue;
     }
     const BackoffPolicy own = BackoffPolicy::of(lane->event_count);
-    waiting.policy = first ? own : both(waiting.policy, own);
+    waiting.policy = first ? own : shorter(waiting.policy, own);
     waiting.event_count = first || waiting.event_count == lane->event_count ? lane->event_count : nullptr;
     first = false;
   }

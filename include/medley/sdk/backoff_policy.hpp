@@ -14,7 +14,7 @@ struct BackoffPolicy {
     return event_count ? BackoffPolicy{event_count->spins(), event_count->yields(), event_count->oversubscribed()} : BackoffPolicy{};
   }
   /// The shorter of both, so that oversubscribed ranks do not spin merely because two libraries are in use.
-  friend BackoffPolicy both(const BackoffPolicy& a, const BackoffPolicy& b) {
+  friend BackoffPolicy shorter(const BackoffPolicy& a, const BackoffPolicy& b) {
     return {std::min(a.spins, b.spins), std::min(a.yields, b.yields), a.oversubscribed || b.oversubscribed};
   }
 };
