@@ -26,8 +26,8 @@ constexpr bool rooted(Op op) noexcept {
   return op == Op::broadcast || op == Op::reduce || op == Op::gather || op == Op::scatter || op == Op::gatherv ||
          op == Op::scatterv;
 }
-/// v-collectives, whose parts differ in size: gatherv and the like.
-constexpr bool is_v_form(Op op) noexcept { return op >= Op::gatherv; }
+/// Whether it is a v-collective, whose parts differ in size: gatherv and the like.
+constexpr bool is_v_collective(Op op) noexcept { return op >= Op::gatherv; }
 
 /// The type of one element.
 enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };

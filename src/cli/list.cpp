@@ -66,7 +66,7 @@ std::vector<Entry> ops() {
     std::string about = is_collective(op) ? "collective" : "point to point";
     if (rooted(op)) about += ", with a root";
     if (reduces(op)) about += ", combines elements";
-    if (is_v_form(op)) about += ", parts of different sizes";
+    if (is_v_collective(op)) about += ", parts of different sizes";
     out.push_back({std::string(name(op)), about});
   }
   return out;

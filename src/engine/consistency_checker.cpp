@@ -10,7 +10,7 @@ Fingerprint fingerprint_of(const Call& call, int ranks, const std::string& backe
   std::string text(name(call.op));
   if (call.op != Op::barrier) {
     // The counts of a v-collective may differ between ranks.
-    if (!is_v_form(call.op)) {
+    if (!is_v_collective(call.op)) {
       text += fmt::format(" of {}", tensor_bytes(call, ranks) / static_cast<std::int64_t>(size_of(call.dtype)));
     } else {
       text += " of";

@@ -44,7 +44,7 @@ std::unique_ptr<OnlineRoutes> OnlineRoutes::make(const CommState& comm, const Ro
   std::vector<route::OnlineSlot> slots;
   for (int i = 0; i < op_count; ++i) {
     const auto op = static_cast<Op>(i);
-    if (!is_collective(op) || is_v_form(op)) continue;
+    if (!is_collective(op) || is_v_collective(op)) continue;
     for (int c = 0; c < route::dtype_class_count; ++c) {
       const auto dtype = static_cast<route::DTypeClass>(c);
       if (reduces(op) == (dtype == route::DTypeClass::any)) continue;

@@ -27,7 +27,7 @@ bool Builder::add_collective(Step& step, const Section& section) {
   if (over_nccl(step)) step.algorithm.clear();   // our own algorithms run on host memory
   step.deterministic = reduces(step.op) && random_.chance(10);
   step.shares.resize(static_cast<std::size_t>(size_of_comm(step.comm)));
-  if (is_v_form(step.op)) {
+  if (is_v_collective(step.op)) {
     place_parts(step, section);
   } else if (step.op != Op::barrier) {
     place_collective(step, section);
@@ -52,7 +52,7 @@ bool Builder::may_compress(const Step& step) const {
 void Builder::choose_rounding(Step& step) {
   const bool small_float = step.dtype == DType::f32 || step.dtype == DType::f16 || step.dtype == DType::bf16;
   const bool summed = !reduces(step.op) || step.reduce == sum || step.reduce == avg;
-  if (!small_float || !summed || step.op == Op::barrier || is_v_form(step.op) || step.tensors > 0 || !step.algorithm.empty() ||
+  if (!small_float || !summed || step.op == Op::barrier || is_v_collective(step.op) || step.tensors > 0 || !step.algorithm.empty() ||
       size_of_comm(step.comm) == 1 || !may_compress(step) || !random_.chance(80)) {
     return;
   }

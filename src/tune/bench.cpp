@@ -25,7 +25,7 @@ std::vector<Cell> cells_of(const BenchOptions& options, int ranks) {
       if (elements == last) continue;   // rounding up gave the previous row's size
       last = elements;
       for (const Counts counts : options.counts) {
-        if (counts == Counts::uniform || is_v_form(op)) cells.push_back({op, bytes, counts});
+        if (counts == Counts::uniform || is_v_collective(op)) cells.push_back({op, bytes, counts});
       }
       if (op == Op::barrier) break;
     }

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const char* counts_name(const BenchRow& row) {
-  if (!is_v_form(row.op)) return "";
+  if (!is_v_collective(row.op)) return "";
   return row.counts == Counts::skewed ? "skewed" : "uniform";
 }
 

@@ -14,7 +14,7 @@ namespace medley::tune {
 Workload::Workload(Comm comm, Op op, std::size_t bytes, DType dtype, Memory memory, Counts counts)
     : comm_(std::move(comm)), op_(op), dtype_(dtype), memory_(memory),
       elements_(elements_of(op, bytes, size_of(dtype), comm_.size())) {
-  share_out(is_v_form(op) ? counts : Counts::uniform);
+  share_out(is_v_collective(op) ? counts : Counts::uniform);
   const bool root = comm_.rank() == 0;
   const auto part = static_cast<std::size_t>(counts_[static_cast<std::size_t>(comm_.rank())]);
   std::size_t in = 0, out = 0;

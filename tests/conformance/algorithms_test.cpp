@@ -49,7 +49,7 @@ TEST_P(AlgorithmsTest, each_equals_the_reference_and_all_reduce_has_the_same_bit
               c.count /= comm.size();
             c.root = static_cast<int>(cases % static_cast<std::uint64_t>(comm.size()));
             c.in_place = cases % 2 == 0 && op != Op::broadcast && op != Op::barrier;
-            c.gaps = is_v_form(op) && cases % 3 == 0;
+            c.gaps = is_v_collective(op) && cases % 3 == 0;
             Trial trial(comm, c);
             trial.start(comm, {.async = cases % 4 == 1, .algorithm = name});
             trial.finish(Style::wait);

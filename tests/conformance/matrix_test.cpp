@@ -65,7 +65,7 @@ class Matrix {
     c.seed = ++cases_;
     c.root = static_cast<int>(cases_ % static_cast<std::uint64_t>(comm_.size()));
     const auto style = static_cast<Style>(cases_ % 3);
-    c.gaps = is_v_form(c.op) && cases_ / 3 % 2 == 0;
+    c.gaps = is_v_collective(c.op) && cases_ / 3 % 2 == 0;
     wrong_ += !run_case(comm_, c, style, c.op == Op::all_reduce ? &bits_ : nullptr).empty();
     if (c.op == Op::all_reduce) tried_.push_back(c);
   }

@@ -177,7 +177,7 @@ inline Shape v_shape(const Case& c, int rank, int n) {
 }
 
 inline Shape shape_of(const Case& c, int rank, int n) {
-  return is_v_form(c.op) ? v_shape(c, rank, n) : equal_shape(c, rank, n);
+  return is_v_collective(c.op) ? v_shape(c, rank, n) : equal_shape(c, rank, n);
 }
 
 }  // namespace medley::conformance
