@@ -36,8 +36,8 @@ struct Row {
 double seconds(Device& device, void* stream, const std::function<void()>& launch) {
   const auto finish = [&] {
     void* const event = device.record(stream);
-    while (!device.reached(event)) {}
-    device.give_back(event);
+    while (!device.completed(event)) {}
+    device.release_event(event);
   };
   finish();
   const auto begin = std::chrono::steady_clock::now();

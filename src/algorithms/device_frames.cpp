@@ -73,7 +73,7 @@ std::shared_ptr<float> DeviceFrames::zeros(std::int64_t count) {
 }
 
 void DeviceFrames::give_back(std::byte* memory, std::size_t bytes) noexcept {
-  if (launches_ == done_) return device_->give_back_pinned(memory, bytes);
+  if (launches_ == done_) return device_->release_pinned(memory, bytes);
   try {
     retired_.reserve(retired_.size() + 1);
     retired_.push_back({device_->record(stream_), memory, bytes});
@@ -84,9 +84,9 @@ void DeviceFrames::give_back(std::byte* memory, std::size_t bytes) noexcept {
 
 bool DeviceFrames::reclaim(const Retired& block) noexcept {
   try {
-    if (!device_->reached(block.event)) return false;
-    device_->give_back_pinned(block.memory, block.bytes);
-    device_->give_back(block.event);
+    if (!device_->completed(block.event)) return false;
+    device_->release_pinned(block.memory, block.bytes);
+    device_->release_event(block.event);
   } catch (const Error&) {
     // lost, as above
   }

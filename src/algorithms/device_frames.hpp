@@ -31,7 +31,7 @@ class MEDLEY_API DeviceFrames : public std::enable_shared_from_this<DeviceFrames
   /// `first.chunks` and `chunks` are filled in from the frames.
   void combine(const compress::Codec& codec, DeviceReduction reduction, const std::byte* first_frame, std::byte* result_frame);
   void copy(void* to, const void* from, std::size_t bytes);
-  bool reached(void* event) { return device_->reached(event); }
+  bool completed(void* event) { return device_->completed(event); }
 
   /// Pinned memory whose frame begins where its chunks are aligned for the kernels.
   PinnedBlock take(std::size_t bytes);
@@ -47,11 +47,11 @@ class MEDLEY_API DeviceFrames : public std::enable_shared_from_this<DeviceFrames
         : frames_(std::move(other.frames_)), launches_(other.launches_), event_(std::exchange(other.event_, nullptr)) {}
     Mark& operator=(Mark&&) = delete;
     ~Mark() {
-      if (event_) frames_->device_->give_back(event_);
+      if (event_) frames_->device_->release_event(event_);
     }
     void* event() const { return event_; }
     bool reached() const {
-      if (!frames_->device_->reached(event_)) return false;
+      if (!frames_->device_->completed(event_)) return false;
       frames_->done_ = std::max(frames_->done_, launches_);
       return true;
     }

@@ -21,7 +21,7 @@ bool DevicePhases::order(void* stream) { return last_ && running_.order(stream);
 
 DevicePhases::~DevicePhases() {
   for (void* memory : scratch_) device_->free_in(memory, stream_);
-  if (ready_) device_->give_back(ready_);
+  if (ready_) device_->release_event(ready_);
 }
 
 std::byte* DevicePhases::scratch(std::int64_t count) {

@@ -68,7 +68,7 @@ class FilledTransfer final : public Transfer {
   Task run(const Algorithm& algorithm) {
     co_await until([this] { return lane_.may_run(sequence_); });
     // Polled: a stream that waited for the tensor would delay other collectives.
-    if (device_.frames && call_.dependencies) co_await until([this] { return device_.frames->reached(call_.dependencies->ready); });
+    if (device_.frames && call_.dependencies) co_await until([this] { return device_.frames->completed(call_.dependencies->ready); });
     co_await algorithm.run(job_);
   }
 

@@ -58,8 +58,8 @@ void DeviceMemory::read(void* to, std::size_t at, std::size_t bytes) const {
 void wait_for_device() {
   Device& device = rank_device().device;
   void* const event = device.record(nullptr);
-  while (!device.reached(event)) sched_yield();
-  device.give_back(event);
+  while (!device.completed(event)) sched_yield();
+  device.release_event(event);
 }
 
 }  // namespace medley::core

@@ -27,7 +27,7 @@ struct StagedLane::PinnedPiece {
         memory(static_cast<std::byte*>(device->pinned(bytes))),
         piece(plan.piece(index, memory)) {}
   ~PinnedPiece() {
-    if (!lost) device->give_back_pinned(memory, bytes);
+    if (!lost) device->release_pinned(memory, bytes);
   }
   PinnedPiece(const PinnedPiece&) = delete;
   PinnedPiece& operator=(const PinnedPiece&) = delete;
@@ -110,8 +110,8 @@ bool StagedTransfer::start_inner(std::size_t index) {
   const bool alone = call_.op != Op::send && call_.op != Op::recv && !lane_.inner_->concurrent_collectives();
   if (alone && index > 0 && active_[index - 1].state == State::running) return false;
   Active& active = active_[index];
-  if (active.event && !device_.reached(active.event)) return false;
-  if (active.event) device_.give_back(std::exchange(active.event, nullptr));
+  if (active.event && !device_.completed(active.event)) return false;
+  if (active.event) device_.release_event(std::exchange(active.event, nullptr));
   active.transfer = lane_.inner_->start(active.piece().call);
   active.state = State::running;
   --waiting_to_start_;
@@ -158,7 +158,7 @@ bool StagedTransfer::advance(std::size_t index) {
 Poll StagedTransfer::poll() {
   if (!ready_) {
     // Polled, not waited for in the copy streams, where it would delay all other copies.
-    if (call_.dependencies && !device_.reached(call_.dependencies->ready)) return Poll::waiting;
+    if (call_.dependencies && !device_.completed(call_.dependencies->ready)) return Poll::waiting;
     ready_ = true;
   }
   bool moved = false;
@@ -169,9 +169,9 @@ Poll StagedTransfer::poll() {
   for (std::size_t i = 0; i < active_.size(); ++i) moved = advance(i) || moved;
   while (!active_.empty() && active_.front().state == State::copying_out) {
     Active& first = active_.front();
-    if (first.event && !device_.reached(first.event)) break;
+    if (first.event && !device_.completed(first.event)) break;
     if (first.event == last_out_) last_out_ = nullptr;
-    if (first.event) device_.give_back(first.event);
+    if (first.event) device_.release_event(first.event);
     active_.pop_front();
     moved = true;
   }
@@ -240,11 +240,11 @@ Transfer* StagedLane::start(const Call& call) {
 bool StagedLane::give_up(Orphan& orphan) noexcept {
   Device& device = *device_;
   try {
-    if (orphan.event && !orphan.piece->lost && !device.reached(orphan.event)) {
+    if (orphan.event && !orphan.piece->lost && !device.completed(orphan.event)) {
       if (std::chrono::steady_clock::now() < copy_limit_) return false;
       orphan.piece->lost = true;   // the device is broken
     }
-    if (orphan.event && !orphan.piece->lost) device.give_back(orphan.event);
+    if (orphan.event && !orphan.piece->lost) device.release_event(orphan.event);
   } catch (const Error&) {
     orphan.piece->lost = true;   // CUDA itself failed
   }

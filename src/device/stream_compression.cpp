@@ -24,7 +24,7 @@ StreamCompression::StreamCompression(StreamLane& lane, const Call& call)
 
 StreamCompression::~StreamCompression() {
   for (void* memory : scratch_) device().free_in(memory, stream_);
-  for (void* event : events_) device().give_back(event);
+  for (void* event : events_) device().release_event(event);
 }
 
 Poll StreamCompression::poll() {
@@ -203,7 +203,7 @@ Task StreamCompression::run() {
   }
   events_.push_back(device().record(stream_));
   done_ = events_.back();
-  co_await until([this] { return running_.poll(moved_) && device().reached(done_); });
+  co_await until([this] { return running_.poll(moved_) && device().completed(done_); });
 }
 
 }  // namespace medley::core

@@ -42,9 +42,9 @@ bool StreamLane::poll_abort() noexcept {
   if (!inner_->poll_abort()) return false;
   try {
     if (stream_ && !last_event_) last_event_ = device_->record(stream_);
-    const bool over = !last_event_ || device_->reached(last_event_);
+    const bool over = !last_event_ || device_->completed(last_event_);
     if (!over && std::chrono::steady_clock::now() < kernel_limit_) return false;
-    if (last_event_) device_->give_back(last_event_);
+    if (last_event_) device_->release_event(last_event_);
   } catch (const Error&) {
     // CUDA itself failed, and nothing runs any more.
   }

@@ -84,7 +84,7 @@ void Engine::settle(Operation& operation) {
   }
   operation.open_route.reset();
   operation.launched = true;
-  if (operation.dependencies.ready) device_->give_back(std::exchange(operation.dependencies.ready, nullptr));
+  if (operation.dependencies.ready) device_->release_event(std::exchange(operation.dependencies.ready, nullptr));
   const OperationRef held(&operation);   // the engine's reference
   pending_.erase(operation);
   if (std::exchange(operation.awaiting_check, false)) operation.release();   // nobody else will release that reference

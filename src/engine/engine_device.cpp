@@ -95,7 +95,7 @@ void Engine::look_for_launch(Operation& operation) {
   operation.launched = operation.transfer->launched();
   if (!operation.launched) return;
   // A stream waits for the event as it was recorded, so the event may be recorded again.
-  if (operation.lane->in_streams && operation.dependencies.ready) device_->give_back(std::exchange(operation.dependencies.ready, nullptr));
+  if (operation.lane->in_streams && operation.dependencies.ready) device_->release_event(std::exchange(operation.dependencies.ready, nullptr));
   scheduler_.launched(operation);
 }
 

@@ -32,8 +32,8 @@ inline std::vector<float> tensor(int kind, std::int64_t count) {
 
 inline void finish(void* stream) {
   void* const event = test_device().record(stream);
-  while (!test_device().reached(event)) sched_yield();
-  test_device().give_back(event);
+  while (!test_device().completed(event)) sched_yield();
+  test_device().release_event(event);
 }
 
 /// The results of one operation of every kind on this rank, from tensors in host or in CUDA memory.

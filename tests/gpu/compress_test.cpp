@@ -35,7 +35,7 @@ class PinnedFrame {
     std::memset(memory_, 0xEE, block());
     device_ = {kernels.at(codec.spec().text()), dtype, count, memory_ + begin + frame_header_bytes};
   }
-  ~PinnedFrame() { test_device().give_back_pinned(memory_, block()); }
+  ~PinnedFrame() { test_device().release_pinned(memory_, block()); }
   PinnedFrame(const PinnedFrame&) = delete;
   PinnedFrame& operator=(const PinnedFrame&) = delete;
   const DeviceFrame& device() const { return device_; }

@@ -22,17 +22,17 @@ class Device {
   virtual ~Device() = default;
   virtual std::string name() const = 0;
 
-  /// Records an event from a pool in the stream; return it when it is no longer needed.
+  /// Records an event from a pool in the stream; give it back with release_event().
   virtual void* record(void* stream) = 0;
-  virtual void give_back(void* event) noexcept = 0;
+  virtual void release_event(void* event) noexcept = 0;
   /// Whether all work before the event has completed.
-  virtual bool reached(void* event) = 0;
+  virtual bool completed(void* event) = 0;
   virtual void wait(void* stream, void* event) = 0;
   virtual bool capturing(void* stream) = 0;
 
   /// Page-locked host memory from a pool of the process. It is never freed, since freeing waits for all running kernels.
   virtual void* pinned(std::size_t bytes) = 0;
-  virtual void give_back_pinned(void* memory, std::size_t bytes) noexcept = 0;
+  virtual void release_pinned(void* memory, std::size_t bytes) noexcept = 0;
 
   /// A non-blocking stream. Streams live as long as the device.
   virtual void* make_stream() = 0;

@@ -61,11 +61,11 @@ class CudaDevice final : public Device {
     check(result, "cudaEventRecord");
     return event;
   }
-  void give_back(void* event) noexcept override {
+  void release_event(void* event) noexcept override {
     const std::lock_guard lock(mutex_);
     events_.give_back(static_cast<cudaEvent_t>(event));
   }
-  bool reached(void* event) override {
+  bool completed(void* event) override {
     const Scope scope(index_);
     return cuda::reached(static_cast<cudaEvent_t>(event));
   }
@@ -87,7 +87,7 @@ class CudaDevice final : public Device {
     check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc");
     return memory;
   }
-  void give_back_pinned(void* memory, std::size_t bytes) noexcept override {
+  void release_pinned(void* memory, std::size_t bytes) noexcept override {
     pinned_blocks().keep(static_cast<std::byte*>(memory), bytes);
   }
   void* make_stream() override {
