@@ -9,12 +9,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <medley/error.hpp>
 #include <medley/sdk/may_block.hpp>
 #include <string_view>
+#include <system_error>
 
 #include "backends/shm/direct_read.hpp"
 
@@ -41,6 +44,26 @@ Segment attach(const BackendParams& params, const std::vector<int>& ranks) {
   return Segment::open_published(params.store->get(key("doorbells", ranks.front()), params.deadline), bytes);
 }
 
+/// A neighbour's process and the address of a word in it, as the neighbour publishes them.
+struct ProcessCard {
+  int process = 0;
+  std::uint64_t probe = 0;
+
+  std::string text() const { return fmt::format("{} {}", process, probe); }
+  static ProcessCard parse(const std::string& text, int world_rank) {
+    ProcessCard card;
+    const char* const end = text.data() + text.size();
+    const auto [space, bad_process] = std::from_chars(text.data(), end, card.process);
+    if (bad_process == std::errc() && space != end && *space == ' ') {
+      const auto [stop, bad_probe] = std::from_chars(space + 1, end, card.probe);
+      if (bad_probe == std::errc() && stop == end) return card;
+    }
+    throw Error(ErrorKind::system,
+                fmt::format("rank {} published \"{}\" instead of its process and an address; do all ranks run the same Medley?", world_rank, text),
+                {.backend = "shm", .ranks = {world_rank}});
+  }
+};
+
 /// The user's setting for direct reads: 0 never, 1 always, otherwise the fastest.
 std::string_view wish_for_direct_reads() {
   const char* text = std::getenv("MEDLEY_SHM_DIRECT");
@@ -61,12 +84,10 @@ HostPeers::HostPeers(const BackendParams& params)
       doorbells_(reinterpret_cast<Doorbell*>(segment_.data() + doorbells_offset)) {
   const std::vector<int> ranks = neighbours_of(params);
   // Rank, process and the address of a word: a probe of process_vm_readv between the very pairs that use it.
-  params.store->set(key("process", params.rank), fmt::format("{} {}", getpid(), probe_address()));
+  params.store->set(key("process", params.rank), ProcessCard{getpid(), probe_address()}.text());
   std::vector<std::uint64_t> probes;
   for (int r : ranks) {
-    int process = 0;
-    std::uint64_t probe = 0;
-    sscanf(params.store->get(key("process", r), params.deadline).c_str(), "%d %lu", &process, &probe);
+    const auto [process, probe] = ProcessCard::parse(params.store->get(key("process", r), params.deadline), r);
     if (r == params.rank) own_ = static_cast<int>(processes_.size());
     index_[static_cast<std::size_t>(r)] = static_cast<int>(processes_.size());
     processes_.push_back(process);
