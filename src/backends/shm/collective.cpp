@@ -167,7 +167,7 @@ void Collective::plan_reduce_scatter(const Call& call) {
   if (call.op == Op::reduce_scatter) {
     first_.identity.count = call.out_count;
     first_.give.set_uniform(call.in, part);
-    first_.piece_at = me * part;
+    first_.part_at = me * part;
     first_.mode = reducing_mode(all, part, true);
     combine_into(first_, call, call.out, static_cast<const std::byte*>(call.in) + me * part, part);
   } else {

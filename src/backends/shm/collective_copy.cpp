@@ -81,7 +81,7 @@ void Collective::plan_scatter(const Call& call) {
     if (root) first_.give.set_listed(call.in, call.in_counts, call.in_offsets, first_.element);
     return set_scatter_mode(in, root, false);
   }
-  first_.piece_at = static_cast<std::size_t>(exchanger_.rank()) * out;
+  first_.part_at = static_cast<std::size_t>(exchanger_.rank()) * out;
   first_.identity.count = call.out_count;
   if (root) first_.give.set_uniform(call.in, out);
   const std::size_t all = out * static_cast<std::size_t>(exchanger_.ranks());
@@ -133,7 +133,7 @@ void Collective::plan_copy_to_all(const Call& call) {
       first_.identity.count = call.in_count;
       first_.mode = copying_mode(in, in / ranks <= crossovers_.staged, crossovers_.exchange_segment, true);
       first_.give.set_uniform(safe_source(call, in), in / ranks);
-      first_.piece_at = static_cast<std::size_t>(exchanger_.rank()) * (in / ranks);
+      first_.part_at = static_cast<std::size_t>(exchanger_.rank()) * (in / ranks);
       first_.take.set_uniform(call.out, in / ranks);
       break;
     default: {  // all_to_allv

@@ -155,7 +155,7 @@ bool Exchanger::take_in_line(const Exchange& exchange) {
     const auto wanted = exchange.take.at(r);
     if (!exchange.waits_for_all && wanted.bytes == 0 && !exchange.combine) continue;
     compare(exchange, r);
-    const std::byte* given = payload(r, exchange.handed) + exchange.piece_at;
+    const std::byte* given = payload(r, exchange.handed) + exchange.part_at;
     if (exchange.combine) {
       sources_[static_cast<std::size_t>(r)] = given;
     } else if (wanted.bytes > 0) {

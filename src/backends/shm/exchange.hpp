@@ -47,7 +47,7 @@ struct Exchange {
   std::size_t handed = 0;             ///< what a giver lays out in all, when in line; equal on all ranks
   std::size_t element = 1;
   int divisor = 1;
-  std::size_t piece_at = 0;           ///< in line: where this rank's part starts in the line of a giver
+  std::size_t part_at = 0;           ///< in line: where this rank's part starts in the line of a giver
   bool waits_for_all = true;          ///< false: only for the ranks it takes from (rooted forms)
   bool all_meet = true;               ///< every rank meets all others, so all learn the same about their cache distances
   bool past_cache = false;            ///< results too large for the cache are written around it
@@ -65,7 +65,7 @@ struct Exchange {
     combine = nullptr;
     into_bytes = 0;
     handed = 0;
-    piece_at = 0;
+    part_at = 0;
     element = size_of(call.dtype);
     divisor = 1;
     waits_for_all = true;
@@ -144,7 +144,7 @@ class Exchanger {
   void expect(const Exchange& exchange, int rank, std::size_t offered, std::size_t wanted) const;
   std::size_t place_in_slot(std::size_t bytes) const;
   std::size_t chunk_bytes(const Exchange& exchange) const;
-  void list_pieces(const Exchange& exchange, std::size_t place);
+  void list_parts(const Exchange& exchange, std::size_t place);
   void lay_out(const Exchange& exchange, std::size_t place);
   std::uint64_t laid(int rank) const;
   int scattered_place(int giver) const;

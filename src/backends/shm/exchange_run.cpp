@@ -63,7 +63,7 @@ std::size_t Exchanger::place_in_slot(std::size_t bytes) const {
 }
 
 /// Where each rank finds its part: in the slot, from `place` on, or in this rank's memory.
-void Exchanger::list_pieces(const Exchange& exchange, std::size_t place) {
+void Exchanger::list_parts(const Exchange& exchange, std::size_t place) {
   if (exchange.give.kind != Parts::Kind::listed) return;
   const bool staged = exchange.mode == Mode::staged;
   TableEntry* table = view_.table(rank_, sequence_);
@@ -196,7 +196,7 @@ Task Exchanger::run(Exchange exchange) {
   next();
   const bool staged = exchange.mode == Mode::staged, pipelined = staged && exchange.pipelined;
   const std::size_t place = staged ? place_in_slot(exchange.give.total(ranks())) : 0;
-  list_pieces(exchange, place);
+  list_parts(exchange, place);
   if (staged && !pipelined) lay_out(exchange, place);
   introduce(exchange, place);
   arrive(exchange);
