@@ -1,7 +1,6 @@
 #include "bootstrap/launch_job.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -12,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/ranks_text.hpp"
 #include "bootstrap/binding.hpp"
 #include "bootstrap/proof.hpp"
 
@@ -214,7 +214,7 @@ std::string Job::missing_ranks() const {
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     if (ranks_[i].group == 0) numbers.push_back(static_cast<int>(i));
   }
-  return fmt::format("rank{} {}", numbers.size() == 1 ? "" : "s", fmt::join(numbers, ", "));
+  return core::ranks_text(numbers);
 }
 
 std::string Job::running_ranks() const {
@@ -222,7 +222,7 @@ std::string Job::running_ranks() const {
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     if (ranks_[i].running) numbers.push_back(static_cast<int>(i));
   }
-  return fmt::format("rank{} {}", numbers.size() == 1 ? "" : "s", fmt::join(numbers, ", "));
+  return core::ranks_text(numbers);
 }
 
 void Job::signal_ranks(int signal) {
