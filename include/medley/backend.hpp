@@ -94,9 +94,9 @@ class Transfer {
   /// Makes progress. Long work returns `moved` from time to time, so that other operations progress too. Throws when the
   /// transfer cannot complete; it may then only be released.
   virtual Poll poll() = 0;
-  /// Asks it to say when it should be polled, so that many that wait cost nothing. True: poll() would find nothing now, and once it
-  /// may, the transfer puts `owner` on the list, in a start(), poll() or progress() of its lane; if it is complete it says so in `owner` and is
-  /// not polled. False: it is polled in every pass.
+  /// Called after start(), perhaps several times, until it returns true. True: the engine polls this transfer only after it has put `owner` on `list`, which it may
+  /// do in a start(), poll() or progress() of its lane. If it is complete by then, it sets `owner.done` and is not polled again; otherwise it
+  /// is polled as usual from then on. False: the engine polls it as usual. Thousands of transfers that wait for their lane then cost nothing.
   virtual bool poll_when_ready(PollList& /*list*/, Polled& /*owner*/) { return false; }
   /// Ranks of the comm that it waits for, for error messages.
   virtual std::vector<int> awaited() const { return {}; }
@@ -172,8 +172,12 @@ class EventCount {
   /// Whether the cores are oversubscribed, so that ranks progress only by yielding to one another.
   virtual bool oversubscribed() const = 0;
   /// Announces that the caller is about to sleep; it polls once more between this and sleep().
+  /// Called without the engine's lock.
   virtual std::uint32_t prepare() = 0;
+  /// Sleeps until a peer or wake_own() signals, if neither has since prepare() returned `ticket`. May return early, and ends the
+  /// announcement. Called without the engine's lock.
   virtual void sleep(std::uint32_t ticket, std::chrono::nanoseconds at_most) = 0;
+  /// Ends the announcement without a sleep: the poll after prepare() found something.
   virtual void cancel() = 0;
   /// Wakes the other sleeping threads of this rank.
   virtual void wake_own() noexcept = 0;
@@ -200,7 +204,7 @@ struct CommParams {
 struct BackendParams {
   int rank = 0;
   int size = 1;
-  int device = 0;
+  int device = 0;                       ///< the CUDA device of this rank
   std::vector<std::string> hosts;       ///< of each world rank: ranks with equal strings can share memory
   int cores = 1;                        ///< the cores that all ranks of this host together may keep busy
   bool device_times = false;            ///< whether to measure when operations run on the device, for the trace
@@ -227,15 +231,19 @@ inline constexpr int trait_count = 5;
 class Backend {
  public:
   virtual ~Backend() = default;
+  /// The plugin's name, by which calls, rules and tables choose it.
   virtual std::string_view name() const = 0;
   /// The version of the underlying library.
   virtual std::string version() const = 0;
+  /// Whether its lanes take buffers in this memory. If they take none in CUDA memory, Medley stages those through host memory.
   virtual bool has_memory(Memory memory) const = 0;
   /// Whether the library implements the operation; all others are filled in over its sends and receives.
   virtual bool native(Op op, DType dtype, ReduceOp reduce, Memory memory) const = 0;
   /// Why it cannot serve these ranks; empty if it can. Gives the same answer on every one of them.
   virtual std::string refuses(const std::vector<int>& world_ranks) const = 0;
+  /// Makes the lane of a comm. All its members call it together. `params` is valid during the call.
   virtual std::unique_ptr<Lane> connect(const CommParams& params) = 0;
+  /// Where a thread that waits for this backend's lanes sleeps. Null: it polls at short intervals. Belongs to the backend.
   virtual EventCount* event_count() { return nullptr; }
   /// Whether its own reductions combine in the same order in every run; otherwise calls with `deterministic` are filled in.
   virtual bool fixed_order() const { return false; }

@@ -39,8 +39,10 @@ MEDLEY_API Message outgoing(ConstBuffer buffer, int to, int tag = 0);
 /// A receive from rank `from`, or any_source.
 MEDLEY_API Message incoming(Buffer buffer, int from, int tag = 0);
 
-/// Every operation blocks unless Options::async is set. Counts: all_gather's output, reduce_scatter's input and both
-/// sides of all_to_all hold size() parts; so do gather's output and scatter's input on the root.
+/// On host memory every operation blocks unless Options::async is set. On CUDA memory it is ordered in Options::stream: over nccl the host
+/// does not wait for the device; over other backends it waits until the copy of the result is enqueued, unless async is set (Work::wait()).
+/// Counts: all_gather's output, reduce_scatter's input and both sides of all_to_all hold size() parts; so do gather's output and scatter's
+/// input on the root.
 /// In place: pass the same buffer twice (all_reduce, reduce, all_to_all), or pass as the small buffer the caller's own part
 /// of the large one (gather, scatter, all_gather, reduce_scatter). Any other overlap is an error.
 /// Arguments that only the root uses (the output of reduce and gather, the input of scatter) are ignored on other ranks: pass {}.
@@ -91,10 +93,15 @@ class MEDLEY_API Comm {
   Work barrier(Memory memory, const Options& options = {});
 
   // v-collectives: parts of different sizes. all_gatherv and reduce_scatterv need the counts of all ranks on every rank.
+  /// Part i of the root's output gets rank i's input; both must have the same count.
   Work gatherv(const ConstBuffer& in, const Buffer& out, const Parts& out_parts, int root, const Options& options = {});
+  /// Rank i's output gets part i of the root's input; both must have the same count.
   Work scatterv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, int root, const Options& options = {});
+  /// Part i of every rank's output gets rank i's input; both must have the same count.
   Work all_gatherv(const ConstBuffer& in, const Buffer& out, const Parts& out_parts, const Options& options = {});
+  /// Rank i's output gets part i of the combination of all inputs; both must have the same count.
   Work reduce_scatterv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, ReduceOp op, const Options& options = {});
+  /// Part j of rank i's output gets part i of rank j's input; both must have the same count.
   Work all_to_allv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, const Parts& out_parts, const Options& options = {});
 
   // Lists of tensors, each treated like a call of its own with the same options. Small ones travel together, in one message for each

@@ -31,16 +31,16 @@ struct ContextOptions {
   std::string rules{};                        ///< which backend carries which operation, see medley/rules.hpp; empty: MEDLEY_RULES
   std::string table{};                        ///< file of a measured route table; empty: MEDLEY_TABLE or the user's cached one
   int rank = -1;                              ///< with size and store: this rank, set explicitly
-  int size = 0;
-  std::shared_ptr<Store> store{};             ///< the rendezvous of this context's ranks
+  int size = 0;                               ///< the number of ranks, where `rank` is set
+  std::shared_ptr<Store> store{};             ///< the rendezvous of this context's ranks; one rank needs none
   int device = 0;                             ///< the CUDA device of this rank
   bool hierarchical = false;                  ///< also combine two backends, such as shm+mpi, where several hosts have several ranks
-  std::chrono::nanoseconds deadline = std::chrono::minutes(10);   ///< default of every wait
+  std::chrono::nanoseconds deadline = std::chrono::minutes(10);   ///< for finding the ranks and connecting, and the default for operations
   bool exact = false;                         ///< whether messages of the world have exact sizes, see CommOptions::exact
   /// Whether routes are measured again in the running job and changed where another is clearly faster (docs/routing.md). If one rank
   /// asks for it, by this or by MEDLEY_ONLINE=1, all do it.
   bool online = false;
-  UseThread progress_thread = UseThread::automatic;
+  UseThread progress_thread = UseThread::automatic;   ///< whether operations progress while the program is outside Medley
   /// Whether to print a lost rank on stderr at once, before the operations that need it fail: for launchers that kill the
   /// other ranks so soon that nobody would see their errors (torchrun).
   bool announce_losses = false;
@@ -61,6 +61,8 @@ struct TableInfo {
   std::string note{};      ///< why there is none, or what may be unexpected about it; empty otherwise
 };
 
+/// One rank's membership in a job. All ranks construct it together: it finds the others, agrees with them on backends, rules and the route
+/// table, and connects the world. Throws Error if that fails or exceeds the deadline.
 class MEDLEY_API Context {
  public:
   Context() : Context(ContextOptions{}) {}
@@ -70,14 +72,15 @@ class MEDLEY_API Context {
   Context(Context&&) noexcept;
   Context& operator=(Context&&) noexcept;
 
-  Comm world() const;
+  Comm world() const;   ///< the comm of all ranks of the job
   /// A comm of the listed world ranks, in that order. Only they call it; Comm::split and subset need every rank.
   /// The name is the same on all of them and unused in the job so far.
   Comm make_comm(const std::string& name, std::span<const int> world_ranks, const CommOptions& options = {}) const;
-  int rank() const noexcept;
-  int size() const noexcept;
+  int rank() const noexcept;   ///< of this process in the world, from 0
+  int size() const noexcept;   ///< number of ranks of the world
+  /// Those that were named, otherwise all that some rank knows; `reason` says why one is not available.
   const std::vector<BackendInfo>& backends() const noexcept;
-  const TableInfo& table() const noexcept;
+  const TableInfo& table() const noexcept;   ///< the route table in use
   /// With ContextOptions::online: the latest 256 decisions about routes, the oldest first.
   std::vector<RouteDecision> route_decisions() const;
   /// Drives all pending operations; for program loops that wait for something else. Blocking calls do so too.

@@ -6,13 +6,18 @@
 
 namespace medley {
 
-/// While it lives, async collectives with equal parts on its comm are collected instead of issued, unless their tensors are too large to be
-/// fused: those are issued at once. Collected ones are issued, fused, when the scope ends, at flush(), before any collective on the comm that
-/// is not async or has unequal parts, and whenever 4 MiB or 4,096 tensors are collected. All ranks
-/// open, flush and end it at the same places among the collectives of the comm, like a collective, and make the same calls async.
-/// A collected operation belongs to its Work, which completes with its own tensor, but may be waited for only once it is issued:
-/// until then wait() is Error(invalid), and test() returns false. So is an operation, on any comm, that touches the memory of a
-/// collected one. Sends and receives are not collected. Scopes of one comm nest; each end issues what was collected.
+/// While it lives, small async collectives on its comm are collected, and issued later in fewer messages.
+///
+/// - Collected: async collectives, except barrier and v-collectives. On host memory only tensors up to the fusion limit
+///   (docs/routing.md); larger ones are issued at once. Those on CUDA memory use one stream until the next flush.
+/// - Issued: when the scope ends, at flush(), before a barrier, a v-collective, a list or a blocking collective on the comm, and whenever
+///   4 MiB or 4,096 tensors are collected.
+/// - Alike on all ranks: where among the collectives of the comm the scope opens, is flushed and ends, and which calls are async.
+/// - Waiting: each call has its own Work, which completes with its own tensor. Before it is issued, wait() is Error(invalid) and
+///   test() returns false.
+/// - Memory: an operation on any comm that conflicts with a collected tensor is Error(invalid) until that is issued.
+/// - Not collected: sends, receives and lists.
+/// - Nesting: scopes of one comm nest; the end of each issues what was collected.
 class MEDLEY_API Fuse {
  public:
   explicit Fuse(Comm comm);

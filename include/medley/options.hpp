@@ -12,11 +12,15 @@ class ErrorFeedback;
 /// The source of a receive that accepts messages from any rank.
 inline constexpr int any_source = -1;
 
+/// Options of one call. Fields left out take the comm's or context's defaults.
 struct Options {
-  std::string_view backend{};                ///< a backend's name; empty or "auto": chosen by the comm's rules
+  std::string_view backend{};                ///< a backend's name; empty or "auto": by the rules, then the route table, then
+                                             ///< the built-in order (docs/routing.md)
   bool async = false;                        ///< return a pending Work instead of waiting
-  std::chrono::nanoseconds deadline{0};      ///< how long the operation may take; 0: the comm's default
-  std::chrono::nanoseconds max_wait{0};      ///< a blocking collective that takes longer returns pending; 0: never
+  std::chrono::nanoseconds deadline{0};      ///< from now; when it passes, the comm fails; 0: the comm's default. Work::wait_for() gives up
+                                             ///< without failing it
+  std::chrono::nanoseconds max_wait{0};      ///< a blocking call on host memory that takes longer returns a pending Work, except batch()
+                                             ///< and sendrecv(); 0: never
   int tag = 0;                               ///< sends and receives match only on equal tags
   std::string_view algorithm{};              ///< such as "ring" or "native"; empty: the fastest known
   bool deterministic = false;                ///< bitwise reproducible from run to run
@@ -28,12 +32,13 @@ struct Options {
 /// Options of a new comm; every rank passes the same.
 struct CommOptions {
   std::string_view rules{};                  ///< take precedence over the context's; see medley/rules.hpp
-  std::chrono::nanoseconds deadline{0};      ///< default of its waits; 0: that of the parent comm
+  std::chrono::nanoseconds deadline{0};      ///< default for its operations; 0: that of the parent comm or of the context
   /// Fuses small collectives on host memory that are pending together. The ranks agree on each message, which takes as long as an
   /// all_reduce of 8 bytes: it pays for programs that issue many async before they wait, and costs those that block (docs/routing.md).
   bool fuse = false;
-  /// Whether every receive has exactly the size of its message, so that sizes may decide the routes of messages. Both ends name its backend,
-  /// or none does (docs/guarantees.md). Another size is then Error(mismatch) on all ranks. Empty: as the parent comm, or the world.
+  /// Whether every receive has exactly the size of its message. Sizes may then decide the routes of messages, a receive of another size is
+  /// Error(mismatch) on all ranks, and both ends of a message name the same backend or neither does (docs/guarantees.md).
+  /// Empty: as the parent comm, or as the world for Context::make_comm().
   std::optional<bool> exact{};
 };
 

@@ -24,13 +24,17 @@ inline Deadline deadline_after(std::chrono::nanoseconds duration) {
 class MEDLEY_API Store {
  public:
   virtual ~Store() = default;
+  /// Stores a value in place of an earlier one.
   virtual void set(const std::string& key, const std::string& value) = 0;
   /// Waits until the key exists; throws Error of kind timeout when the deadline passes first.
   virtual std::string get(const std::string& key, Deadline deadline) = 0;
+  /// The value, or none if the key does not exist now.
   virtual std::optional<std::string> try_get(const std::string& key) = 0;
   /// Atomically adds to a decimal number (an absent key counts as 0) and returns the sum.
   virtual std::int64_t add(const std::string& key, std::int64_t delta) = 0;
+  /// Removes the key if it exists.
   virtual void erase(const std::string& key) = 0;
+  /// Removes all keys that begin with `prefix`.
   virtual void erase_prefix(const std::string& prefix) = 0;
   /// The address this process reaches the store from, by which other hosts can reach this one. Empty when
   /// no network is involved.

@@ -62,10 +62,10 @@ class MEDLEY_API Work {
   /// Whether it is complete, with or without an error; makes no progress.
   bool complete() const noexcept;
 
-  /// The error it ended with, if any; does not throw and does not wait.
+  /// The error it ended with, or null; does not throw and does not wait. Valid as long as this Work.
   const Error* error() const noexcept;
 
-  /// For a completed receive: the rank that sent the message.
+  /// For a completed receive: the rank that sent the message. -1 for other operations.
   int source() const noexcept;
 
  private:

@@ -25,6 +25,16 @@ def plain(text):
     return re.sub(r" = \"[^;]*\" \"[^;]*;$", ";", text)   # a text that the preprocessor puts together
 
 
+def paragraphs(doc):
+    """The lines of a comment as Markdown; those that begin with - are items of a list."""
+    text, listed = "", False
+    for line in doc:
+        item = line.startswith("- ")
+        text += ("\n\n" if item and not listed else "\n" if item else " " if text else "") + line
+        listed = listed or item
+    return text.replace(" \n", "\n")
+
+
 def called(text):
     """The name that a declaration declares."""
     found = re.search(r"(\w+)\s*(?:\(|\{|=|;|\[)", text)
@@ -105,11 +115,11 @@ class Reader:
                         self.out += ["", " ".join(notes)]
                     notes = []
             elif token == "{" and not parentheses:
-                text = self.opened(text, " ".join(doc), level, hidden)
+                text = self.opened(text, paragraphs(doc), level, hidden)
                 doc = doc if text else []
             elif token == ";" and not parentheses:
                 if not hidden:
-                    self.declare(text + ";", " ".join(doc))
+                    self.declare(text + ";", paragraphs(doc))
                 text, doc = "", []
             else:
                 parentheses += {"(": 1, ")": -1}.get(token, 0)

@@ -1,15 +1,15 @@
-// The transfers that asked to be polled: a transfer that only its lane can move on waits outside of it, and a pass over the pending
-// operations costs as much as there is to do, not as much as is pending. The engine owns the list, under its lock.
+// The transfers to poll in the next pass among those that wait for their lane (Transfer::poll_when_ready). A pass then costs as much as there
+// is to do, not as much as is pending. The engine owns the list, under its lock.
 #pragma once
 
 #include <medley/sdk/intrusive_list.hpp>
 
 namespace medley {
 
-/// Who polls a transfer.
+/// The engine's entry for a transfer, which the transfer puts on the list when it should be polled.
 struct Polled {
   ListLinks<Polled> among_ready;
-  bool done = false;      ///< set by a transfer that joins the list: its poll() would say so
+  bool done = false;      ///< set by the transfer before it joins the list: it is complete, and poll() need not be called
 };
 using PollList = IntrusiveList<Polled, &Polled::among_ready>;
 
