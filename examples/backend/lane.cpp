@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <medley/sdk/transfer_ref.hpp>
 
 namespace socket_backend {
 
@@ -10,6 +11,7 @@ using medley::Call;
 using medley::Error;
 using medley::ErrorKind;
 using medley::Poll;
+using medley::TransferRef;
 
 namespace {
 
@@ -88,27 +90,27 @@ void SocketLane::check() {
 
 medley::Transfer* SocketLane::start(const Call& call) {
   if (call.op == medley::Op::send) {
-    auto* send = new SendTransfer(*this, call);
+    TransferRef<SendTransfer> send(new SendTransfer(*this, call));
     if (call.root == rank_) {
       to_self(*send);
     } else {
       Peer& peer = peers_[static_cast<std::size_t>(call.root)];
-      peer.leaving.push_back(send);
+      peer.leaving.push_back(send.get());
       write_to(peer);
     }
-    return send;
+    return send.release();
   }
-  auto* recv = new RecvTransfer(*this, call);
+  TransferRef<RecvTransfer> recv(new RecvTransfer(*this, call));
   const auto early = std::find_if(early_.begin(), early_.end(), [&](const Early& message) {
     return recv->matches(message.from, message.tag);
   });
   if (early == early_.end()) {
-    posted_.push_back(recv);
-    return recv;
+    posted_.push_back(recv.get());
+    return recv.release();
   }
   hand_over(*early, *recv);
   early_.erase(early);
-  return recv;
+  return recv.release();
 }
 
 /// An unexpected message, whole or still arriving, goes to a receive.

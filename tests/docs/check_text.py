@@ -1,4 +1,6 @@
-"""Rejects placeholders and dead links, to files and to headings, in every Markdown document.
+"""Rejects placeholders, dead links, to files and to headings, and code that is not what its file has, in every Markdown document.
+
+Code under a comment <!-- code: FILE --> is copied from that file. A line "// …" stands where something is left out.
 
     python3 tests/docs/check_text.py
 """
@@ -11,6 +13,7 @@ from documents import ROOT, documents, lines_of, where
 PLACEHOLDER = re.compile(r"@[A-Z][A-Z0-9_]*@|\b(?:TODO|FIXME|TBD|XXX)\b|\?\?\?|\blorem ipsum\b", re.IGNORECASE)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"`[^`]*`")
+COPIED = re.compile(r"^<!-- code: (.+) -->\n```\w*\n((?:(?!```).*\n)*)```$", re.MULTILINE)
 
 
 def anchor(heading):
@@ -47,9 +50,21 @@ def problems_of(path):
                 yield number, f"links to {target}: {file.relative_to(ROOT)} has no such heading"
 
 
+def problems_of_copies(path):
+    text = path.read_text(encoding="utf-8")
+    for match in COPIED.finditer(text):
+        file = ROOT / match.group(1)
+        source = file.read_text(encoding="utf-8") if file.exists() else ""
+        for part in re.split(r"^// …\n", match.group(2), flags=re.MULTILINE):
+            if part.strip("\n") not in source:
+                first = part.strip("\n").split("\n")[0]
+                yield text.count("\n", 0, match.start()) + 1, f"shows code that {match.group(1)} does not have, from: {first}"
+
+
 def main():
-    found = [f"{where(path, number)}: {what}" for path in documents() for number, what in problems_of(path)]
-    print("\n".join(found) or "no placeholders, no dead links")
+    found = [f"{where(path, number)}: {what}" for path in documents()
+             for number, what in [*problems_of(path), *problems_of_copies(path)]]
+    print("\n".join(found) or "no placeholders, no dead links, no stale code")
     return 1 if found else 0
 
 
