@@ -192,7 +192,7 @@ struct CommParams {
   std::shared_ptr<Store> store;         ///< private to this comm and backend
   Deadline deadline;
   std::function<void()> progress;       ///< call it in every loop that waits for a peer
-  /// Implements all_gather(); passed on to subgroups of this one.
+  /// Implements all_gather(); passed on to comms of some of these ranks.
   std::function<std::vector<std::string>(const std::string& name, const std::vector<int>& world_ranks, const std::string& mine)> gather;
 
   /// Every member's string, by rank. All members call it, in the same order, during connect() only. It runs the engine meanwhile and
