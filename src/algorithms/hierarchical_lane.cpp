@@ -35,28 +35,24 @@ Transfer* start_phases(HierarchicalLane& lane, Args&&... args) {
 /// A message between ranks of one host. Its library numbers them within the host.
 class HierarchicalLane::LocalMessage final : public Transfer, public Recycled<LocalMessage> {
  public:
-  LocalMessage(const HierarchicalLane& lane, Transfer& message) : lane_(lane), message_(message) {}
+  LocalMessage(const HierarchicalLane& lane, TransferRef<> message) : lane_(lane), message_(std::move(message)) {}
   Poll poll() override {
-    return lane_.in_whole_ranks(lane_.parts_.inside.get(), [this] { return message_.poll(); });
+    return lane_.in_whole_ranks(lane_.parts_.inside.get(), [this] { return message_->poll(); });
   }
   std::vector<int> awaited() const override {
-    std::vector<int> ranks = message_.awaited();
+    std::vector<int> ranks = message_->awaited();
     for (int& rank : ranks) rank = lane_.whole_rank(lane_.parts_.inside.get(), rank);
     return ranks;
   }
-  std::int64_t received() const override { return message_.received(); }
-  void release() noexcept override {
-    message_.release();
-    delete this;
-  }
+  std::int64_t received() const override { return message_->received(); }
   void abandon(std::shared_ptr<const void> memory) noexcept override {
-    message_.abandon(std::move(memory));
+    message_.release()->abandon(std::move(memory));
     delete this;
   }
 
  private:
   const HierarchicalLane& lane_;
-  Transfer& message_;
+  TransferRef<> message_;
 };
 
 HierarchicalLane::HierarchicalLane(Lanes parts, int host, int place, int hosts, int places)
@@ -100,8 +96,8 @@ Transfer* HierarchicalLane::start_message(const Call& call) {
   if (call.tag >= 0 || call.root / places_ != host_) return parts_.all->start(call);
   Call local = call;
   local.root = call.root % places_;
-  Transfer* const started = in_whole_ranks(parts_.inside.get(), [&] { return parts_.inside->start(local); });
-  return started ? new LocalMessage(*this, *started) : nullptr;
+  TransferRef<> started(in_whole_ranks(parts_.inside.get(), [&] { return parts_.inside->start(local); }));
+  return started ? new LocalMessage(*this, std::move(started)) : nullptr;
 }
 
 void HierarchicalLane::progress() {
